@@ -1,0 +1,51 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url))
+
+/** Tests import the package by its public names; these point them at the source. */
+const alias = [
+  { find: /^customer-ordering-sdk$/, replacement: source('index.ts') },
+  { find: /^customer-ordering-sdk\/stores\/(.+)$/, replacement: source('stores/$1.ts') },
+  { find: /^customer-ordering-sdk\/sandbox$/, replacement: source('sandbox/index.ts') },
+  { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/msw.ts') },
+]
+
+const project = (name: string, extra: Record<string, unknown> = {}) => ({
+  resolve: { alias },
+  test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', ...extra },
+})
+
+export default defineConfig({
+  test: {
+    projects: [
+      project('unit'),
+      project('client'),
+      project('stores'),
+      project('sandbox'),
+      project('server', { testTimeout: 20_000 }),
+      project('property', { testTimeout: 60_000 }),
+      project('crash', { testTimeout: 300_000 }),
+      project('package', { testTimeout: 300_000, hookTimeout: 300_000 }),
+      project('docs', { testTimeout: 120_000 }),
+      {
+        resolve: { alias },
+        test: {
+          name: 'types',
+          include: [],
+          typecheck: {
+            enabled: true,
+            only: true,
+            tsconfig: './tsconfig.test.json',
+            include: ['test/types/**/*.test-d.ts'],
+          },
+        },
+      },
+      {
+        resolve: { alias },
+        test: { name: 'architecture', include: ['test/architecture.test.ts'] },
+      },
+    ],
+    coverage: { include: ['src/**'] },
+  },
+})
