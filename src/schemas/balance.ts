@@ -1,0 +1,10 @@
+import * as z from 'zod/mini'
+
+/** Wallet balance (API document, "Balance"). Fields the document does not show are kept. */
+export interface Balance {
+  /** Wallet balance in minor currency units; always a safe integer. */
+  readonly amount: number
+  /** ISO 4217 currency code of `amount`. */
+  readonly currency: string
+  readonly [field: string]: unknown
+}

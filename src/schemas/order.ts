@@ -1,0 +1,32 @@
+import * as z from 'zod/mini'
+
+/** Client metadata of an order. Other keys than the documented one are sent as they are. */
+export interface OrderMetadata {
+  /** The client's own reference for the order. One reference is one order: calls that share it never buy twice. */
+  readonly externalOrderId?: string
+  readonly [key: string]: unknown
+}
+
+/** Body of `POST /v1/orders` (API document, "CreateOrderRequest"). */
+export interface CreateOrderRequest {
+  /** `productId` of a service, as the services endpoints return it. */
+  readonly serviceId: string
+  /** What the order is applied to, for example a handle. Constraints are not documented; the server decides. */
+  readonly target: string
+  /** Ordered quantity, a positive safe integer; must respect the service's bounds and step. */
+  readonly quantity: number
+  readonly metadata?: OrderMetadata
+  /** Fields the API document does not show are sent as they are and count for the order's identity. */
+  readonly [field: string]: unknown
+}
+
+/** An order as the service returns it (API document, "Order"). Fields the document does not show are kept. */
+export interface Order {
+  /** Order identifier. */
+  readonly id: string
+  /** Current status. The API document lists no values, so any text is accepted. */
+  readonly status: string
+  /** Amount charged, in minor currency units; always a safe integer. */
+  readonly amount: number
+  readonly [field: string]: unknown
+}

@@ -1,0 +1,19 @@
+import * as z from 'zod/mini'
+
+/** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
+export interface Service {
+  /** Identifier of the product; the `serviceId` of an order. */
+  readonly productId: string
+  /** Current price in minor currency units; always a safe integer. */
+  readonly amount: number
+  /** ISO 4217 currency code of `amount`. */
+  readonly currency: string
+  /** Smallest orderable quantity. May be a fraction. */
+  readonly minQuantity: number
+  /** Largest orderable quantity. May be a fraction. */
+  readonly maxQuantity: number
+  /** Step that a quantity must respect. May be a fraction. */
+  readonly stepQuantity: number
+  /** The stock state's name and values are not documented; whatever the service sends is here. */
+  readonly [field: string]: unknown
+}
