@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { safeInteger } from './check.ts'
 
 /** Wallet balance (API document, "Balance"). Fields the document does not show are kept. */
 export interface Balance {
@@ -8,3 +9,9 @@ export interface Balance {
   readonly currency: string
   readonly [field: string]: unknown
 }
+
+/** Checks a balance as the service returned it. */
+export const balanceSchema: z.ZodMiniType<Balance> = z.looseObject({
+  amount: safeInteger,
+  currency: z.string(),
+})

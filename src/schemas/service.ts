@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { safeInteger } from './check.ts'
 
 /** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
 export interface Service {
@@ -17,3 +18,13 @@ export interface Service {
   /** The stock state's name and values are not documented; whatever the service sends is here. */
   readonly [field: string]: unknown
 }
+
+/** Checks a service as the service catalogue returned it. */
+export const serviceSchema: z.ZodMiniType<Service> = z.looseObject({
+  productId: z.string().check(z.minLength(1)),
+  amount: safeInteger,
+  currency: z.string(),
+  minQuantity: z.number(),
+  maxQuantity: z.number(),
+  stepQuantity: z.number(),
+})

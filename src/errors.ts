@@ -1,0 +1,424 @@
+/**
+ * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` when nobody can prove either.
+ * It speaks of the intent (one thing to buy once), never of one HTTP request.
+ */
+export type Charged = 'no' | 'yes' | 'unknown'
+
+/** Permissions that an API key can carry (API document, "Authentication"). */
+export type Permission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
+
+/** What a 404 did not find (API document, "Errors"). */
+export type MissingResource = 'order' | 'service' | 'service_or_customer' | 'wallet'
+
+/** What the service asks callers to quote to its support (API document, "POST /v1/orders"). */
+export interface SupportReference {
+  readonly orderId?: string
+  readonly idempotencyKey?: string
+  readonly externalOrderId?: string
+}
+
+/** One thing that is wrong with a value: where, and what. */
+export interface Issue {
+  /** Path of the field, for example `metadata.externalOrderId`; empty for the value as a whole. */
+  readonly path: string
+  readonly message: string
+}
+
+/** Facts that an error carries. Every field is copied by name: nothing else ever hangs off an error. */
+export interface ErrorFacts {
+  readonly charged?: Charged
+  /** HTTP requests made by the call, 0 when nothing was sent. */
+  readonly attempts?: number
+  readonly status?: number
+  /** Machine-readable code out of the service's error body. */
+  readonly serverCode?: string
+  /** Text out of the service's error body, truncated; never enumerable, never printed. */
+  readonly serverMessage?: string
+  readonly requestId?: string
+  readonly idempotencyKey?: string
+  readonly externalOrderId?: string
+  readonly orderId?: string
+  readonly issues?: readonly Issue[]
+  readonly requiredPermission?: Permission
+  readonly resource?: MissingResource
+  /** Milliseconds the service asked to wait. */
+  readonly retryAfter?: number
+  readonly local?: boolean
+  readonly fields?: readonly string[]
+  readonly deadline?: 'attempt' | 'total'
+  readonly cause?: unknown
+}
+
+const BRAND: unique symbol = Symbol.for('customer-ordering-sdk.error')
+const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom')
+
+/** Facts that may be printed, in printing order. */
+const PRINTED = [
+  'code',
+  'charged',
+  'attempts',
+  'status',
+  'serverCode',
+  'requestId',
+  'idempotencyKey',
+  'externalOrderId',
+  'orderId',
+  'requiredPermission',
+  'resource',
+  'retryAfter',
+  'local',
+  'fields',
+  'deadline',
+  'issues',
+] as const
+
+/** Facts that an error has as a property only where they are known. */
+const OPTIONAL = [
+  'status',
+  'serverCode',
+  'requestId',
+  'idempotencyKey',
+  'externalOrderId',
+  'orderId',
+  'requiredPermission',
+  'resource',
+  'retryAfter',
+] as const
+
+/** Names a class on its prototype, so that the name survives minifiers and the other module format's copy of the class. */
+function brand(errorClass: { readonly prototype: Error }, name: string): void {
+  Object.defineProperties(errorClass.prototype, {
+    name: { value: name, configurable: true, writable: true },
+    [BRAND]: { value: name },
+  })
+}
+
+/**
+ * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of the package; where
+ * even that is not wanted, `code` tells the kinds apart.
+ */
+export class CustomerOrderingError extends Error {
+  static {
+    brand(this, 'CustomerOrderingError')
+  }
+
+  /** Stable machine-readable kind, one literal per class. */
+  readonly code: string = 'error'
+  /** Whether the wallet was charged for this intent; always `'no'` for reads. */
+  readonly charged: Charged
+  /** HTTP requests made by the call, 0 when nothing was sent. */
+  readonly attempts: number
+  /** HTTP status of the last answer. */
+  declare readonly status?: number
+  /** Machine-readable code out of the service's error body. */
+  declare readonly serverCode?: string
+  /** Text out of the service's error body, truncated. Not enumerable and never printed: it is not ours. */
+  declare readonly serverMessage?: string
+  /** Request id out of the answer's headers. */
+  declare readonly requestId?: string
+  /** Idempotency-Key of the order concerned. */
+  declare readonly idempotencyKey?: string
+  /** The caller's own reference of the order concerned. */
+  declare readonly externalOrderId?: string
+  /** Identifier of the order concerned, where the service told it. */
+  declare readonly orderId?: string
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+    this.charged = facts.charged ?? 'no'
+    this.attempts = facts.attempts ?? 0
+    for (const name of OPTIONAL) {
+      if (facts[name] !== undefined) Object.defineProperty(this, name, { value: facts[name], enumerable: true })
+    }
+    if (facts.serverMessage !== undefined) Object.defineProperty(this, 'serverMessage', { value: facts.serverMessage })
+  }
+
+  /** What to quote to the service's support: order id, Idempotency-Key and the caller's reference, as far as known. */
+  get supportReference(): SupportReference {
+    return supportReference(this)
+  }
+
+  /** The error as plain data, from an allow-list: no request, no header, no text of the server. */
+  toJSON(): Record<string, unknown> {
+    const view: Record<string, unknown> = { name: this.name, message: this.message }
+    const own = this as unknown as Readonly<Record<string, unknown>>
+    for (const name of PRINTED) if (own[name] !== undefined) view[name] = own[name]
+    return view
+  }
+
+  /** What Node's `util.inspect` and `console.log` print: the stack and the facts of {@link toJSON}. */
+  [INSPECT](_depth?: unknown, _options?: unknown, inspect?: (value: unknown) => string): string {
+    const { name: _name, message: _message, ...facts } = this.toJSON()
+    const trace = this.stack ?? `${this.name}: ${this.message}`
+    return `${trace} ${inspect === undefined ? JSON.stringify(facts) : inspect(facts)}`
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // A caller's own subclass has no brand of its own: it means itself, not its base.
+    if (!Object.hasOwn(this.prototype, BRAND)) return Function.prototype[Symbol.hasInstance].call(this, value)
+    const wanted = (this.prototype as { [BRAND]?: unknown })[BRAND]
+    for (let link = value; typeof link === 'object' && link !== null; link = Object.getPrototypeOf(link)) {
+      if (Object.hasOwn(link, BRAND) && (link as { [BRAND]?: unknown })[BRAND] === wanted) return true
+    }
+    return false
+  }
+}
+
+/** The three facts that the service's support asks for, as far as they are known. */
+export function supportReference(facts: SupportReference): SupportReference {
+  return {
+    ...(facts.orderId === undefined ? {} : { orderId: facts.orderId }),
+    ...(facts.idempotencyKey === undefined ? {} : { idempotencyKey: facts.idempotencyKey }),
+    ...(facts.externalOrderId === undefined ? {} : { externalOrderId: facts.externalOrderId }),
+  }
+}
+
+/** A client option is missing, unknown or wrong. Nothing was sent. */
+export class ConfigurationError extends CustomerOrderingError {
+  static {
+    brand(this, 'ConfigurationError')
+  }
+  override readonly code = 'configuration'
+}
+
+/** An argument of a call is wrong, found before anything was sent. */
+export class InvalidRequestError extends CustomerOrderingError {
+  static {
+    brand(this, 'InvalidRequestError')
+  }
+  override readonly code = 'invalid_request'
+  /** What is wrong, field by field. */
+  readonly issues: readonly Issue[]
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, facts)
+    this.issues = facts.issues ?? []
+  }
+}
+
+/** The store could not be read or written. Without a durable record nothing is sent. */
+export class StoreError extends CustomerOrderingError {
+  static {
+    brand(this, 'StoreError')
+  }
+  override readonly code = 'store'
+}
+
+/** An order without reference or key has a twin that is being placed right now. Nothing was sent for this call. */
+export class DuplicateOrderError extends CustomerOrderingError {
+  static {
+    brand(this, 'DuplicateOrderError')
+  }
+  override readonly code = 'duplicate_order'
+}
+
+/** An earlier call for this order has no known result and is too old to be repeated blindly. Nothing was sent. */
+export class UnresolvedOrderError extends CustomerOrderingError {
+  static {
+    brand(this, 'UnresolvedOrderError')
+  }
+  override readonly code = 'unresolved_order'
+}
+
+/** No answer came: the connection failed. */
+export class ConnectionError extends CustomerOrderingError {
+  static {
+    brand(this, 'ConnectionError')
+  }
+  override readonly code: 'connection' | 'timeout' = 'connection'
+}
+
+/** No answer came in time. */
+export class TimeoutError extends ConnectionError {
+  static {
+    brand(this, 'TimeoutError')
+  }
+  override readonly code = 'timeout'
+  /** Which time ran out: `timeout` (one attempt) or `totalTimeout` (the whole call). */
+  readonly deadline: 'attempt' | 'total'
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, facts)
+    this.deadline = facts.deadline ?? 'total'
+  }
+}
+
+/** The caller's signal ended the call. Stopping a call does not undo it: see `charged`. `cause` is the signal's reason. */
+export class RequestAbortedError extends CustomerOrderingError {
+  static {
+    brand(this, 'RequestAbortedError')
+  }
+  override readonly code = 'aborted'
+}
+
+/** A success that is not what it should be (cut, unreadable, wrong fields), or a redirect, which is never followed. */
+export class InvalidResponseError extends CustomerOrderingError {
+  static {
+    brand(this, 'InvalidResponseError')
+  }
+  override readonly code = 'invalid_response'
+  /** What is wrong with the answer, field by field, where it could be read. */
+  readonly issues: readonly Issue[]
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, facts)
+    this.issues = facts.issues ?? []
+  }
+}
+
+/** Codes of {@link ApiError} and its subclasses. */
+export type ApiErrorCode =
+  | 'api'
+  | 'bad_request'
+  | 'authentication'
+  | 'payment_required'
+  | 'permission_denied'
+  | 'not_found'
+  | ConflictCode
+  | 'order_not_accepted'
+  | 'rate_limit'
+  | 'server'
+
+/** Codes of {@link ConflictError} and its subclasses. */
+export type ConflictCode = 'conflict' | 'idempotency_conflict' | 'idempotency_in_progress'
+
+/** The service answered with an error status that has no class of its own; base of those that have one. */
+export class ApiError extends CustomerOrderingError {
+  static {
+    brand(this, 'ApiError')
+  }
+  override readonly code: ApiErrorCode = 'api'
+  /** Milliseconds the service asked to wait (`Retry-After`), where it did. */
+  declare readonly retryAfter?: number
+}
+
+/** 400: invalid request body or headers. */
+export class BadRequestError extends ApiError {
+  static {
+    brand(this, 'BadRequestError')
+  }
+  override readonly code = 'bad_request'
+}
+
+/** 401: missing or invalid API key. */
+export class AuthenticationError extends ApiError {
+  static {
+    brand(this, 'AuthenticationError')
+  }
+  override readonly code = 'authentication'
+}
+
+/** 402: payment required. */
+export class PaymentRequiredError extends ApiError {
+  static {
+    brand(this, 'PaymentRequiredError')
+  }
+  override readonly code = 'payment_required'
+}
+
+/** 403: the API key lacks a permission. */
+export class PermissionDeniedError extends ApiError {
+  static {
+    brand(this, 'PermissionDeniedError')
+  }
+  override readonly code = 'permission_denied'
+  /** The permission that this endpoint needs (API document, "Endpoints"); absent for endpoints we do not know. */
+  declare readonly requiredPermission?: Permission
+}
+
+/** 404: what was asked for does not exist, or not for this caller. */
+export class NotFoundError extends ApiError {
+  static {
+    brand(this, 'NotFoundError')
+  }
+  override readonly code = 'not_found'
+  /** What was not found; absent for endpoints that document no 404. */
+  declare readonly resource?: MissingResource
+}
+
+/** 409 with a code that the API document does not name; base of the two that it names. */
+export class ConflictError extends ApiError {
+  static {
+    brand(this, 'ConflictError')
+  }
+  override readonly code: ConflictCode = 'conflict'
+}
+
+/** The key or reference belongs to an order with another payload. This payload was not bought; another may have been. */
+export class IdempotencyConflictError extends ConflictError {
+  static {
+    brand(this, 'IdempotencyConflictError')
+  }
+  override readonly code = 'idempotency_conflict'
+  /** True if the remembered record told so and nothing was sent; false if the service answered 409. */
+  readonly local: boolean
+  /** Names of the fields that differ from the remembered order, where it is known. */
+  readonly fields: readonly string[]
+
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, facts)
+    this.local = facts.local ?? false
+    this.fields = facts.fields ?? []
+  }
+}
+
+/** The service is still working on an earlier request with this key and did not finish before the call's deadline. */
+export class IdempotencyInProgressError extends ConflictError {
+  static {
+    brand(this, 'IdempotencyInProgressError')
+  }
+  override readonly code = 'idempotency_in_progress'
+}
+
+/** 422: the order cannot be accepted. */
+export class OrderNotAcceptedError extends ApiError {
+  static {
+    brand(this, 'OrderNotAcceptedError')
+  }
+  override readonly code = 'order_not_accepted'
+}
+
+/** 429: too many requests. `retryAfter` says how long to wait, where the service told. */
+export class RateLimitError extends ApiError {
+  static {
+    brand(this, 'RateLimitError')
+  }
+  override readonly code = 'rate_limit'
+}
+
+/** 5xx: the service or something before it failed. */
+export class ServerError extends ApiError {
+  static {
+    brand(this, 'ServerError')
+  }
+  override readonly code = 'server'
+}
+
+/** Every error of this package as a union that narrows by `code` in a switch. */
+export type AnyCustomerOrderingError =
+  | ConfigurationError
+  | InvalidRequestError
+  | StoreError
+  | DuplicateOrderError
+  | UnresolvedOrderError
+  | (ConnectionError & { readonly code: 'connection' })
+  | TimeoutError
+  | RequestAbortedError
+  | InvalidResponseError
+  | (ApiError & { readonly code: 'api' })
+  | BadRequestError
+  | AuthenticationError
+  | PaymentRequiredError
+  | PermissionDeniedError
+  | NotFoundError
+  | (ConflictError & { readonly code: 'conflict' })
+  | IdempotencyConflictError
+  | IdempotencyInProgressError
+  | OrderNotAcceptedError
+  | RateLimitError
+  | ServerError
+
+/** True for every error of this package, whichever copy of it made the error; narrows by `code` in a switch. */
+export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrderingError {
+  return error instanceof CustomerOrderingError
+}

@@ -1,0 +1,142 @@
+import type { Charged } from './errors.ts'
+
+/** What every event says of its call. No event holds a header, a body or a query string. */
+export interface CallEvent {
+  /** Same for all events of one call. */
+  readonly callId: string
+  /** Method of the client, for example `orders.create`. */
+  readonly operation: string
+  /** HTTP method. */
+  readonly method: string
+  /** Path below the base URL, ids included, without the query. */
+  readonly path: string
+  readonly idempotencyKey?: string
+}
+
+/** A request is about to be sent. */
+export interface RequestEvent extends CallEvent {
+  /** 1 for the first request of the call. */
+  readonly attempt: number
+}
+
+/** A request ended, with or without an answer. */
+export interface ResponseEvent extends RequestEvent {
+  readonly outcome: 'answer' | 'redirect' | 'failed' | 'timeout' | 'aborted'
+  readonly status?: number
+  readonly requestId?: string
+  /** System or network error code, for example `ECONNRESET`. */
+  readonly failure?: string
+  /** Milliseconds from sending to the last byte of the body. */
+  readonly durationMs: number
+}
+
+/** The call goes on after a wait. */
+export interface RetryEvent extends RequestEvent {
+  /** Why it goes on: `poll` waits for an earlier request with the key, `replay` asks for an unreadable success again. */
+  readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
+  readonly delayMs: number
+  readonly status?: number
+  /** Milliseconds the service asked to wait. */
+  readonly retryAfter?: number
+}
+
+/** The call ended; for orders, what is remembered of it. */
+export interface SettledEvent extends CallEvent {
+  readonly ok: boolean
+  /** HTTP requests made. */
+  readonly attempts: number
+  readonly durationMs: number
+  /** `code` of the error, where there is one. */
+  readonly code?: string
+  readonly status?: number
+  readonly charged?: Charged
+  readonly externalOrderId?: string
+  readonly orderId?: string
+  /** Orders only: false if the ending could not be stored. The order is safe; storing is tried again in the background. */
+  readonly remembered?: boolean
+  /** `orders.recover` only: what became of the record. */
+  readonly recovery?: 'created' | 'rejected' | 'in_progress' | 'still_open' | 'needs_attention'
+}
+
+/**
+ * Functions that watch the client. They get frozen values and return nothing; one that throws is reported to the
+ * logger and changes nothing.
+ */
+export interface Hooks {
+  readonly onRequest?: (event: RequestEvent) => void
+  readonly onResponse?: (event: ResponseEvent) => void
+  readonly onRetry?: (event: RetryEvent) => void
+  readonly onSettled?: (event: SettledEvent) => void
+}
+
+/** Where log lines go; `console` fits. */
+export interface Logger {
+  debug(message: string, fields?: object): void
+  info(message: string, fields?: object): void
+  warn(message: string, fields?: object): void
+  error(message: string, fields?: object): void
+}
+
+/** Least severe level that is logged. */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'off'
+
+const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'off']
+
+/** Hands events to hooks and logger, and shields the call from both. */
+export class Reporter {
+  readonly #hooks: Hooks
+  readonly #logger: Logger | undefined
+  readonly #least: number
+
+  constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
+    this.#hooks = hooks
+    this.#logger = logger
+    this.#least = LEVELS.indexOf(level)
+  }
+
+  request(event: RequestEvent): void {
+    this.#tell(this.#hooks.onRequest, event)
+    this.log('debug', 'request sent', event)
+  }
+
+  response(event: ResponseEvent): void {
+    this.#tell(this.#hooks.onResponse, event)
+    this.log('debug', 'request ended', event)
+  }
+
+  retry(event: RetryEvent): void {
+    this.#tell(this.#hooks.onRetry, event)
+    this.log('info', 'trying again', event)
+  }
+
+  settled(event: SettledEvent): void {
+    this.#tell(this.#hooks.onSettled, event)
+    const level = event.charged === 'unknown' || event.remembered === false ? 'warn' : event.ok ? 'debug' : 'info'
+    this.log(level, event.ok ? 'call ended' : 'call failed', event)
+  }
+
+  /** Logs one line if the level asks for it. */
+  log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void {
+    if (this.#logger === undefined || LEVELS.indexOf(level) < this.#least) return
+    try {
+      this.#logger[level](`customer-ordering-sdk: ${message}`, fields)
+    } catch {
+      // A logger that throws has nowhere left to report to, and a payment must not fail because of it.
+    }
+  }
+
+  #tell<Event extends object>(hook: ((event: Event) => void) | undefined, event: Event): void {
+    if (hook === undefined) return
+    try {
+      // An async hook returns a promise despite its type; its rejection must not become the process's.
+      const returned: unknown = hook(Object.freeze(event))
+      if (returned instanceof Promise) returned.catch(() => this.#hookFailed(event))
+    } catch {
+      this.#hookFailed(event)
+    }
+  }
+
+  #hookFailed(event: object): void {
+    this.log('error', 'a hook threw', event)
+  }
+}

@@ -1,0 +1,92 @@
+import type { Runtime } from '../runtime.ts'
+
+/** Why waiting ended before what was waited for: the caller's signal, or the call's total time. */
+export class Interruption {
+  readonly why: 'aborted' | 'deadline'
+
+  constructor(why: 'aborted' | 'deadline') {
+    this.why = why
+  }
+}
+
+/** The end of a call: its total time and the caller's signal. Every await of a call goes through here. */
+export class Deadline {
+  readonly startedAt: number
+  /** The caller's signal. */
+  readonly signal: AbortSignal | undefined
+  readonly #runtime: Runtime
+  readonly #endsAt: number
+
+  constructor(runtime: Runtime, totalTimeout: number, signal: AbortSignal | undefined) {
+    this.#runtime = runtime
+    this.startedAt = runtime.monotonic()
+    this.#endsAt = this.startedAt + totalTimeout
+    this.signal = signal
+  }
+
+  /** Milliseconds left; zero or less once the time is up. */
+  remaining(): number {
+    return this.#endsAt - this.#runtime.monotonic()
+  }
+
+  /** Milliseconds since the call began. */
+  elapsed(): number {
+    return this.#runtime.monotonic() - this.startedAt
+  }
+
+  /** Why the call has to end now, if it has to. */
+  over(): Interruption | undefined {
+    if (this.signal?.aborted === true) return new Interruption('aborted')
+    return this.remaining() > 0 ? undefined : new Interruption('deadline')
+  }
+
+  /**
+   * The promise's value, or an {@link Interruption} as soon as the call has to end. What the promise does later is
+   * nobody's concern then; its rejection is taken so that it cannot end the process.
+   */
+  race<T>(pending: Promise<T>): Promise<T | Interruption> {
+    const ended = this.over()
+    if (ended !== undefined) {
+      pending.catch(() => {})
+      return Promise.resolve(ended)
+    }
+    return new Promise((resolve, reject) => {
+      const settle = (): void => {
+        cancel()
+        this.signal?.removeEventListener('abort', onAbort)
+      }
+      const onAbort = (): void => {
+        settle()
+        resolve(new Interruption('aborted'))
+      }
+      const cancel = this.#runtime.setTimer(() => {
+        settle()
+        resolve(new Interruption('deadline'))
+      }, this.remaining())
+      this.signal?.addEventListener('abort', onAbort, { once: true })
+      pending.then(
+        (value) => {
+          settle()
+          resolve(value)
+        },
+        (error: unknown) => {
+          settle()
+          reject(error)
+        },
+      )
+    })
+  }
+
+  /** Waits that long, or returns the {@link Interruption} that ended the wait. */
+  async sleep(milliseconds: number): Promise<Interruption | undefined> {
+    let cancel: () => void = () => {}
+    const timer = new Promise<undefined>((resolve) => {
+      cancel = this.#runtime.setTimer(() => resolve(undefined), milliseconds)
+    })
+    try {
+      return await this.race(timer)
+    } finally {
+      cancel()
+    }
+  }
+}

@@ -1,0 +1,41 @@
+import { InvalidRequestError } from '../errors.ts'
+
+/**
+ * One path segment out of an identifier. Refuses what could reach another endpoint: nothing at all, `.` and `..`,
+ * also where only a proxy that decodes once too often would see them; everything else is percent-encoded.
+ */
+export function segment(name: string, id: unknown): string {
+  const refuse = (message: string): never => {
+    throw new InvalidRequestError(`${name} ${message}. Nothing was sent.`, { issues: [{ path: name, message }] })
+  }
+  if (typeof id !== 'string') return refuse('must be a string')
+  if (id.trim() === '') return refuse('must not be empty')
+  if (!id.isWellFormed()) return refuse('must be well-formed Unicode')
+  let decoded = id
+  for (let round = 0; round < 5; round++) {
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+    if (/[\u0000-\u001f\u007f]/.test(decoded)) return refuse('must not contain control characters')
+    if (decoded.split(/[/\\]/).some((part) => /^\.{0,2}$/.test(part))) return refuse('must not contain dot segments')
+    const next = decode(decoded)
+    if (next === decoded) break
+    decoded = next
+  }
+  return encodeURIComponent(id)
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // Not percent-encoding at all, so no decoder will make dot segments out of it.
+    return text
+  }
+}
+
+/** Query string with a leading `?`, or nothing; undefined values are left out. */
+export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.append(name, String(value))
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}

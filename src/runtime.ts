@@ -1,0 +1,37 @@
+import { v4, v5 } from 'uuid'
+import { KEY_NAMESPACE } from './idempotency/identity.ts'
+
+/**
+ * Everything that differs from one run to the next: clocks, timers, randomness and ids. The client's second
+ * constructor parameter replaces any of it, which makes a whole client deterministic in tests.
+ */
+export interface Runtime {
+  /** Wall clock, milliseconds since 1970. It may jump; it only decides how old a remembered order is. */
+  now(): number
+  /** Clock for durations and deadlines, milliseconds from any start; never goes back. */
+  monotonic(): number
+  /** Calls back once after the given milliseconds; returns a function that cancels. */
+  setTimer(callback: () => void, milliseconds: number): () => void
+  /** A number from 0 up to, not including, 1. */
+  random(): number
+  /** A fresh UUID v4. */
+  randomId(): string
+  /** UUID v5 of a name in this package's fixed namespace: the same name gives the same id, everywhere and for ever. */
+  deriveId(name: string): string
+}
+
+/** Longest delay that timers take: `setTimeout` fires at once for more (measured in Node). */
+const LONGEST_TIMER = 2 ** 31 - 1
+
+/** The platform's own clocks, timers and randomness. Globals are looked up at call time, so fake timers work. */
+export const platformRuntime: Runtime = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  setTimer: (callback, milliseconds) => {
+    const timer = setTimeout(callback, Math.min(Math.max(milliseconds, 0), LONGEST_TIMER))
+    return () => clearTimeout(timer)
+  },
+  random: () => Math.random(),
+  randomId: () => v4(),
+  deriveId: (name) => v5(name, KEY_NAMESPACE),
+}

@@ -1,0 +1,49 @@
+import * as z from 'zod/mini'
+import type { Issue } from '../errors.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
+
+/** An integer that JavaScript holds exactly. JSON has already rounded a larger one, so money must never pass as one. */
+export const safeInteger: z.ZodMiniType<number> = z.number().check(
+  z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
+)
+
+/** A checked value, or what is wrong with it. */
+export type Checked<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
+
+/**
+ * Checks a value with any Standard Schema: ours (zod/mini) or the caller's. Our schemas answer at once; a caller's may
+ * take its time. A schema that throws counts as one issue.
+ */
+export function check<T>(schema: StandardSchemaV1<unknown, T>, value: unknown): Checked<T> | Promise<Checked<T>> {
+  try {
+    const result = schema['~standard'].validate(value)
+    return result instanceof Promise ? result.then(toChecked, schemaThrew) : toChecked(result)
+  } catch {
+    return schemaThrew()
+  }
+}
+
+function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {
+  if (result.issues === undefined) return { value: result.value }
+  return { issues: result.issues.map(({ path, message }) => ({ path: pathText(path), message })) }
+}
+
+function schemaThrew(): { readonly issues: readonly Issue[] } {
+  return { issues: [{ path: '', message: 'the schema threw instead of reporting issues' }] }
+}
+
+function pathText(path: StandardSchemaV1.Issue['path']): string {
+  let text = ''
+  for (const segment of path ?? []) {
+    const key = typeof segment === 'object' ? segment.key : segment
+    text += typeof key === 'number' ? `[${key}]` : `${text === '' ? '' : '.'}${String(key)}`
+  }
+  return text
+}
+
+/** Issues as one line for a message; texts are ours or the schema's, never values of the data. */
+export function issuesText(issues: readonly Issue[]): string {
+  const shown = issues.slice(0, 3).map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
+  const more = issues.length > shown.length ? ` and ${issues.length - shown.length} more` : ''
+  return `${shown.join('; ')}${more}`
+}

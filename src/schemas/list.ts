@@ -1,0 +1,77 @@
+import * as z from 'zod/mini'
+import type { Issue } from '../errors.ts'
+import type { Order } from './order.ts'
+import type { Service } from './service.ts'
+
+/** What a list answer says, whatever its envelope: the rows, and how the list goes on where the envelope tells. */
+export interface ListEnvelope {
+  readonly items: unknown[]
+  /** Rows in the whole list. */
+  readonly total?: number
+  /** Whether more rows follow. */
+  readonly hasMore?: boolean
+}
+
+/** Response of `GET /v1/orders`. The API document does not show the envelope, so only the rows have a type. */
+export type OrderListResponse = readonly Order[] | { readonly [field: string]: unknown }
+
+/** Response of `GET /v1/services`. The API document does not show the envelope, so only the rows have a type. */
+export type ServiceListResponse = readonly Service[] | { readonly [field: string]: unknown }
+
+/** An array, or any object: what it means is read by {@link readEnvelope}. */
+export const listResponseSchema: z.ZodMiniType<readonly unknown[] | { readonly [field: string]: unknown }> = z.union([
+  z.array(z.unknown()),
+  z.record(z.string(), z.unknown()),
+])
+
+const TOTALS = ['total', 'totalCount', 'total_count']
+const MORE = ['hasMore', 'has_more', 'hasNext', 'has_next']
+const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
+
+/**
+ * Finds the rows of a list answer: the answer itself if it is an array, else its one array-valued property. Where
+ * several properties are arrays, the only one whose rows all carry an identifier is taken. Never guesses beyond that.
+ */
+export function readEnvelope(body: unknown, identifier: string): { readonly envelope: ListEnvelope } | { readonly issues: readonly Issue[] } {
+  const parsed = z.safeParse(listResponseSchema, body)
+  if (!parsed.success) return { issues: [{ path: '', message: 'is neither an array nor an object' }] }
+  if (Array.isArray(parsed.data)) return { envelope: { items: parsed.data } }
+  const fields = parsed.data as Readonly<Record<string, unknown>>
+  const arrays = Object.values(fields).filter((value) => Array.isArray(value))
+  const rows = arrays.length === 1 ? arrays[0] : arrays.find((array) => array.length > 0 && array.every(hasIdentifier))
+  const candidates = arrays.filter((array) => array.length > 0 && array.every(hasIdentifier)).length
+  const allEmpty = arrays.length > 0 && arrays.every((array) => array.length === 0)
+  if (arrays.length > 1 && candidates !== 1 && !allEmpty) {
+    return { issues: [{ path: '', message: 'has several arrays; say which one holds the rows with the option listEnvelope' }] }
+  }
+  if (arrays.length === 0) {
+    return { issues: [{ path: '', message: 'has no array of rows; say where they are with the option listEnvelope' }] }
+  }
+  const places = [fields, ...PAGING.map((name) => fields[name]).filter(isRecord)]
+  const total = first(places, TOTALS, (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
+  const hasMore = first(places, MORE, (value) => typeof value === 'boolean')
+  return {
+    envelope: {
+      items: rows ?? [],
+      ...(typeof total === 'number' ? { total } : {}),
+      ...(typeof hasMore === 'boolean' ? { hasMore } : {}),
+    },
+  }
+
+  function hasIdentifier(row: unknown): boolean {
+    return isRecord(row) && typeof row[identifier] === 'string'
+  }
+}
+
+function first(
+  places: readonly Readonly<Record<string, unknown>>[],
+  names: readonly string[],
+  fits: (value: unknown) => boolean,
+): unknown {
+  for (const place of places) for (const name of names) if (fits(place[name])) return place[name]
+  return undefined
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,97 @@
+import * as z from 'zod/mini'
+
+/**
+ * Body of an error answer. The API document does not show its shape, so every usual one is understood: `code` and
+ * `message` bare, inside `error`, in the first of `errors`, or as RFC 9457 problem details.
+ */
+export interface ErrorResponse {
+  readonly [field: string]: unknown
+}
+
+/** Any JSON object. */
+export const errorResponseSchema: z.ZodMiniType<ErrorResponse> = z.record(z.string(), z.unknown())
+
+/** The two codes that the API document names. */
+export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
+
+/** What an error body says. */
+export interface Problem {
+  /** True if the body is an error of the service as far as anybody can tell: an object with a code or a message. */
+  readonly recognised: boolean
+  readonly code?: string
+  readonly message?: string
+  /** One of the documented codes, if exactly one of them is found anywhere near the top of the body. */
+  readonly idempotency?: IdempotencyCode
+}
+
+const CODE = ['code', 'errorCode', 'error_code', 'reason']
+const MESSAGE = ['message', 'detail', 'title', 'error_description', 'description']
+const LONGEST_MESSAGE = 500
+
+/** Reads an error body; never throws, whatever it is given. */
+export function readProblem(text: string): Problem {
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    return { recognised: false }
+  }
+  const parsed = z.safeParse(errorResponseSchema, body)
+  if (!parsed.success) return { recognised: false }
+  const { error, errors, type } = parsed.data
+  const places: unknown[] = [parsed.data, error, Array.isArray(errors) ? errors[0] : errors]
+  const code = find(places, CODE, asCode) ?? asCode(error) ?? (type === 'about:blank' ? undefined : asCode(type))
+  const found = find(places, MESSAGE, asText) ?? asText(error) ?? asText(Array.isArray(errors) ? errors[0] : undefined)
+  const idempotency = documentedCode(parsed.data)
+  return {
+    recognised: code !== undefined || found !== undefined,
+    ...((idempotency ?? code) === undefined ? {} : { code: idempotency ?? code ?? '' }),
+    ...(found === undefined ? {} : { message: found.slice(0, LONGEST_MESSAGE) }),
+    ...(idempotency === undefined ? {} : { idempotency }),
+  }
+}
+
+function find(places: readonly unknown[], names: readonly string[], read: (value: unknown) => string | undefined): string | undefined {
+  for (const place of places) {
+    if (typeof place !== 'object' || place === null) continue
+    for (const name of names) {
+      const text = read((place as Readonly<Record<string, unknown>>)[name])
+      if (text !== undefined) return text
+    }
+  }
+  return undefined
+}
+
+function asText(value: unknown): string | undefined {
+  return typeof value === 'string' && value.trim() !== '' ? value : undefined
+}
+
+/** A code is short and has no spaces; anything else is a message. */
+function asCode(value: unknown): string | undefined {
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
+  return typeof value === 'string' && /^[\w.:/#-]{1,120}$/.test(value) ? value : undefined
+}
+
+const DOCUMENTED = /(?:^|[/#:])(IDEMPOTENCY_CONFLICT|IDEMPOTENCY_IN_PROGRESS)$/
+const DEEPEST = 4
+const MOST_NODES = 200
+
+/** Looks for the documented codes as whole values near the top. Both found means that nobody knows which one is meant. */
+function documentedCode(body: unknown): IdempotencyCode | undefined {
+  const found = new Set<string>()
+  let level: unknown[] = [body]
+  let nodes = 0
+  for (let depth = 0; depth <= DEEPEST && level.length > 0; depth++) {
+    const next: unknown[] = []
+    for (const node of level) {
+      if (++nodes > MOST_NODES) break
+      if (typeof node === 'string') {
+        const code = DOCUMENTED.exec(node)?.[1]
+        if (code !== undefined) found.add(code)
+      } else if (typeof node === 'object' && node !== null) next.push(...Object.values(node).slice(0, MOST_NODES))
+    }
+    level = next
+  }
+  if (found.size !== 1) return undefined
+  return found.has('IDEMPOTENCY_CONFLICT') ? 'IDEMPOTENCY_CONFLICT' : 'IDEMPOTENCY_IN_PROGRESS'
+}
