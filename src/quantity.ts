@@ -1,0 +1,190 @@
+import type { Service } from './schemas/service.ts'
+
+/** What a service says about the quantities it sells. */
+export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQuantity'>
+
+/**
+ * Why a quantity cannot be ordered:
+ *
+ * - `not_a_number`: not a number, or NaN or infinite
+ * - `not_an_integer`: the API takes integers only
+ * - `below_minimum`: less than `minQuantity`, or than 1
+ * - `above_maximum`: more than `maxQuantity`, or than the largest safe integer
+ * - `off_step`: fits `stepQuantity` counted neither from zero nor from `minQuantity`
+ * - `no_valid_quantity`: no quantity at all would pass; the minimum is above the maximum, or nothing between them fits
+ */
+export type QuantityProblem =
+  | 'not_a_number'
+  | 'not_an_integer'
+  | 'below_minimum'
+  | 'above_maximum'
+  | 'off_step'
+  | 'no_valid_quantity'
+
+/** Result of {@link checkQuantity}. */
+export type QuantityCheck =
+  | { readonly ok: true }
+  | {
+      readonly ok: false
+      readonly reason: QuantityProblem
+      /** One English sentence for a developer or a log. */
+      readonly message: string
+      /**
+       * The closest quantities that pass: the next lower, the next higher, or both, in this order. Empty only for
+       * `not_a_number` and `no_valid_quantity`.
+       */
+      readonly nearest: readonly number[]
+    }
+
+/**
+ * Whether a quantity respects a service's `minQuantity`, `maxQuantity` and `stepQuantity`, before anything is sent.
+ *
+ * The API document does not say from where steps are counted. A quantity is therefore refused only if it fits neither
+ * counting from zero nor from the minimum; the service has the last word. Arithmetic is exact in decimal: 0.3 is three
+ * steps of 0.1.
+ *
+ * Never throws on what a service may say: a bound that is not a finite number is not checked, nor is a step that is not
+ * a finite number above zero, nor any step without a known minimum.
+ *
+ * @param service a `Service`, or its three quantity fields
+ * @param quantity what is to be ordered: the API takes a positive integer
+ */
+export function checkQuantity(service: QuantityRules, quantity: number): QuantityCheck {
+  if (typeof quantity !== 'number' || !Number.isFinite(quantity)) {
+    return { ok: false, reason: 'not_a_number', message: 'Quantity is not a finite number.', nearest: [] }
+  }
+  const rules = readRules(service)
+  const problem = findProblem(rules, quantity)
+  if (problem === undefined) return { ok: true }
+  const [reason, message] = problem
+  return { ok: false, reason, message, nearest: nearestValid(rules, quantity) }
+}
+
+/** The integers `first`, `first ± every`, `first ± 2 · every`, …; `every` is above zero. */
+interface Steps {
+  readonly first: bigint
+  readonly every: bigint
+}
+
+interface Rules {
+  /** Smallest and largest integer within the bounds; `from` may be above `to`. */
+  readonly from: bigint
+  readonly to: bigint
+  /** The integers that fit the step, one entry for each way of counting that reaches integers at all. */
+  readonly steps: readonly Steps[]
+  /** The service's fields, for messages; undefined if not to be checked. */
+  readonly min: number | undefined
+  readonly max: number | undefined
+  readonly step: number | undefined
+}
+
+/** A bound that is missing or meaningless leaves what the API takes: 1 to the largest safe integer. */
+function readRules(service: QuantityRules): Rules {
+  const min = finite(service.minQuantity)
+  const max = finite(service.maxQuantity)
+  const given = finite(service.stepQuantity)
+  const step = given !== undefined && given > 0 && min !== undefined ? given : undefined
+  return {
+    from: BigInt(Math.ceil(Math.max(1, min ?? 1))),
+    to: BigInt(Math.floor(Math.min(Number.MAX_SAFE_INTEGER, max ?? Number.MAX_SAFE_INTEGER))),
+    steps: [0, min ?? 0].map((base) => integerSteps(base, step ?? 1)).filter((steps) => steps !== undefined),
+    min,
+    max,
+    step,
+  }
+}
+
+function finite(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+function findProblem(rules: Rules, quantity: number): readonly [QuantityProblem, string] | undefined {
+  const { from, to, steps, min, max, step } = rules
+  if (steps.every((each) => next(each, from) > to)) {
+    const known = Object.entries({ minimum: min, maximum: max, step }).filter(
+      ([, value]) => value !== undefined,
+    )
+    const listed = known.map(([name, value]) => `${name} ${value}`).join(', ')
+    return ['no_valid_quantity', `No quantity can be ordered by the service's rules (${listed}).`]
+  }
+  if (!Number.isInteger(quantity)) return ['not_an_integer', `Quantity ${quantity} is not an integer.`]
+  const wanted = BigInt(quantity)
+  if (wanted < from)
+    return ['below_minimum', `Quantity ${quantity} is below the minimum of ${Math.max(1, min ?? 1)}.`]
+  if (wanted > to) {
+    const largest = Math.min(Number.MAX_SAFE_INTEGER, max ?? Number.MAX_SAFE_INTEGER)
+    return ['above_maximum', `Quantity ${quantity} is above the maximum of ${largest}.`]
+  }
+  if (steps.some((each) => next(each, wanted) === wanted)) return undefined
+  const counted = min === 0 ? 'zero' : `zero or from the minimum of ${min}`
+  return ['off_step', `Quantity ${quantity} does not fit the step of ${step}, counted from ${counted}.`]
+}
+
+function nearestValid({ from, to, steps }: Rules, quantity: number): number[] {
+  const start = BigInt(Math.floor(quantity))
+  const lower = steps
+    .map((each) => previous(each, start < to ? start : to))
+    .filter((candidate) => candidate >= from)
+  const after = BigInt(Math.ceil(quantity))
+  const higher = steps
+    .map((each) => next(each, after > from ? after : from))
+    .filter((candidate) => candidate <= to)
+  const closest = [
+    ...lower.sort((a, b) => (a > b ? -1 : 1)).slice(0, 1),
+    ...higher.sort((a, b) => (a < b ? -1 : 1)).slice(0, 1),
+  ]
+  return closest.map(Number)
+}
+
+/** The first of the integers at or after `start`. */
+function next({ first, every }: Steps, start: bigint): bigint {
+  return start + modulo(first - start, every)
+}
+
+/** The last of the integers at or before `start`. */
+function previous({ first, every }: Steps, start: bigint): bigint {
+  return start - modulo(start - first, every)
+}
+
+/**
+ * Which of base, base ± step, base ± 2 · step, … are integers; undefined if none is (0.25, 0.75, 1.25, …).
+ *
+ * With both scaled to integers by a power of ten, q is one of them exactly if q · scale and base leave the same
+ * remainder by step; that congruence is solved instead of trying candidates one by one.
+ */
+function integerSteps(base: number, step: number): Steps | undefined {
+  const [baseDigits, baseDecimals] = decimal(base)
+  const [stepDigits, stepDecimals] = decimal(step)
+  const decimals = Math.max(baseDecimals, stepDecimals)
+  const scaledBase = baseDigits * 10n ** BigInt(decimals - baseDecimals)
+  const scaledStep = stepDigits * 10n ** BigInt(decimals - stepDecimals)
+  const [divisor, factor] = commonDivisor(10n ** BigInt(decimals), scaledStep)
+  if (scaledBase % divisor !== 0n) return undefined
+  return { first: (scaledBase / divisor) * factor, every: scaledStep / divisor }
+}
+
+/** A finite number as JavaScript writes it, exactly: digits · 10^-decimals. */
+function decimal(value: number): [digits: bigint, decimals: number] {
+  const [mantissa = '', exponent = '0'] = String(value).split('e')
+  const [whole = '', fraction = ''] = mantissa.split('.')
+  const digits = BigInt(whole + fraction)
+  const decimals = fraction.length - Number(exponent)
+  return decimals < 0 ? [digits * 10n ** BigInt(-decimals), 0] : [digits, decimals]
+}
+
+/** Extended Euclid for positive numbers: the greatest common divisor, and x with a · x ≡ divisor (mod b). */
+function commonDivisor(a: bigint, b: bigint): [divisor: bigint, x: bigint] {
+  let [divisor, rest] = [a, b]
+  let [x, nextX] = [1n, 0n]
+  while (rest !== 0n) {
+    const quotient = divisor / rest
+    ;[divisor, rest] = [rest, divisor - quotient * rest]
+    ;[x, nextX] = [nextX, x - quotient * nextX]
+  }
+  return [divisor, x]
+}
+
+/** The remainder that is never negative, unlike `%`. */
+function modulo(value: bigint, divisor: bigint): bigint {
+  return ((value % divisor) + divisor) % divisor
+}
