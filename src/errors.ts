@@ -49,8 +49,8 @@ export interface ErrorFacts {
   readonly cause?: unknown
 }
 
-const BRAND: unique symbol = Symbol.for('customer-ordering-sdk.error')
-const INSPECT: unique symbol = Symbol.for('nodejs.util.inspect.custom')
+const BRAND = Symbol.for('customer-ordering-sdk.error')
+const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
 /** Facts that may be printed, in printing order. */
 const PRINTED = [
@@ -93,6 +93,17 @@ function brand(errorClass: { readonly prototype: Error }, name: string): void {
   })
 }
 
+/** What Node's `util.inspect` and `console.log` print: the stack and the facts of `toJSON()`. */
+function inspectView(
+  this: CustomerOrderingError,
+  _depth: unknown,
+  options: object,
+  inspect?: (value: unknown, options: object) => string,
+): string {
+  const { name: _name, message: _message, ...facts } = this.toJSON()
+  return `${this.stack ?? this.message} ${inspect === undefined ? JSON.stringify(facts) : inspect(facts, options)}`
+}
+
 /**
  * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of the package; where
  * even that is not wanted, `code` tells the kinds apart.
@@ -100,6 +111,7 @@ function brand(errorClass: { readonly prototype: Error }, name: string): void {
 export class CustomerOrderingError extends Error {
   static {
     brand(this, 'CustomerOrderingError')
+    Object.defineProperty(this.prototype, INSPECT, { value: inspectView, configurable: true })
   }
 
   /** Stable machine-readable kind, one literal per class. */
@@ -144,13 +156,6 @@ export class CustomerOrderingError extends Error {
     const own = this as unknown as Readonly<Record<string, unknown>>
     for (const name of PRINTED) if (own[name] !== undefined) view[name] = own[name]
     return view
-  }
-
-  /** What Node's `util.inspect` and `console.log` print: the stack and the facts of {@link toJSON}. */
-  [INSPECT](_depth?: unknown, _options?: unknown, inspect?: (value: unknown) => string): string {
-    const { name: _name, message: _message, ...facts } = this.toJSON()
-    const trace = this.stack ?? `${this.name}: ${this.message}`
-    return `${trace} ${inspect === undefined ? JSON.stringify(facts) : inspect(facts)}`
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {

@@ -10,7 +10,12 @@ export function segment(name: string, id: unknown): string {
   }
   if (typeof id !== 'string') return refuse('must be a string')
   if (id.trim() === '') return refuse('must not be empty')
-  if (!id.isWellFormed()) return refuse('must be well-formed Unicode')
+  let encoded = ''
+  try {
+    encoded = encodeURIComponent(id)
+  } catch {
+    return refuse('must be well-formed Unicode')
+  }
   let decoded = id
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
@@ -20,7 +25,7 @@ export function segment(name: string, id: unknown): string {
     if (next === decoded) break
     decoded = next
   }
-  return encodeURIComponent(id)
+  return encoded
 }
 
 function decode(text: string): string {

@@ -11,9 +11,12 @@ export interface AttemptRequest {
   /** Milliseconds until the attempt is given up, from now to the last byte of the body. */
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
-  /** Most bytes of a body that are read, after decompression. */
+  /** Most bytes of a successful body that are read, after decompression; see {@link MAX_ERROR_BYTES} for others. */
   readonly maxBytes: number
 }
+
+/** Most bytes of an error's body that are read, after decompression. */
+export const MAX_ERROR_BYTES: number = 256 * 1024
 
 /** Why a body is not there as a whole. */
 export type BodyProblem = 'cut' | 'timeout' | 'aborted' | 'too_large'
@@ -103,7 +106,7 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
         discard(response)
         return { kind: 'redirect', status: response.status, headers: response.headers }
       }
-      const { text, problem } = await readBody(response, request.maxBytes, interrupted)
+      const { text, problem } = await readBody(response, response.ok ? request.maxBytes : MAX_ERROR_BYTES, interrupted)
       const found = problem === 'cut' ? (stopped ?? problem) : problem
       return {
         kind: 'answer',

@@ -1,0 +1,202 @@
+import { defined } from '../defined.ts'
+import type { CustomerOrderingError } from '../errors.ts'
+import type { Reporter } from '../hooks.ts'
+import type { Runtime } from '../runtime.ts'
+import { type Deadline, Interruption } from './deadline.ts'
+import { type Endpoint, requestIdOf } from './failure.ts'
+import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
+import type { AttemptResult, Transport } from './transport.ts'
+
+/** Where API keys come from. */
+export interface Credentials {
+  /** The key for one attempt; null if a proxy adds it. Throws a `ConfigurationError` if there is no usable one. */
+  get(): Promise<string | null> | string | null
+  /** True if asking again may give another key. */
+  readonly rotates: boolean
+}
+
+/** What all calls of a client share. */
+export interface Connection {
+  /** Without a trailing slash. */
+  readonly baseUrl: string
+  readonly transport: Transport
+  readonly credentials: Credentials
+  /** Sent with every request; lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly runtime: Runtime
+  readonly reporter: Reporter
+}
+
+/** Per-call settings with all defaults filled in. */
+export interface CallSettings {
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds for one attempt, its body included. */
+  readonly timeout: number
+  /** Milliseconds for the whole call. */
+  readonly totalTimeout: number
+  readonly maxRetries: number
+  /** Further headers of this call; lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What the judge says of one attempt. */
+export type Judgement<T> =
+  | { readonly then: 'done'; readonly value: T }
+  | { readonly then: 'retry'; readonly pace: Pace }
+  /** The error tells more than the attempt alone would. */
+  | { readonly then: 'stop'; readonly error?: CustomerOrderingError }
+
+/** One call: the request that every attempt repeats byte for byte, and who judges the answers. */
+export interface Call<T> {
+  readonly endpoint: Endpoint
+  /** Below the base URL, encoded, with the leading slash. */
+  readonly path: string
+  /** With the leading `?`, or empty. */
+  readonly query?: string
+  readonly body?: string | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly settings: CallSettings
+  readonly deadline: Deadline
+  readonly callId: string
+  readonly maxBytes: number
+  /** API key of the first attempt, where it was asked for already. */
+  readonly credential?: string | null
+  judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
+  /** Last look before every send; false holds the request back and ends the call. */
+  beforeSend?(credential: string | null): Promise<boolean>
+}
+
+/** What a call has been through. */
+export interface Trail {
+  attempts: number
+  /** The last attempt that ended. */
+  last?: AttemptResult
+  /** Whether the last attempt ran into the total time and not into its own. */
+  cutByDeadline: boolean
+  /** API keys used. */
+  readonly secrets: Set<string>
+}
+
+/** How a call ended. */
+export type Ending<T> =
+  | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
+  | {
+      /**
+       * `judged`: the judge stopped it; `exhausted`: no retry was left; `deadline`: no time was left;
+       * `aborted`: the caller's signal; `held`: `beforeSend` said no; `credentials`: no API key could be had.
+       */
+      readonly end: 'judged' | 'exhausted' | 'deadline' | 'aborted' | 'held' | 'credentials'
+      readonly error?: unknown
+      readonly trail: Trail
+    }
+
+/** The one loop of all calls: send, judge, wait, send again. Decisions are the judge's and the retry policy's. */
+export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
+  const { runtime, reporter, credentials } = connection
+  const { deadline, settings } = call
+  const trail: Trail = { attempts: 0, cutByDeadline: false, secrets: new Set() }
+  let counts = noCounts
+  let refreshed = false
+  for (;;) {
+    const over = deadline.over()
+    if (over !== undefined) return { end: over.why, trail }
+    let credential = trail.attempts === 0 ? call.credential : undefined
+    if (credential === undefined) {
+      const asked = await askCredential(credentials, deadline)
+      if (asked instanceof Interruption) return { end: asked.why, trail }
+      if (asked !== null && typeof asked === 'object') return { end: 'credentials', error: asked.error, trail }
+      credential = asked
+    }
+    if (credential !== null) trail.secrets.add(credential)
+    if (call.beforeSend !== undefined && !(await call.beforeSend(credential))) return { end: 'held', trail }
+    const remaining = deadline.remaining()
+    if (remaining <= 0) return { end: 'deadline', trail }
+
+    trail.attempts++
+    const event = {
+      callId: call.callId,
+      operation: call.endpoint.operation,
+      method: call.endpoint.method,
+      path: call.path,
+      attempt: trail.attempts,
+      ...defined({ idempotencyKey: call.idempotencyKey }),
+    }
+    reporter.request({ ...event })
+    const sentAt = runtime.monotonic()
+    const result = await connection.transport({
+      method: call.endpoint.method,
+      url: connection.baseUrl + call.path + (call.query ?? ''),
+      headers: headersOf(connection, call, credential),
+      body: call.body,
+      timeout: Math.min(settings.timeout, remaining),
+      signal: settings.signal,
+      maxBytes: call.maxBytes,
+    })
+    trail.last = result
+    trail.cutByDeadline = remaining <= settings.timeout
+    const answered = 'headers' in result ? result : undefined
+    reporter.response({
+      ...event,
+      outcome: result.kind,
+      durationMs: runtime.monotonic() - sentAt,
+      ...defined({
+        status: answered?.status,
+        requestId: answered && requestIdOf(answered.headers, trail.secrets),
+        failure: result.kind === 'failed' ? (result.detail.code ?? result.detail.name) : undefined,
+      }),
+    })
+
+    let judgement = await call.judge(result, trail)
+    if (judgement.then === 'done') return { end: 'done', value: judgement.value, trail }
+    const unauthorized = result.kind === 'answer' && result.status === 401
+    if (judgement.then === 'stop' && unauthorized && credentials.rotates && !refreshed) {
+      refreshed = true
+      judgement = { then: 'retry', pace: 'refresh' }
+    }
+    if (result.kind === 'aborted' || (result.kind === 'answer' && result.problem === 'aborted')) return { end: 'aborted', trail }
+    if (judgement.then === 'stop') return { end: 'judged', error: judgement.error, trail }
+
+    const retryAfter = answered && parseRetryAfter(answered.headers.get('retry-after'), runtime.now())
+    const decision = decide({
+      pace: judgement.pace,
+      counts,
+      maxRetries: settings.maxRetries,
+      retryAfter,
+      remaining: deadline.remaining(),
+      random: runtime.random(),
+    })
+    if ('stop' in decision) return { end: decision.stop, trail }
+    counts = decision.counts
+    reporter.retry({
+      ...event,
+      reason: judgement.pace,
+      delayMs: decision.wait,
+      ...defined({ status: answered?.status, retryAfter }),
+    })
+    if (decision.wait > 0) {
+      const interrupted = await deadline.sleep(decision.wait)
+      if (interrupted !== undefined) return { end: interrupted.why, trail }
+    }
+  }
+}
+
+/** The API key, an interruption of the wait for it, or the reason why there is none. */
+export async function askCredential(
+  credentials: Credentials,
+  deadline: Deadline,
+): Promise<string | null | Interruption | { readonly error: unknown }> {
+  try {
+    const key = credentials.get()
+    return typeof key === 'string' || key === null ? key : await deadline.race(key)
+  } catch (error) {
+    return { error }
+  }
+}
+
+function headersOf<T>(connection: Connection, call: Call<T>, credential: string | null): Record<string, string> {
+  const headers: Record<string, string> = { ...connection.headers, ...call.settings.headers, accept: 'application/json' }
+  if (call.body !== undefined) headers['content-type'] = 'application/json'
+  if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
+  if (credential !== null) headers['authorization'] = `Bearer ${credential}`
+  return headers
+}

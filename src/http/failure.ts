@@ -1,0 +1,179 @@
+import { defined } from '../defined.ts'
+import {
+  ApiError,
+  AuthenticationError,
+  BadRequestError,
+  type Charged,
+  ConflictError,
+  ConnectionError,
+  type CustomerOrderingError,
+  type ErrorFacts,
+  IdempotencyConflictError,
+  IdempotencyInProgressError,
+  InvalidResponseError,
+  type MissingResource,
+  NotFoundError,
+  OrderNotAcceptedError,
+  PaymentRequiredError,
+  type Permission,
+  PermissionDeniedError,
+  RateLimitError,
+  RequestAbortedError,
+  ServerError,
+  TimeoutError,
+} from '../errors.ts'
+import { readProblem } from '../schemas/problem.ts'
+import { redact } from './redact.ts'
+import { parseRetryAfter } from './retry.ts'
+import type { AttemptResult } from './transport.ts'
+
+/** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
+export interface Endpoint {
+  /** Method of the client that calls it, for messages and events. */
+  readonly operation: string
+  readonly method: string
+  readonly permission?: Permission
+  readonly missing?: MissingResource
+}
+
+/** What is known of a call when it fails. */
+export interface FailureContext {
+  readonly endpoint: Endpoint
+  /** Path below the base URL without the query. */
+  readonly path: string
+  readonly attempts: number
+  /** Absent for reads, which cannot charge and whose messages need not say so. */
+  readonly charged?: Charged
+  readonly idempotencyKey?: string | undefined
+  readonly externalOrderId?: string | undefined
+  readonly orderId?: string | undefined
+  /** API keys used by the call; cut out of everything that the server said. */
+  readonly secrets: Iterable<string>
+  /** True if the call would have gone on, had there been time. */
+  readonly outOfTime?: boolean
+  readonly deadline?: 'attempt' | 'total'
+  readonly now: number
+  /** The caller's signal's reason. */
+  readonly reason?: unknown
+}
+
+type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
+
+const BY_STATUS: Readonly<Record<number, readonly [ErrorClass, meaning: string]>> = {
+  400: [BadRequestError, 'invalid request body or headers'],
+  401: [AuthenticationError, 'missing or invalid API key'],
+  402: [PaymentRequiredError, 'payment required'],
+  403: [PermissionDeniedError, 'the API key lacks a permission'],
+  404: [NotFoundError, 'not found'],
+  422: [OrderNotAcceptedError, 'order cannot be accepted'],
+  429: [RateLimitError, 'too many requests'],
+}
+
+const REQUEST_ID = ['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray']
+
+/** The request id of an answer, from whichever of the usual headers is there. */
+export function requestIdOf(headers: Headers, secrets: Iterable<string> = []): string | undefined {
+  for (const name of REQUEST_ID) {
+    const value = headers.get(name)
+    if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)
+  }
+  return undefined
+}
+
+/** What to tell the caller about the wallet, and what to do next. */
+export function chargedSentence(charged: Charged): string {
+  return {
+    no: 'The wallet was not charged.',
+    yes: 'The wallet was charged; do not order again under another reference or key.',
+    unknown:
+      'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+  }[charged]
+}
+
+/** The typed error for an attempt that did not give the caller its result. */
+export function failureOf(result: AttemptResult, context: FailureContext): CustomerOrderingError {
+  const { endpoint, path, charged, secrets, outOfTime } = context
+  const call = `${endpoint.method} ${path}`
+  const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
+  const facts: ErrorFacts = {
+    charged: charged ?? 'no',
+    attempts: context.attempts,
+    ...defined({
+      idempotencyKey: context.idempotencyKey,
+      externalOrderId: context.externalOrderId,
+      orderId: context.orderId,
+    }),
+  }
+  if (result.kind === 'aborted') {
+    return new RequestAbortedError(`${call} was ended by the caller's signal.${money}`, { ...facts, cause: context.reason })
+  }
+  if (result.kind === 'timeout') {
+    const which = context.deadline === 'total' ? 'the total time of the call (totalTimeout)' : 'the time of one attempt (timeout)'
+    return new TimeoutError(`${call} got no complete answer within ${which}.${money}`, {
+      ...facts,
+      deadline: context.deadline ?? 'attempt',
+    })
+  }
+  if (result.kind === 'failed') {
+    const { code, syscall, name } = result.detail
+    const detail = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
+    const what = {
+      unreachable: 'could not connect, so nothing was sent',
+      certificate: "did not trust the server's certificate, so nothing was sent",
+      no: 'lost the connection before a complete answer',
+    }[result.unsent === false ? 'no' : result.unsent]
+    return new ConnectionError(`${call} ${what} (${detail}).${money}`, { ...facts, cause: transportCause(detail, result.detail) })
+  }
+  const requestId = requestIdOf(result.headers, secrets)
+  const answered: ErrorFacts = { ...facts, status: result.status, ...defined({ requestId }) }
+  if (result.kind === 'redirect') {
+    const status = result.status === 0 ? 'a redirect' : `redirect ${result.status}`
+    return new InvalidResponseError(
+      `${call} was answered with ${status}, which is never followed: check baseUrl.${money}`,
+      answered,
+    )
+  }
+  if (result.status >= 200 && result.status < 300) {
+    const why = {
+      cut: 'its body was cut off',
+      timeout: 'its body did not arrive in time',
+      aborted: 'its body was not read to the end',
+      too_large: 'its body is larger than this client reads',
+      none: 'its body is not what it should be',
+    }[result.problem ?? 'none']
+    return new InvalidResponseError(`${call} was answered with ${result.status}, but ${why}.${money}`, answered)
+  }
+  const problem = readProblem(result.text)
+  const serverCode = problem.code === undefined ? undefined : redact(problem.code, secrets)
+  const serverMessage = problem.message === undefined ? undefined : redact(problem.message, secrets)
+  const retryAfter = parseRetryAfter(result.headers.get('retry-after'), context.now)
+  const [Class, meaning] = classOf(result.status, problem.idempotency)
+  const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
+  const needs = Class === PermissionDeniedError && endpoint.permission !== undefined ? ` It needs ${endpoint.permission}.` : ''
+  const late =
+    outOfTime === true
+      ? retryAfter === undefined
+        ? " No time was left for another try within the call's deadline."
+        : ` The service asked to wait ${retryAfter} ms, which reaches past the call's deadline.`
+      : ''
+  return new Class(`${call} was answered with ${result.status} (${told}).${needs}${late}${money}`, {
+    ...answered,
+    ...defined({ serverCode, serverMessage, retryAfter }),
+    ...(Class === PermissionDeniedError ? defined({ requiredPermission: endpoint.permission }) : {}),
+    ...(Class === NotFoundError ? defined({ resource: endpoint.missing }) : {}),
+  })
+}
+
+function classOf(status: number, idempotency: string | undefined): readonly [ErrorClass, string] {
+  if (status === 409) {
+    if (idempotency === 'IDEMPOTENCY_CONFLICT') return [IdempotencyConflictError, 'this key was used with another payload']
+    if (idempotency !== undefined) return [IdempotencyInProgressError, 'an earlier request with this key is still running']
+    return [ConflictError, 'conflict']
+  }
+  return BY_STATUS[status] ?? (status >= 500 ? [ServerError, 'server error'] : [ApiError, 'unexpected status'])
+}
+
+/** A fresh error for `cause`: the platform's own may hold the request, and so the API key. */
+function transportCause(text: string, detail: { readonly code?: string; readonly syscall?: string }): Error {
+  return Object.assign(new Error(text), defined({ code: detail.code, syscall: detail.syscall }))
+}

@@ -1,0 +1,179 @@
+import { defined } from '../defined.ts'
+import { type Charged, ConfigurationError, CustomerOrderingError, InvalidResponseError, TimeoutError } from '../errors.ts'
+import type { ResponseInfo } from '../response-info.ts'
+import { type Checked, issuesText } from '../schemas/check.ts'
+import { type CallSettings, type Connection, type Ending, type Judgement, perform, type Trail } from './call.ts'
+import { Deadline } from './deadline.ts'
+import { chargedSentence, type Endpoint, failureOf, requestIdOf } from './failure.ts'
+import type { AttemptResult } from './transport.ts'
+
+/** Most bytes of one order, service or balance. */
+export const MAX_ITEM_BYTES: number = 1024 * 1024
+/** Most bytes of a page of a list. */
+export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
+
+/** A call whose answer is parsed and returned, with nothing to remember. */
+export interface ReadCall<T> {
+  readonly endpoint: Endpoint
+  readonly path: string
+  readonly query?: string
+  readonly body?: string | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly settings: CallSettings
+  readonly maxBytes: number
+  /** False for a request that must not be sent twice unless it surely never arrived. */
+  readonly repeatable: boolean
+  /** True for a request that may move money, so that its errors must say what is known. */
+  readonly mayCharge: boolean
+  parse(body: unknown): Checked<T> | Promise<Checked<T>>
+}
+
+/** A result and what came with it. */
+export interface Reply<T> {
+  readonly value: T
+  readonly info: ResponseInfo
+}
+
+/** Performs a call and returns its parsed answer, or throws one of our errors. */
+export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
+  const { runtime, reporter } = connection
+  const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
+  const callId = runtime.randomId()
+  let unsent = true
+  const ending = await perform<T>(connection, {
+    ...call,
+    deadline,
+    callId,
+    judge: (result, trail) => {
+      if (!(result.kind === 'failed' && result.unsent !== false)) unsent = false
+      return judge(call, result, trail, unsent)
+    },
+  })
+  const charged: Charged | undefined = call.mayCharge ? (unsent ? 'no' : 'unknown') : undefined
+  const { attempts, last } = ending.trail
+  const event = {
+    callId,
+    operation: call.endpoint.operation,
+    method: call.endpoint.method,
+    path: call.path,
+    attempts,
+    durationMs: deadline.elapsed(),
+    ...defined({ idempotencyKey: call.idempotencyKey }),
+  }
+  if (ending.end === 'done') {
+    const answer = last !== undefined && 'headers' in last ? last : undefined
+    reporter.settled({ ...event, ok: true, ...defined({ status: answer?.status }) })
+    return { value: ending.value, info: infoOf(ending.trail, event.durationMs) }
+  }
+  const error = errorOf(ending, {
+    endpoint: call.endpoint,
+    path: call.path,
+    charged,
+    idempotencyKey: call.idempotencyKey,
+    now: runtime.now(),
+    reason: call.settings.signal?.reason,
+  })
+  reporter.settled({ ...event, ok: false, code: error.code, ...defined({ status: error.status, charged }) })
+  throw error
+}
+
+/** What is known of a call besides how it ended. */
+export interface ErrorContext {
+  readonly endpoint: Endpoint
+  readonly path: string
+  readonly charged: Charged | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly externalOrderId?: string | undefined
+  readonly orderId?: string | undefined
+  readonly now: number
+  readonly reason: unknown
+}
+
+/** The typed error for a call that ended without a result. */
+export function errorOf(ending: Exclude<Ending<unknown>, { readonly end: 'done' }>, context: ErrorContext): CustomerOrderingError {
+  const { end, error, trail } = ending
+  const { charged, idempotencyKey, externalOrderId, orderId } = context
+  const facts = { charged: charged ?? 'no', attempts: trail.attempts, ...defined({ idempotencyKey, externalOrderId, orderId }) } as const
+  const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
+  if (error instanceof CustomerOrderingError && end !== 'credentials') return error
+  if (end === 'credentials') {
+    // The function's own error is the caller's; its text may name secrets, so it is reachable but never printed.
+    const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
+    return new ConfigurationError(`${known}${money}`, { ...facts, cause: error })
+  }
+  const failure = {
+    ...defined(context),
+    endpoint: context.endpoint,
+    path: context.path,
+    now: context.now,
+    reason: context.reason,
+    attempts: trail.attempts,
+    secrets: trail.secrets,
+  }
+  if (end === 'aborted') return failureOf({ kind: 'aborted' }, failure)
+  if (trail.last === undefined || (end === 'deadline' && trail.last.kind === 'timeout')) {
+    if (end === 'deadline') return failureOf({ kind: 'timeout' }, { ...failure, deadline: 'total' })
+    return new TimeoutError(`${context.endpoint.operation} ended before anything was sent.${money}`, facts)
+  }
+  return failureOf(trail.last, {
+    ...failure,
+    deadline: trail.cutByDeadline ? 'total' : 'attempt',
+    outOfTime: end === 'deadline',
+  })
+}
+
+/** What came with the last answer of a call. */
+export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
+  const answer = trail.last !== undefined && 'headers' in trail.last ? trail.last : undefined
+  return {
+    attempts: trail.attempts,
+    durationMs,
+    headers: answer?.headers ?? new Headers(),
+    ...defined({ status: answer?.status, requestId: answer && requestIdOf(answer.headers, trail.secrets) }),
+  }
+}
+
+/** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */
+export function isTransient(result: AttemptResult): boolean {
+  if (result.kind === 'failed') return result.unsent !== 'certificate'
+  if (result.kind === 'timeout') return true
+  if (result.kind !== 'answer') return false
+  const { status, problem } = result
+  if (status >= 200 && status < 300) return problem === 'cut' || problem === 'timeout'
+  return status === 408 || status === 425 || status === 429 || status >= 500
+}
+
+async function judge<T>(call: ReadCall<T>, result: AttemptResult, trail: Trail, unsent: boolean): Promise<Judgement<T>> {
+  if (result.kind === 'answer' && result.status >= 200 && result.status < 300 && result.problem === undefined) {
+    const body = parseJson(result.text)
+    const checked = body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : await call.parse(body.json)
+    if ('value' in checked) return { then: 'done', value: checked.value }
+    const { path, endpoint } = call
+    const requestId = requestIdOf(result.headers, trail.secrets)
+    const error = new InvalidResponseError(
+      `${endpoint.method} ${path} was answered with ${result.status}, but the body ${issuesText(checked.issues)}.`,
+      {
+        status: result.status,
+        attempts: trail.attempts,
+        issues: checked.issues,
+        ...(call.mayCharge ? { charged: 'unknown' } : {}),
+        ...defined({ requestId, idempotencyKey: call.idempotencyKey }),
+      },
+    )
+    return { then: 'stop', error }
+  }
+  // Not processed by any reading of the status, so even a request that must not run twice may be sent again.
+  const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
+  if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { then: 'stop' }
+  return { then: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
+}
+
+/** The parsed text; nothing if it is no JSON. An empty text is no value at all, as a 204 has it. */
+export function parseJson(text: string): { readonly json: unknown } | undefined {
+  if (text === '') return { json: undefined }
+  try {
+    return { json: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,89 @@
+import type { JournalRecord } from './record.ts'
+
+/** What a call wants to buy, as far as its identity goes. */
+export interface Wanted {
+  readonly slot: string
+  readonly fingerprint: string
+  /** Idempotency-Key given by the caller. */
+  readonly idempotencyKey?: string | undefined
+}
+
+/** Everything besides record and wish that the decision depends on. */
+export interface Circumstances {
+  /** Wall clock, milliseconds since 1970. */
+  readonly now: number
+  readonly safeRetryWindow: number
+  /** Milliseconds that the call may take; subtracted from the window, because it may send until its very end. */
+  readonly totalTimeout: number
+  /** True if the current API key is the one that sent the record's key, or if that does not matter. */
+  readonly sameApiKey: boolean
+}
+
+/** What a call does with the record that it found. */
+export type Action =
+  /** Claim the record and send the stored key and body. */
+  | { readonly action: 'continue' }
+  /** Claim the closed record anew, with this call's body; `key` says whether with its key, the caller's or a fresh one. */
+  | { readonly action: 'reopen'; readonly key: 'same' | 'given' | 'fresh' }
+  /** Keep the created anonymous order under its key, then use the slot for a new one. */
+  | { readonly action: 'archive' }
+  | { readonly action: 'return' }
+  /** The order exists but was never readable: repeat the request to read it, or look it up by its id. */
+  | { readonly action: 'read'; readonly by: 'replay' | 'id' }
+  | { readonly action: 'wait' }
+  | { readonly action: 'duplicate' }
+  | { readonly action: 'conflict'; readonly over: 'payload' | 'key' }
+  | { readonly action: 'unresolved'; readonly because: 'window' | 'age' | 'api_key' | 'unreadable' }
+
+/** How long an anonymous order may be left alone and still count as the same one when it is asked for again. */
+export const ADOPTION_WINDOW: number = 15 * 60 * 1000
+
+/** How far two machines' clocks may differ before a record from the future counts as a clock that went back. */
+export const CLOCK_SKEW: number = 30 * 1000
+
+/** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
+export function inWindow(record: Pick<JournalRecord, 'firstSentAt' | 'createdAt'>, circumstances: Circumstances): boolean {
+  const since = circumstances.now - (record.firstSentAt ?? record.createdAt)
+  // A negative age means that the clock went back, so the real age is not known and may be anything.
+  return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow
+}
+
+/** True if a call that claimed the record may still be at work. */
+export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
+  // A claim from the future means that the clock went back; it would look busy for as long as the clock is behind.
+  return record.busyUntil !== undefined && now < record.busyUntil && now >= record.updatedAt - CLOCK_SKEW
+}
+
+/** The table of design section 3: what `create()` does with the record that it finds in its slot. */
+export function decideAction(record: JournalRecord, wanted: Wanted, circumstances: Circumstances): Action {
+  const anonymous = wanted.slot.startsWith('anon:')
+  const otherKey = wanted.idempotencyKey !== undefined && wanted.idempotencyKey !== record.key
+  const fits = inWindow(record, circumstances)
+
+  if (record.state === 'rejected') {
+    if (anonymous) return { action: 'reopen', key: 'fresh' }
+    if (!otherKey) return { action: 'reopen', key: 'same' }
+    // A second key goes on the wire only where the service itself refused everything under the first one.
+    const provenRefused = record.attempts === 0 || (record.rejection?.kind === 'refused' && !record.foreign)
+    return provenRefused || record.rejection?.kind === 'abandoned'
+      ? { action: 'reopen', key: 'given' }
+      : { action: 'conflict', over: 'key' }
+  }
+  if (record.fingerprint !== wanted.fingerprint) return { action: 'conflict', over: 'payload' }
+  if (otherKey) return { action: 'conflict', over: 'key' }
+
+  if (record.state === 'created') {
+    if (anonymous && record.readable) return { action: 'archive' }
+    if (record.readable) return { action: 'return' }
+    if (isBusy(record, circumstances.now)) return { action: 'wait' }
+    if (fits && circumstances.sameApiKey && record.body !== undefined) return { action: 'read', by: 'replay' }
+    return record.order?.id === undefined ? { action: 'unresolved', because: 'unreadable' } : { action: 'read', by: 'id' }
+  }
+
+  if (isBusy(record, circumstances.now)) return { action: anonymous ? 'duplicate' : 'wait' }
+  if (!fits) return { action: 'unresolved', because: 'window' }
+  if (!circumstances.sameApiKey) return { action: 'unresolved', because: 'api_key' }
+  const untouched = circumstances.now - record.updatedAt
+  if (anonymous && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)) return { action: 'unresolved', because: 'age' }
+  return { action: 'continue' }
+}

@@ -1,0 +1,202 @@
+import { defined } from '../defined.ts'
+import { StoreError } from '../errors.ts'
+import type { Order } from '../schemas/order.ts'
+import type { StoredRow } from './store.ts'
+
+/** `open`: the ending is not known; `created`: an order exists and was charged; `rejected`: nothing was bought. */
+export type RecordState = 'open' | 'created' | 'rejected'
+
+/**
+ * Why a record is closed without an order:
+ * - `refused`: the service refused it (400, 402, 404, 422); heard twice in a row, it moves the record to a new key;
+ * - `not_processed`: the service did not look at it (401, 403, 425, 429 and the like), or it was surely never sent;
+ * - `conflict`: the key belongs to another payload, which may have been bought;
+ * - `cancelled`: the call ended before anything was sent;
+ * - `abandoned`: a person closed it with `resolve()`.
+ */
+export type RejectionKind = 'refused' | 'not_processed' | 'conflict' | 'cancelled' | 'abandoned'
+
+/** Why an order was not bought. */
+export interface Rejection {
+  readonly kind: RejectionKind
+  readonly status?: number
+  /** Machine-readable code out of the service's answer. */
+  readonly code?: string
+}
+
+/** What is remembered of an intent. */
+export interface OrderRecord {
+  /** Name of the intent: `ref:<externalOrderId>`, `key:<Idempotency-Key>` or `anon:<fingerprint>`. */
+  readonly slot: string
+  /** The Idempotency-Key of the current generation. */
+  readonly key: string
+  /** Which key of the intent this is, from 0 on. */
+  readonly generation: number
+  readonly state: RecordState
+  /** True if an attempt under the current key may have reached the service and no trustworthy answer came back. */
+  readonly ambiguous: boolean
+  readonly externalOrderId?: string
+  /** The order as the service returned it; only `id` may be known where the answer was flawed. Absent if never readable. */
+  readonly order?: Partial<Order>
+  readonly rejection?: Rejection
+  /** HTTP requests made for the intent, by ended calls. */
+  readonly attempts: number
+  /** When the current key was first sent (or was about to be), milliseconds since 1970. */
+  readonly firstSentAt?: number
+  /** Until when the call that claimed the record may still be at work, milliseconds since 1970; absent once it ended. */
+  readonly busyUntil?: number
+  /** Milliseconds since 1970. */
+  readonly createdAt: number
+  /** One more with every write. */
+  readonly version: number
+}
+
+/** Who chose the key. A key given by the caller is never changed. */
+export type KeyOrigin = 'caller' | 'derived' | 'random'
+
+/** Why recovery must not repeat the request by itself: the caller stopped it, or it was refused when that proved nothing. */
+export type Hold = 'aborted' | 'refused'
+
+/** The whole record, as the journal keeps it. */
+export interface JournalRecord extends OrderRecord {
+  readonly keyOrigin: KeyOrigin
+  /** Identity of the payload without `metadata`. */
+  readonly fingerprint: string
+  /** Short salted tag per field, so that a conflict can name fields when the body is gone. */
+  readonly fields: Readonly<Record<string, string>>
+  /** Canonical request body; only while the record may have to be sent again. */
+  readonly body?: string
+  /** 32-bit tag of the API key that sent the current key. */
+  readonly apiKeyTag: string
+  /** Random id of the call that wrote the record last, so that a write whose answer was lost is recognised. */
+  readonly claim: string
+  /** True if `order` is the whole order as returned (or as much of it as `remember` keeps). */
+  readonly readable: boolean
+  /** True if the service cleanly refused a body under the current key. */
+  readonly refused: boolean
+  /** True if the service said that the current key belongs to a payload that this store never saw refused. */
+  readonly foreign: boolean
+  readonly hold?: Hold
+  /** When the record was last written, milliseconds since 1970. */
+  readonly updatedAt: number
+}
+
+/** Layout of `data`. A higher number is a newer package's and is never touched. */
+const LAYOUT = 1
+
+/** Marks rows whose record was forgotten: nothing is remembered, yet the row's version still goes on. */
+const FORGOTTEN = 'forgotten'
+
+/** Encrypts and decrypts what is at rest. */
+export interface Codec {
+  encrypt(text: string): string | Promise<string>
+  decrypt(text: string): string | Promise<string>
+}
+
+const SEALED = 'sealed:'
+
+/** True if recovery still has something to do: the ending, or the order itself, is not known. */
+export function isPending(record: Pick<JournalRecord, 'state' | 'readable'>): boolean {
+  return record.state === 'open' || (record.state === 'created' && !record.readable)
+}
+
+/** A row that a store can keep. `unknownFields` are those a newer package wrote into the same layout. */
+export async function encodeRecord(
+  scope: string,
+  id: string,
+  record: JournalRecord,
+  codec: Codec | undefined,
+): Promise<StoredRow> {
+  const { version, createdAt, updatedAt, ...content } = record
+  const text = JSON.stringify({ layout: LAYOUT, ...content })
+  return {
+    scope,
+    id,
+    version,
+    open: isPending(record),
+    state: record.state,
+    createdAt,
+    updatedAt,
+    data: codec === undefined ? text : SEALED + (await codec.encrypt(text)),
+  }
+}
+
+/** The row that stands for a forgotten record. Its time is long past, so pruning takes it next. */
+export function forgottenRow(row: StoredRow): StoredRow {
+  return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: 0, data: FORGOTTEN }
+}
+
+/** Why a row cannot be used. */
+export type Unusable = 'corrupt' | 'newer_version'
+
+/** The record of a row, `'forgotten'`, or why it cannot be used. */
+export async function decodeRow(row: StoredRow, codec: Codec | undefined): Promise<JournalRecord | 'forgotten' | Unusable> {
+  if (row.data === FORGOTTEN) return 'forgotten'
+  let content: unknown
+  try {
+    const sealed = row.data.startsWith(SEALED)
+    if (sealed && codec === undefined) return 'corrupt'
+    const text = sealed && codec !== undefined ? await codec.decrypt(row.data.slice(SEALED.length)) : row.data
+    content = JSON.parse(text)
+  } catch {
+    return 'corrupt'
+  }
+  if (typeof content !== 'object' || content === null) return 'corrupt'
+  const { layout, ...fields } = content as Readonly<Record<string, unknown>>
+  if (typeof layout === 'number' && layout > LAYOUT) return 'newer_version'
+  const record = { ...fields, version: row.version, createdAt: row.createdAt, updatedAt: row.updatedAt }
+  return layout === LAYOUT && isRecord(record) && record.state === row.state ? record : 'corrupt'
+}
+
+/** The error for a row that cannot be used: nothing may be sent over it, because nobody knows what it stood for. */
+export function unusableError(why: Unusable, key?: string): StoreError {
+  const what =
+    why === 'corrupt'
+      ? 'The stored record of this order cannot be read (damaged, or written with another codec).'
+      : 'The stored record of this order was written by a newer version of this package.'
+  const next =
+    why === 'corrupt'
+      ? 'Look the order up at the service before ordering it under another reference.'
+      : 'Update this package in all processes that share the store.'
+  return new StoreError(`${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`, {
+    charged: 'unknown',
+    ...defined({ idempotencyKey: key }),
+  })
+}
+
+function isRecord(value: object): value is JournalRecord {
+  const record = value as Readonly<Record<string, unknown>>
+  return (
+    typeof record['slot'] === 'string' &&
+    typeof record['key'] === 'string' &&
+    Number.isSafeInteger(record['generation']) &&
+    (record['state'] === 'open' || record['state'] === 'created' || record['state'] === 'rejected') &&
+    typeof record['ambiguous'] === 'boolean' &&
+    typeof record['fingerprint'] === 'string' &&
+    typeof record['fields'] === 'object' &&
+    typeof record['apiKeyTag'] === 'string' &&
+    typeof record['claim'] === 'string' &&
+    typeof record['readable'] === 'boolean' &&
+    typeof record['refused'] === 'boolean' &&
+    typeof record['foreign'] === 'boolean' &&
+    Number.isSafeInteger(record['attempts']) &&
+    (record['state'] !== 'open' || typeof record['body'] === 'string')
+  )
+}
+
+/** The public view of a record: what a caller may rely on, and nothing of the journal's own. */
+export function publicRecord(record: JournalRecord): OrderRecord {
+  const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection } = record
+  const { attempts, firstSentAt, busyUntil, createdAt, version } = record
+  return {
+    slot,
+    key,
+    generation,
+    state,
+    ambiguous,
+    attempts,
+    createdAt,
+    version,
+    ...defined({ externalOrderId, order, rejection, firstSentAt, busyUntil }),
+  }
+}
