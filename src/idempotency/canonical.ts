@@ -62,7 +62,10 @@ export class CanonicalJsonError extends Error {
  *   named members, objects of a class without `toJSON` (Map, Set, …), cycles, and nesting deeper than 200.
  */
 export function canonicalJson(value: unknown): string {
-  return write(value, 0, { names: [], holders: [] })
+  const trail: Trail = { names: [], holders: [] }
+  const text = write(value, 0, trail)
+  if (text === undefined) throw refusal('is undefined', 0, trail)
+  return text
 }
 
 /** The way from the outermost value to the one being written; entries past the current depth are left-overs. */
@@ -73,7 +76,8 @@ interface Trail {
   readonly holders: object[]
 }
 
-function write(value: unknown, depth: number, trail: Trail): string {
+/** @returns undefined for undefined, which the caller drops or refuses, depending on where it is */
+function write(value: unknown, depth: number, trail: Trail): string | undefined {
   switch (typeof value) {
     case 'string':
       return writeText(value, depth, trail)
@@ -86,7 +90,7 @@ function write(value: unknown, depth: number, trail: Trail): string {
       if (value === null) return 'null'
       return writeObject(value, depth, trail)
     case 'undefined':
-      throw refusal('is undefined', depth, trail)
+      return undefined
     default:
       throw refusal(`is a ${typeof value}`, depth, trail)
   }
@@ -98,7 +102,7 @@ function writeText(text: string, depth: number, trail: Trail): string {
   return JSON.stringify(text)
 }
 
-function writeObject(value: object, depth: number, trail: Trail): string {
+function writeObject(value: object, depth: number, trail: Trail): string | undefined {
   // A cycle always gets here as well, so that no other watch for cycles is needed on the way down.
   if (depth === MAX_DEPTH) throw tooDeep(value, depth, trail)
   trail.holders[depth] = value
@@ -119,12 +123,12 @@ function writeMembers(value: object, toJson: unknown, depth: number, trail: Trai
   const members = value as Readonly<Record<string, unknown>>
   let text = ''
   for (const name of sorted(Object.keys(members))) {
-    const member = name === 'toJSON' ? toJson : members[name]
-    if (member === undefined) continue
     trail.names[depth] = name
+    const member = write(name === 'toJSON' ? toJson : members[name], depth + 1, trail)
+    if (member === undefined) continue
     if (text !== '') text += ','
     text += PLAIN_TEXT.test(name) ? `"${name}":` : `${writeName(name, depth, trail)}:`
-    text += write(member, depth + 1, trail)
+    text += member
   }
   return `{${text}}`
 }
@@ -145,8 +149,10 @@ function writeArray(value: readonly unknown[], depth: number, trail: Trail): str
   let text = ''
   for (let index = 0; index < length; index++) {
     trail.names[depth] = index
+    const element = write(value[index], depth + 1, trail)
+    if (element === undefined) throw refusal('is undefined', depth + 1, trail)
     if (index > 0) text += ','
-    text += write(value[index], depth + 1, trail)
+    text += element
   }
   return `[${text}]`
 }

@@ -1,0 +1,135 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { CanonicalJsonError, canonicalJson } from '../../src/idempotency/canonical.ts'
+
+const json = fc.jsonValue({ stringUnit: 'binary', maxDepth: 6 })
+
+/** RFC 8785 once more, slowly: compares code units one by one, escapes by hand, shares nothing with the code under test. */
+function slow(value: unknown): string {
+  if (value === null || typeof value === 'boolean') return `${value}`
+  if (typeof value === 'number') return value === 0 ? '0' : `${value}`
+  if (typeof value === 'string') return quote(value)
+  if (Array.isArray(value)) return `[${value.map(slow).join(',')}]`
+  const members = Object.entries(value as object).sort(([a], [b]) => compareUnits(a, b))
+  return `{${members.map(([name, member]) => `${quote(name)}:${slow(member)}`).join(',')}}`
+}
+
+function compareUnits(a: string, b: string): number {
+  for (let index = 0; index < Math.min(a.length, b.length); index++) {
+    const difference = a.charCodeAt(index) - b.charCodeAt(index)
+    if (difference !== 0) return difference
+  }
+  return a.length - b.length
+}
+
+function quote(text: string): string {
+  const short = new Map([
+    [8, '\\b'],
+    [9, '\\t'],
+    [10, '\\n'],
+    [12, '\\f'],
+    [13, '\\r'],
+    [34, '\\"'],
+    [92, '\\\\'],
+  ])
+  const unit = (code: number): string =>
+    short.get(code) ?? (code < 32 ? `\\u${code.toString(16).padStart(4, '0')}` : String.fromCharCode(code))
+  return `"${text
+    .split('')
+    .map((character) => unit(character.charCodeAt(0)))
+    .join('')}"`
+}
+
+/** The same value with all members in the opposite order, built so that `__proto__` stays a member. */
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed)
+  if (typeof value !== 'object' || value === null) return value
+  const members = Object.entries(value).map(([name, member]): [string, unknown] => [name, reversed(member)])
+  return Object.fromEntries(members.reverse())
+}
+
+test('the text is what a slow implementation of RFC 8785 writes', () => {
+  fc.assert(
+    fc.property(json, (value) => {
+      expect(canonicalJson(value)).toBe(slow(value))
+    }),
+  )
+})
+
+test('canonical text stays the same when it is parsed and written again', () => {
+  fc.assert(
+    fc.property(json, (value) => {
+      const text = canonicalJson(value)
+      expect(canonicalJson(JSON.parse(text))).toBe(text)
+    }),
+  )
+})
+
+test('parsing the text gives the value back', () => {
+  fc.assert(
+    fc.property(json, (value) => {
+      // JSON text has no -0; everything else must survive.
+      const expected = JSON.parse(JSON.stringify(value))
+      expect(JSON.parse(canonicalJson(value))).toStrictEqual(expected)
+    }),
+  )
+})
+
+test('the order of members does not matter, whatever their names', () => {
+  const name = fc.oneof(fc.string({ unit: 'binary' }), fc.nat().map(String), fc.constant('__proto__'))
+  const object = fc.dictionary(name, json, { minKeys: 2 })
+  fc.assert(
+    fc.property(object, (value) => {
+      expect(canonicalJson(reversed(value))).toBe(canonicalJson(value))
+    }),
+  )
+})
+
+test('different values have different texts', () => {
+  fc.assert(
+    fc.property(json, json, (a, b) => {
+      expect(canonicalJson(a) === canonicalJson(b)).toBe(slow(a) === slow(b))
+    }),
+  )
+})
+
+test('any text is either written so that it can be read back, or refused for a lone surrogate', () => {
+  const units = fc.array(fc.nat({ max: 0xffff }).map((unit) => String.fromCharCode(unit)))
+  const surrogates = fc.array(
+    fc.integer({ min: 0xd7ff, max: 0xe000 }).map((unit) => String.fromCharCode(unit)),
+  )
+  fc.assert(
+    fc.property(fc.oneof(units, surrogates), (characters) => {
+      const text = characters.join('')
+      // UTF-8 cannot hold a lone surrogate: it comes back as U+FFFD.
+      const wellFormed = Buffer.from(text, 'utf8').toString('utf8') === text
+      if (wellFormed) expect(JSON.parse(canonicalJson(text))).toBe(text)
+      else expect(() => canonicalJson(text)).toThrow(CanonicalJsonError)
+    }),
+  )
+})
+
+test('anything at all is either written as readable JSON or refused with CanonicalJsonError', () => {
+  const anything = fc.anything({
+    withBigInt: true,
+    withBoxedValues: true,
+    withDate: true,
+    withMap: true,
+    withNullPrototype: true,
+    withSet: true,
+    withSparseArray: true,
+    withTypedArray: true,
+  })
+  fc.assert(
+    fc.property(anything, (value) => {
+      let text: string
+      try {
+        text = canonicalJson(value)
+      } catch (error) {
+        expect(error).toBeInstanceOf(CanonicalJsonError)
+        return
+      }
+      expect(canonicalJson(JSON.parse(text))).toBe(text)
+    }),
+  )
+})
