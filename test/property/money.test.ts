@@ -1,0 +1,69 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { formatAmount } from '../../src/money.ts'
+
+const decimalsByCode: Readonly<Record<string, number>> = { JPY: 0, EUR: 2, HUF: 2, QQQ: 2, KWD: 3, UYW: 4 }
+const currency = fc.constantFrom(...Object.keys(decimalsByCode))
+const amount = fc.oneof(
+  fc.maxSafeInteger(),
+  fc.integer({ min: -1_000_000, max: 1_000_000 }),
+  fc.integer({ min: -99, max: 99 }),
+)
+const locale = fc.constantFrom(
+  ...[
+    'en',
+    'de',
+    'de-CH',
+    'fr',
+    'es',
+    'pl',
+    'hi-IN',
+    'bn',
+    'ar-EG',
+    'fa',
+    'he',
+    'my',
+    'ne',
+    'ja',
+    'sv',
+    'pt-PT',
+    'lt',
+  ],
+  ...['en-u-nu-adlm', 'ff-Adlm', 'zh-u-nu-hanidec', 'en-u-nu-fullwide'],
+)
+
+/** The amount as a decimal text, by integer arithmetic. */
+function decimalText(minor: number, decimals: number): string {
+  const unit = 10n ** BigInt(decimals)
+  const size = minor < 0 ? -BigInt(minor) : BigInt(minor)
+  const fraction = decimals === 0 ? '' : `.${(size % unit).toString().padStart(decimals, '0')}`
+  return `${minor < 0 ? '-' : ''}${size / unit}${fraction}`
+}
+
+test('the text is what Intl makes of the exact decimal text, in every locale', () => {
+  fc.assert(
+    fc.property(amount, currency, locale, (minor, code, tag) => {
+      const decimals = decimalsByCode[code] ?? 2
+      const format = new Intl.NumberFormat(tag, {
+        style: 'currency',
+        currency: code,
+        minimumFractionDigits: decimals,
+        maximumFractionDigits: decimals,
+      })
+      expect(formatAmount({ amount: minor, currency: code }, tag)).toBe(
+        format.format(decimalText(minor, decimals) as `${number}`),
+      )
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('the digits of the English text are the digits of the amount', () => {
+  fc.assert(
+    fc.property(amount, currency, (minor, code) => {
+      const digits = formatAmount({ amount: minor, currency: code }, 'en').replaceAll(/[^0-9]/g, '')
+      expect(BigInt(digits)).toBe(BigInt(Math.abs(minor)))
+    }),
+    { numRuns: 1000 },
+  )
+})
