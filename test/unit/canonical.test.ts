@@ -139,6 +139,16 @@ describe('members', () => {
     expect(canonicalJson({ [text]: text })).toBe(`{${JSON.stringify(text)}:${JSON.stringify(text)}}`)
   })
 
+  test('every single character is written as JSON.stringify does it, as a text and as a name', () => {
+    const wrong: number[] = []
+    for (let unit = 0; unit <= 0xffff; unit++) {
+      if (unit === 0xd800) unit = 0xe000
+      const text = `a${String.fromCharCode(unit)}b`
+      if (canonicalJson({ [text]: text }) !== JSON.stringify({ [text]: text })) wrong.push(unit)
+    }
+    expect(wrong).toEqual([])
+  })
+
   test('two Unicode spellings of a name stay two values', () => {
     expect(canonicalJson('A\u030a')).not.toBe(canonicalJson('\u00c5'))
   })
@@ -279,6 +289,7 @@ describe('what JSON cannot carry is refused, with its place', () => {
   }
   const holed = Object.assign(Array(3), { 0: 1, 2: 3 })
   const named = Object.assign([1, 2], { total: 2 })
+  const bare = Object.assign(Object.create(null), { b: 1 })
   const holedAndNamed = Object.assign(Array(2), { 0: 1, total: 2 })
 
   test.each<[string, unknown, string, string]>([
@@ -310,6 +321,12 @@ describe('what JSON cannot carry is refused, with its place', () => {
     [
       'an object made from another',
       { a: Object.create({ b: 1 }) },
+      'a',
+      'is an object of a class without toJSON',
+    ],
+    [
+      'an object made from one without prototype',
+      { a: Object.create(bare) },
       'a',
       'is an object of a class without toJSON',
     ],

@@ -270,6 +270,7 @@ describe('server labels', () => {
     ['https://api.example.com/a/./b/../c/', 'https://api.example.com/a/c'],
     ['https://api.example.com/a/%2e%2E/c', 'https://api.example.com/c'],
     ['https://api.example.com/%7euser/%41%2d', 'https://api.example.com/~user/A-'],
+    ['https://api.example.com/%7Euser/%5F', 'https://api.example.com/~user/_'],
     ['https://api.example.com/a%2fb', 'https://api.example.com/a%2Fb'],
     ['https://api.example.com/größe', 'https://api.example.com/gr%C3%B6%C3%9Fe'],
     ['https://api.example.com/gr%c3%b6%c3%9fe', 'https://api.example.com/gr%C3%B6%C3%9Fe'],
