@@ -1,0 +1,230 @@
+import { assertShape, flag, listOf, number, oneOf, orNull, record, type Shape, text } from './shape.ts'
+
+/** A stage of `POST /v1/orders`; see {@link SandboxBehaviour.checks}. */
+export type SandboxCheck = 'auth' | 'key' | 'validation' | 'service' | 'balance'
+
+/** A field of an order beyond the documented `id`, `status` and `amount`. */
+export type SandboxOrderField =
+  | 'serviceId'
+  | 'target'
+  | 'quantity'
+  | 'currency'
+  | 'metadata'
+  | 'sourceSystem'
+  | 'createdAt'
+
+/**
+ * How the sandbox acts wherever the API document says "not shown". Times are milliseconds.
+ * {@link sandboxPresets} has named combinations.
+ */
+export interface SandboxBehaviour {
+  /** Whether a service's `amount` is for one unit or for the whole order. Default `'perUnit'`. */
+  readonly priceIs: 'perUnit' | 'perOrder'
+  /** Where the step counts from: 5, 15, 25 (`'minimum'`) or 10, 20 (`'zero'`) for minimum 5, step 10. Default `'minimum'`. */
+  readonly stepFrom: 'minimum' | 'zero'
+  /** Whether `quantity` may have a fraction. The document says integer. Default false. */
+  readonly fractionalQuantity: boolean
+  /** Which of the possibly optional body fields must be there. Default `['target']`. */
+  readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
+  /** What happens to body fields that the document does not name. Default `'ignore'`. */
+  readonly unknownFields: 'ignore' | 'refuse'
+  /** Where an order's source system comes from: `metadata.sourceSystem`, the body's `sourceSystem`, or the API key. Default `'metadata'`. */
+  readonly sourceSystemFrom: 'metadata' | 'body' | 'apiKey'
+
+  /**
+   * Shape of an ErrorResponse. `'bare'`: `{ code, message }` (default). `'nested'`: `{ error: { code, message } }`.
+   * `'errors'`: `{ errors: [{ code, message }] }`. `'problem'`: RFC 9457 with a `code`. `'flat'`: `{ error: CODE, message }`.
+   */
+  readonly errorShape: 'bare' | 'nested' | 'errors' | 'problem' | 'flat'
+  /**
+   * Envelope of the lists. `'array'`: the bare array. `'data'`: `{ data }` (default). `'items'`: `{ items, total, limit, offset }`.
+   * `'named'`: `{ orders | services, hasMore }`. `'results'`: `{ results, pagination: { total, hasMore } }`.
+   */
+  readonly listEnvelope: 'array' | 'data' | 'items' | 'named' | 'results'
+  /** Fields an order shows besides `id`, `status` and `amount`. Default: all but `sourceSystem`. */
+  readonly orderFields: readonly SandboxOrderField[]
+  /** Name and values of a service's stock state. Default `stockState`: `in_stock`, `out_of_stock`. */
+  readonly stockState: { readonly field: string; readonly inStock: string; readonly outOfStock: string }
+  /** Statuses an order goes through, each from `after` ms after its creation. Default: `pending` for ever. */
+  readonly statuses: readonly { readonly status: string; readonly after: number }[]
+  /** Response header that carries the request's identifier, or null for none. Default `'x-request-id'`. */
+  readonly requestIdHeader: string | null
+
+  /** Order of the checks of an order creation, a permutation of all five. Default auth, key, validation, service, balance. */
+  readonly checks: readonly SandboxCheck[]
+  /** Whom a key belongs to: one API key, or all API keys of a customer. Default `'apiKey'`. */
+  readonly keyScope: 'apiKey' | 'customer'
+  /** How long a key is remembered from its first use, or null for ever. Default null. */
+  readonly keyLifetime: number | null
+  /** Which keys are accepted; others get 400. Default `'any'` (1–255 visible ASCII characters). */
+  readonly keyFormat: 'any' | 'uuid'
+  /** When two payloads under one key are the same. Default `'json'`: equal JSON, whatever the spelling. */
+  readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
+  /** Which refusals are remembered under the key and replayed. Default none: a refused key may be tried again. */
+  readonly rememberedRefusals: readonly (400 | 402 | 404 | 422)[]
+  /** Whether a 5xx answered by a `status` fault is remembered and replayed under the key. Default false. */
+  readonly rememberServerErrors: boolean
+  /** Status of a replayed creation. Default 201. */
+  readonly replayStatus: 200 | 201
+  /** Whether a replay shows the order as first answered or as it is now. Default `'original'`. */
+  readonly replayBody: 'original' | 'current'
+  /** Whether replays carry `Idempotent-Replayed: true`. Default false. */
+  readonly replayHeader: boolean
+  /** How long a creation stays "still running". Default 0: just long enough for concurrent requests to notice. */
+  readonly processingTime: number
+  /** How long the running mark of a creation that died (fault `crash`) answers IDEMPOTENCY_IN_PROGRESS; null for ever. Default 0. */
+  readonly orphanedMarkLifetime: number | null
+
+  /** Largest page, or null for none. Larger limits give smaller pages, not errors. Default 100. */
+  readonly maxLimit: number | null
+  /** Whether every page is the first page. Default false. */
+  readonly ignoreOffset: boolean
+  /** What an invalid `limit` or `offset` gets: the nearest valid value, or 400. Default `'clamp'`. */
+  readonly invalidPaging: 'clamp' | 'refuse'
+  /** Ordering of the order list; `'random'` differs per request and shuffles services too. Default `'newest'`. */
+  readonly ordering: 'newest' | 'oldest' | 'amount' | 'random'
+  /** How long a new order cannot be read: 404 by id, absent from the list. Default 0. */
+  readonly readLag: number
+}
+
+const defaults: SandboxBehaviour = {
+  priceIs: 'perUnit',
+  stepFrom: 'minimum',
+  fractionalQuantity: false,
+  requiredFields: ['target'],
+  unknownFields: 'ignore',
+  sourceSystemFrom: 'metadata',
+  errorShape: 'bare',
+  listEnvelope: 'data',
+  orderFields: ['serviceId', 'target', 'quantity', 'currency', 'metadata', 'createdAt'],
+  stockState: { field: 'stockState', inStock: 'in_stock', outOfStock: 'out_of_stock' },
+  statuses: [{ status: 'pending', after: 0 }],
+  requestIdHeader: 'x-request-id',
+  checks: ['auth', 'key', 'validation', 'service', 'balance'],
+  keyScope: 'apiKey',
+  keyLifetime: null,
+  keyFormat: 'any',
+  payloadEquality: 'json',
+  rememberedRefusals: [],
+  rememberServerErrors: false,
+  replayStatus: 201,
+  replayBody: 'original',
+  replayHeader: false,
+  processingTime: 0,
+  orphanedMarkLifetime: 0,
+  maxLimit: 100,
+  ignoreOffset: false,
+  invalidPaging: 'clamp',
+  ordering: 'newest',
+  readLag: 0,
+}
+
+/** Name of a combination of switches. */
+export type SandboxPreset =
+  | 'default'
+  | 'remembers-refusals'
+  | 'balance-before-key'
+  | 'strict-gateway'
+  | 'minimal-answers'
+  | 'rfc9457'
+  | 'eventually-consistent'
+  | 'forgetful'
+
+/** The named combinations; each holds what differs from `default`. */
+export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<SandboxBehaviour> } = {
+  default: {},
+  /** Every ending sticks to its key, server errors too, and replays are marked. */
+  'remembers-refusals': {
+    rememberedRefusals: [400, 402, 404, 422],
+    rememberServerErrors: true,
+    replayHeader: true,
+  },
+  /** The key is looked at last: a replay of a paid order can hear 402 because the order emptied the wallet. */
+  'balance-before-key': { checks: ['auth', 'validation', 'service', 'balance', 'key'] },
+  /** Refuses whatever it can: byte-equal payloads, UUID keys, known fields, small pages. */
+  'strict-gateway': {
+    errorShape: 'nested',
+    listEnvelope: 'results',
+    payloadEquality: 'bytes',
+    keyFormat: 'uuid',
+    unknownFields: 'refuse',
+    requiredFields: ['target', 'metadata', 'externalOrderId'],
+    invalidPaging: 'refuse',
+    maxLimit: 20,
+  },
+  /** Nothing beyond the documented fields. */
+  'minimal-answers': { orderFields: [], listEnvelope: 'array', requestIdHeader: null, errorShape: 'flat' },
+  /** Errors as `application/problem+json`. */
+  rfc9457: { errorShape: 'problem', listEnvelope: 'items', replayStatus: 200, replayHeader: true },
+  /** Orders show up two seconds late and lists have no stable ordering. */
+  'eventually-consistent': {
+    readLag: 2000,
+    ordering: 'random',
+    listEnvelope: 'named',
+    replayBody: 'current',
+  },
+  /** Keys live for a minute; running marks of dead requests live for half of it. */
+  forgetful: { keyLifetime: 60_000, orphanedMarkLifetime: 30_000 },
+}
+
+const checkNames: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
+
+const duration = number({ min: 0, fraction: true })
+
+const allChecks: Shape = (value, path) =>
+  Array.isArray(value) && value.length === 5 && checkNames.every((name) => value.includes(name))
+    ? null
+    : `${path}: expected each of ${checkNames.join(', ')} exactly once`
+
+const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
+  priceIs: oneOf('perUnit', 'perOrder'),
+  stepFrom: oneOf('minimum', 'zero'),
+  fractionalQuantity: flag,
+  requiredFields: listOf(oneOf('target', 'metadata', 'externalOrderId')),
+  unknownFields: oneOf('ignore', 'refuse'),
+  sourceSystemFrom: oneOf('metadata', 'body', 'apiKey'),
+  errorShape: oneOf('bare', 'nested', 'errors', 'problem', 'flat'),
+  listEnvelope: oneOf('array', 'data', 'items', 'named', 'results'),
+  orderFields: listOf(
+    oneOf('serviceId', 'target', 'quantity', 'currency', 'metadata', 'sourceSystem', 'createdAt'),
+  ),
+  stockState: record({ field: text(/./, 'a name'), inStock: text(), outOfStock: text() }),
+  statuses: listOf(record({ status: text(), after: duration })),
+  requestIdHeader: orNull(text(/^[\w-]+$/, 'a header name or null')),
+  checks: allChecks,
+  keyScope: oneOf('apiKey', 'customer'),
+  keyLifetime: orNull(duration),
+  keyFormat: oneOf('any', 'uuid'),
+  payloadEquality: oneOf('bytes', 'json', 'json-without-metadata'),
+  rememberedRefusals: listOf(oneOf(400, 402, 404, 422)),
+  rememberServerErrors: flag,
+  replayStatus: oneOf(200, 201),
+  replayBody: oneOf('original', 'current'),
+  replayHeader: flag,
+  processingTime: duration,
+  orphanedMarkLifetime: orNull(duration),
+  maxLimit: orNull(number({ min: 1 })),
+  ignoreOffset: flag,
+  invalidPaging: oneOf('clamp', 'refuse'),
+  ordering: oneOf('newest', 'oldest', 'amount', 'random'),
+  readLag: duration,
+}
+
+/** `base` with the changes; throws a TypeError that names a switch or value that does not exist. */
+export function withBehaviour(
+  base: SandboxBehaviour,
+  changes: SandboxPreset | Partial<SandboxBehaviour>,
+): SandboxBehaviour {
+  if (typeof changes === 'string') {
+    if (!Object.hasOwn(sandboxPresets, changes))
+      throw new TypeError(
+        `unknown preset ${JSON.stringify(changes)}; known: ${Object.keys(sandboxPresets).join(', ')}`,
+      )
+    return { ...base, ...sandboxPresets[changes] }
+  }
+  assertShape<Partial<SandboxBehaviour>>(changes, record({}, switches), 'behaviour')
+  return { ...base, ...changes }
+}
+
+/** The behaviour of preset `default`. */
+export const defaultBehaviour: SandboxBehaviour = Object.freeze(defaults)

@@ -1,0 +1,139 @@
+#!/usr/bin/env node
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { type SandboxPreset, sandboxPresets } from './behaviour.ts'
+import { parseFaultRules } from './fault-rules.ts'
+import type { SandboxRequest } from './reply.ts'
+import { createSandbox, type Sandbox } from './sandbox.ts'
+import { type SandboxServer, serveSandbox } from './server.ts'
+
+const usage = `customer-ordering-sandbox: the Customer Ordering API in memory, on a port
+
+  --port N        port to listen on, 0 for any free one (default 4010)
+  --host NAME     address to listen on (default 127.0.0.1)
+  --seed N        decides ids, shuffles and fault draws (default 1)
+  --preset NAME   how the service acts where its documentation is silent:
+                  ${Object.keys(sandboxPresets).join(', ')}
+  --faults FILE   fault rules, a JSON array
+  --state FILE    read the service's state at start if the file exists, write it at the end
+  --balance N     contents of the two wallets in minor currency units (default 1000000)
+  --api-key TEXT  the personal API key (default: made from the seed)
+  --cors          let web pages of any origin call the service
+  --quiet         no request log
+  --help          this text
+`
+
+/** A start that cannot succeed: wrong flags or broken files. */
+class StartError extends Error {}
+
+/** Runs the work; its failure becomes a StartError that says what was being read. */
+function reading<T>(what: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw new StartError(`${what}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+function integer(flag: string, text: string | undefined, fallback: number, max: number): number {
+  if (text === undefined) return fallback
+  if (/^\d+$/.test(text) && Number(text) <= max) return Number(text)
+  throw new StartError(`${flag}: expected a whole number up to ${max}, got ${JSON.stringify(text)}`)
+}
+
+function presetNamed(name: string): SandboxPreset {
+  const known = Object.keys(sandboxPresets).find((preset): preset is SandboxPreset => preset === name)
+  if (known !== undefined) return known
+  throw new StartError(
+    `--preset: expected one of ${Object.keys(sandboxPresets).join(', ')}, got ${JSON.stringify(name)}`,
+  )
+}
+
+function readFlags(argv: string[]) {
+  return reading('flags', () =>
+    parseArgs({
+      args: argv,
+      strict: true,
+      allowPositionals: false,
+      options: {
+        port: { type: 'string' },
+        host: { type: 'string' },
+        seed: { type: 'string' },
+        preset: { type: 'string' },
+        faults: { type: 'string' },
+        state: { type: 'string' },
+        balance: { type: 'string' },
+        'api-key': { type: 'string' },
+        cors: { type: 'boolean' },
+        quiet: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    }),
+  ).values
+}
+
+function logLine({
+  method,
+  path,
+  status,
+  delivery,
+  charged,
+  idempotencyKey,
+  apiKeyId,
+}: SandboxRequest): string {
+  const notes = [
+    delivery === 'complete' ? '' : delivery,
+    charged ? 'charged' : '',
+    idempotencyKey === null ? '' : `key ${idempotencyKey}`,
+    apiKeyId ?? 'no API key',
+  ]
+  return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}\n`
+}
+
+async function start(argv: string[]): Promise<void> {
+  const flags = readFlags(argv)
+  if (flags.help) {
+    process.stdout.write(usage)
+    return
+  }
+  const { faults, state, 'api-key': apiKey } = flags
+  const sandbox = reading('options', () =>
+    createSandbox({
+      seed: integer('--seed', flags.seed, 1, 2 ** 32 - 1),
+      balance: integer('--balance', flags.balance, 1_000_000, Number.MAX_SAFE_INTEGER),
+      preset: presetNamed(flags.preset ?? 'default'),
+      faults:
+        faults === undefined ? [] : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'))),
+      ...(apiKey !== undefined && { apiKey }),
+    }),
+  )
+  if (state !== undefined && existsSync(state))
+    reading(state, () => sandbox.load(JSON.parse(readFileSync(state, 'utf8'))))
+  const server = await serveSandbox(sandbox, {
+    port: integer('--port', flags.port, 4010, 65_535),
+    host: flags.host ?? '127.0.0.1',
+    cors: flags.cors ?? false,
+    ...(flags.quiet !== true && { onRequest: (request) => process.stdout.write(logLine(request)) }),
+  }).catch((error: unknown) => {
+    throw new StartError(`cannot listen: ${error instanceof Error ? error.message : String(error)}`)
+  })
+  process.stdout.write(`customer-ordering-sandbox listening on ${server.url} (API key: ${sandbox.apiKey})\n`)
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stop(server, sandbox, state))
+}
+
+async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
+  await server.close()
+  if (state !== undefined) {
+    // Renaming is atomic: a state file is never half of one.
+    writeFileSync(`${state}.new`, `${JSON.stringify(sandbox.dump(), null, 2)}\n`)
+    renameSync(`${state}.new`, state)
+  }
+  process.exit(0)
+}
+
+start(process.argv.slice(2)).catch((error: unknown) => {
+  const message = error instanceof StartError ? error.message : `unexpected: ${String(error)}`
+  process.stderr.write(`customer-ordering-sandbox: ${message}\n`)
+  process.exitCode = 2
+})

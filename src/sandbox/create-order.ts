@@ -1,0 +1,317 @@
+import type { SandboxBehaviour, SandboxCheck } from './behaviour.ts'
+import { forgetExpired, isSamePayload, refuseKeyText, scopeOf } from './idempotency.ts'
+import { isJsonObject, type JsonObject, type JsonReading, readJson } from './json.ts'
+import {
+  keyRow,
+  type SandboxApiKey,
+  type SandboxCharge,
+  type SandboxKeyAnswer,
+  type SandboxKeyEntry,
+  type SandboxOrder,
+  type SandboxService,
+  type Tables,
+} from './state.ts'
+import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
+import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
+
+/** How a creation ended. */
+export interface Creation {
+  /** Null when the creation died on the way. */
+  readonly answer: Answer | null
+  /** The debit this very request caused, or null. */
+  readonly charge: SandboxCharge | null
+}
+
+/** A body that passed validation. */
+interface Draft {
+  readonly serviceId: string
+  readonly target: string
+  readonly quantity: number
+  readonly metadata: JsonObject | null
+  readonly sourceSystem: string | null
+}
+
+/** One creation on its way through the checks. */
+interface Run {
+  readonly world: World
+  readonly tables: Tables
+  readonly behaviour: SandboxBehaviour
+  readonly call: Call
+  readonly reading: JsonReading
+  readonly apiKey: SandboxApiKey | undefined
+  draft: Draft | null
+  /** Our row in the idempotency table, once registered. */
+  entry: SandboxKeyEntry | null
+}
+
+/** `POST /v1/orders`. With `dies` the creation ends halfway: registered as running, nothing charged. */
+export async function createOrder(world: World, call: Call, dies = false): Promise<Creation> {
+  const { tables, behaviour } = world
+  const apiKey = findApiKey(tables, call.authorization)
+  const run: Run = {
+    world,
+    tables,
+    behaviour,
+    call,
+    reading: readJson(call.body),
+    apiKey,
+    draft: null,
+    entry: null,
+  }
+  for (const check of behaviour.checks) {
+    if (check === 'key') {
+      const known = register(run)
+      if (known !== null) return { answer: known, charge: null }
+      // From here on the request is "still running" for everyone else who comes with this key.
+      if (behaviour.processingTime > 0) await world.sleep(behaviour.processingTime)
+      else await Promise.resolve()
+      if (dies) {
+        orphan(run)
+        return { answer: null, charge: null }
+      }
+      continue
+    }
+    const refusal = checks[check](run)
+    if (refusal !== null) return { answer: refuse(run, refusal), charge: null }
+  }
+  // Time has passed since the checks: another order may have taken the stock or the money.
+  const late = checkService(run) ?? checkBalance(run)
+  if (late !== null) return { answer: refuse(run, late), charge: null }
+  return commit(run)
+}
+
+const checks: { readonly [Name in Exclude<SandboxCheck, 'key'>]: (run: Run) => Refusal | null } = {
+  auth: (run) => refuseApiKey(run.apiKey, 'orders:write'),
+  validation: checkBody,
+  service: checkService,
+  balance: checkBalance,
+}
+
+/** Puts the request into the idempotency table, or answers for the one that is there already. */
+function register(run: Run): Answer | null {
+  const { tables, behaviour, call, apiKey, world } = run
+  const problem = refuseKeyText(call.idempotencyKey, behaviour)
+  if (problem !== null) return errorAnswer(problem, behaviour)
+  // Without a customer there is no table to look into; the check of the API key refuses later.
+  if (apiKey === undefined || call.idempotencyKey === null) return null
+  const row = keyRow(scopeOf(apiKey, behaviour), call.idempotencyKey)
+  forgetExpired(tables, row, behaviour, world.now())
+  const known = tables.keys.get(row)
+  if (known === undefined) {
+    run.entry = {
+      scope: scopeOf(apiKey, behaviour),
+      key: call.idempotencyKey,
+      payload: call.body,
+      startedAt: world.now(),
+      orphanedAt: null,
+      answer: null,
+    }
+    tables.keys.set(row, run.entry)
+    return null
+  }
+  if (!isSamePayload(known.payload, call.body, behaviour))
+    return errorAnswer(
+      {
+        status: 409,
+        code: 'IDEMPOTENCY_CONFLICT',
+        message: 'This Idempotency-Key was used with another payload.',
+      },
+      behaviour,
+    )
+  if (known.answer === null)
+    return errorAnswer(
+      {
+        status: 409,
+        code: 'IDEMPOTENCY_IN_PROGRESS',
+        message: 'A request with this Idempotency-Key is still running.',
+      },
+      behaviour,
+    )
+  return replay(run, known.answer)
+}
+
+function replay(run: Run, answer: SandboxKeyAnswer): Answer {
+  const { behaviour, tables, world } = run
+  const headers: Record<string, string> = behaviour.replayHeader ? { 'idempotent-replayed': 'true' } : {}
+  if (answer.kind === 'refusal') {
+    const refusal = errorAnswer(answer, behaviour)
+    return { ...refusal, headers: { ...refusal.headers, ...headers } }
+  }
+  if (answer.kind === 'fault') return { ...answer, headers }
+  const order = tables.orders.get(answer.orderId)
+  const current = behaviour.replayBody === 'current' && order !== undefined
+  const body = current ? orderBody(order, behaviour, world.now()) : answer.body
+  return jsonAnswer(behaviour.replayStatus, body, headers)
+}
+
+function checkBody(run: Run): Refusal | null {
+  const { call, reading, behaviour } = run
+  if (!/^application\/json\s*(;|$)/i.test(call.contentType ?? ''))
+    return invalid('The Content-Type header must be application/json.')
+  if (!reading.ok) return invalid(`The body is not valid JSON: ${reading.problem}.`)
+  const body = reading.value
+  if (!isJsonObject(body)) return invalid('The body must be a JSON object.')
+  const { serviceId, target, quantity, metadata } = body
+  const required: readonly string[] = behaviour.requiredFields
+  if (typeof serviceId !== 'string' || serviceId === '')
+    return invalid('serviceId must be a string that is not empty.')
+  if (target === undefined ? required.includes('target') : typeof target !== 'string' || target.trim() === '')
+    return invalid('target must be a string that is not blank.')
+  if (typeof quantity !== 'number' || quantity <= 0 || quantity > Number.MAX_SAFE_INTEGER)
+    return invalid('quantity must be a positive integer.')
+  if (!behaviour.fractionalQuantity && !Number.isInteger(quantity))
+    return invalid('quantity must be an integer.')
+  if (metadata === undefined ? required.includes('metadata') : !isJsonObject(metadata))
+    return invalid('metadata must be an object.')
+  const reference = isJsonObject(metadata) ? metadata['externalOrderId'] : undefined
+  if (
+    reference === undefined
+      ? required.includes('externalOrderId')
+      : typeof reference !== 'string' || reference === ''
+  )
+    return invalid('metadata.externalOrderId must be a string that is not empty.')
+  const source = sourceOf(run, body)
+  if (source !== null && typeof source !== 'string') return invalid('sourceSystem must be a string.')
+  if (behaviour.unknownFields === 'refuse') {
+    const known = ['serviceId', 'target', 'quantity', 'metadata']
+    if (behaviour.sourceSystemFrom === 'body') known.push('sourceSystem')
+    const unknown = Object.keys(body).find((name) => !known.includes(name))
+    if (unknown !== undefined) return invalid(`Unknown field ${JSON.stringify(unknown)}.`)
+  }
+  run.draft = {
+    serviceId,
+    target: typeof target === 'string' ? target : '',
+    quantity,
+    metadata: isJsonObject(metadata) ? metadata : null,
+    sourceSystem: source,
+  }
+  return null
+}
+
+function sourceOf(run: Run, body: JsonObject): unknown {
+  const { metadata } = body
+  switch (run.behaviour.sourceSystemFrom) {
+    case 'apiKey':
+      return run.apiKey?.sourceSystem ?? null
+    case 'body':
+      return body['sourceSystem'] ?? null
+    case 'metadata':
+      return (isJsonObject(metadata) ? metadata['sourceSystem'] : null) ?? null
+  }
+}
+
+function checkService(run: Run): Refusal | null {
+  const { draft, apiKey, tables, behaviour } = run
+  // A missing draft or API key has its own check, which may come later.
+  if (draft === null || apiKey === undefined) return null
+  const wallet = tables.customers.get(apiKey.customerId)?.wallet
+  if (!wallet)
+    return { status: 404, code: 'CUSTOMER_MAPPING_NOT_FOUND', message: 'Customer mapping not found.' }
+  const service = tables.services.get(draft.serviceId)
+  if (service?.published !== true)
+    return { status: 404, code: 'SERVICE_NOT_FOUND', message: 'Service not found.' }
+  if (service.currency !== wallet.currency)
+    return refused('CURRENCY_MISMATCH', `This service is sold in ${service.currency} only.`)
+  if (draft.quantity < service.minQuantity || draft.quantity > service.maxQuantity)
+    return refused(
+      'QUANTITY_OUT_OF_RANGE',
+      `quantity must be from ${service.minQuantity} up to ${service.maxQuantity}.`,
+    )
+  const start = behaviour.stepFrom === 'minimum' ? service.minQuantity : 0
+  const steps = (draft.quantity - start) / service.stepQuantity
+  // Steps such as 0.1 have no exact binary form, so a tiny rest is none.
+  if (Math.abs(steps - Math.round(steps)) > 1e-9)
+    return refused('QUANTITY_STEP', `quantity must be ${start} plus a multiple of ${service.stepQuantity}.`)
+  if (service.stock !== null && draft.quantity > service.stock)
+    return refused('OUT_OF_STOCK', 'This service is out of stock.')
+  if (!Number.isSafeInteger(costOf(service, draft, behaviour)))
+    return refused('AMOUNT_TOO_LARGE', 'The order costs more than an integer can say.')
+  return null
+}
+
+function checkBalance(run: Run): Refusal | null {
+  const { draft, apiKey, tables, behaviour } = run
+  if (draft === null || apiKey === undefined) return null
+  const wallet = tables.customers.get(apiKey.customerId)?.wallet
+  const service = tables.services.get(draft.serviceId)
+  if (!wallet || service === undefined || costOf(service, draft, behaviour) <= wallet.amount) return null
+  return { status: 402, code: 'PAYMENT_REQUIRED', message: 'The wallet does not hold enough money.' }
+}
+
+function costOf(service: SandboxService, draft: Draft, behaviour: SandboxBehaviour): number {
+  return behaviour.priceIs === 'perUnit' ? Math.round(service.amount * draft.quantity) : service.amount
+}
+
+/** Debits, stores and remembers the order in one synchronous step. */
+function commit(run: Run): Creation {
+  const { draft, apiKey, tables, behaviour, call, world } = run
+  const service = draft === null ? undefined : tables.services.get(draft.serviceId)
+  const customer = apiKey === undefined ? undefined : tables.customers.get(apiKey.customerId)
+  if (draft === null || !service || !customer?.wallet)
+    throw new Error('committed an order that was not checked')
+  const amount = costOf(service, draft, behaviour)
+  const { currency } = customer.wallet
+  const order: SandboxOrder = {
+    id: world.ids.id('ord'),
+    customerId: customer.id,
+    ...draft,
+    amount,
+    currency,
+    status: null,
+    createdAt: world.now(),
+  }
+  const reference = draft.metadata?.['externalOrderId']
+  const charge: SandboxCharge = {
+    orderId: order.id,
+    amount,
+    currency,
+    customerId: customer.id,
+    idempotencyKey: call.idempotencyKey ?? '',
+    ...(typeof reference === 'string' && { externalOrderId: reference }),
+    body: call.body,
+    at: order.createdAt,
+  }
+  tables.customers.set(customer.id, {
+    ...customer,
+    wallet: { amount: customer.wallet.amount - amount, currency },
+  })
+  if (service.stock !== null)
+    tables.services.set(service.productId, { ...service, stock: service.stock - draft.quantity })
+  tables.orders.set(order.id, order)
+  tables.ledger.push(charge)
+  const body = orderBody(order, behaviour, order.createdAt)
+  settle(run, { kind: 'order', orderId: order.id, body })
+  return { answer: jsonAnswer(201, body), charge }
+}
+
+function refuse(run: Run, refusal: Refusal): Answer {
+  const remembered: readonly number[] = run.behaviour.rememberedRefusals
+  settle(run, remembered.includes(refusal.status) ? { kind: 'refusal', ...refusal } : null)
+  return errorAnswer(refusal, run.behaviour)
+}
+
+/** Ends the running mark: with an answer to replay, or by forgetting the key. */
+function settle(run: Run, answer: SandboxKeyAnswer | null): void {
+  const { entry, tables } = run
+  if (entry === null) return
+  const row = keyRow(entry.scope, entry.key)
+  const current = tables.keys.get(row)
+  // The key may have been forgotten and used again while this request ran; then the row is another request's.
+  if (current !== undefined && current !== entry) return
+  if (answer === null) tables.keys.delete(row)
+  else tables.keys.set(row, { ...entry, answer })
+}
+
+function orphan(run: Run): void {
+  const { entry, tables, world } = run
+  if (entry === null) return
+  tables.keys.set(keyRow(entry.scope, entry.key), { ...entry, orphanedAt: world.now() })
+}
+
+function invalid(message: string): Refusal {
+  return { status: 400, code: 'INVALID_REQUEST', message }
+}
+
+function refused(code: string, message: string): Refusal {
+  return { status: 422, code, message }
+}

@@ -1,0 +1,143 @@
+import type { FaultAction, FaultRule } from './faults.ts'
+import { isJsonObject, readJson } from './json.ts'
+import {
+  anything,
+  assertShape,
+  code,
+  dictionaryOf,
+  either,
+  flag,
+  listOf,
+  number,
+  oneOf,
+  record,
+  type Shape,
+  text,
+} from './shape.ts'
+
+const isFunction = code('a function', (value) => typeof value === 'function')
+const count = number({ min: 0 })
+const status = number({ min: 200, max: 599 })
+const headerValue = text(/^[\t\x20-\x7e\x80-\xff]*$/, 'text that fits into a header')
+const plain = record({})
+
+/** A rule for `transformBody` must have at least one of its two ways, so it gets a shape of its own. */
+const transformBody: Shape = (value, path) =>
+  record(
+    { type: text() },
+    {
+      transform: isFunction,
+      patch: listOf(
+        record(
+          {
+            op: oneOf('add', 'replace', 'remove'),
+            path: text(/^(\/|$)/, 'a JSON pointer such as "/amount"'),
+          },
+          { value: anything },
+        ),
+      ),
+    },
+  )(value, path) ??
+  (isJsonObject(value) && value['transform'] === undefined && value['patch'] === undefined
+    ? `${path}: needs "patch" (or, in code, "transform")`
+    : null)
+
+const type = text()
+const actions: { readonly [Type in FaultAction['type']]: Shape } = {
+  refuseConnection: record({ type }),
+  drop: record({ type }),
+  commitThenDrop: record({ type }),
+  crash: record({ type }),
+  cutBody: record({ type }, { after: count, cleanly: flag }),
+  stallBody: record({ type }, { after: count }),
+  stall: record({ type }, { commit: flag }),
+  delay: record({ type, ms: number({ min: 0, fraction: true }) }, { when: oneOf('before', 'after') }),
+  status: record(
+    { type, status },
+    {
+      headers: dictionaryOf(headerValue),
+      json: anything,
+      text: text(),
+      html: flag,
+      code: text(),
+      commit: flag,
+    },
+  ),
+  inProgress: record({ type }, { commit: flag }),
+  forgetKeys: record({ type }),
+  retryAfter: record({ type, value: headerValue }, { status: oneOf(429, 503), commit: flag }),
+  transformBody,
+  capLimit: record({ type, limit: number({ min: 1 }) }),
+  shortPage: record({ type }, { fewer: number({ min: 1 }) }),
+  mutateList: record({
+    type,
+    change: either(
+      '"dropFirst" or "duplicateFirst" or "reverse" or "shuffle" (or, in code, a function)',
+      oneOf('dropFirst', 'duplicateFirst', 'reverse', 'shuffle'),
+      isFunction,
+    ),
+  }),
+  redirect: record({ type, location: headerValue }, { status: oneOf(301, 302, 303, 307, 308), commit: flag }),
+  bytes: record({ type, body: text() }, { contentType: headerValue, status, commit: flag }),
+  hugeBody: record({ type, bytes: count }, { gzip: flag }),
+}
+
+const action: Shape = (value, path) => {
+  const name = isJsonObject(value) ? value['type'] : undefined
+  const shape = Object.entries(actions).find(([known]) => known === name)?.[1]
+  if (shape !== undefined) return shape(value, path)
+  return isJsonObject(value) ? oneOf(...Object.keys(actions))(name, `${path}.type`) : plain(value, path)
+}
+
+const operations = oneOf(
+  'createOrder',
+  'listOrders',
+  'retrieveOrder',
+  'listServices',
+  'retrieveService',
+  'retrieveBalance',
+)
+
+const rule: Shape = record(
+  { action },
+  {
+    match: record(
+      {},
+      {
+        operation: operations,
+        method: text(/^[A-Z]+$/, 'a method in upper case'),
+        path: either(
+          'the beginning of a path, such as "/v1/orders" (or, in code, a RegExp)',
+          text(/^\//),
+          code('a RegExp', (value) => value instanceof RegExp),
+        ),
+        externalOrderId: text(),
+        idempotencyKey: text(),
+        when: isFunction,
+      },
+    ),
+    skip: count,
+    times: either(
+      'a number of times from 1 on or "always"',
+      number({ min: 1 }),
+      oneOf('always', Number.POSITIVE_INFINITY),
+    ),
+    probability: number({ min: 0, max: 1, fraction: true }),
+  },
+)
+
+/** Throws a TypeError that names the first mistake in a rule. */
+export function checkFaultRule(value: FaultRule): void {
+  assertShape<FaultRule>(value, rule, 'rule')
+}
+
+/**
+ * Reads fault rules from the text of a JSON file, an array of rules without functions. Throws a TypeError with the
+ * JSON path of the first mistake, or what the JSON parser said.
+ */
+export function parseFaultRules(json: string): readonly FaultRule[] {
+  const reading = readJson(json)
+  if (!reading.ok) throw new TypeError(`not JSON: ${reading.problem}`)
+  assertShape<readonly FaultRule[]>(reading.value, listOf(rule), '$')
+  return reading.value
+}

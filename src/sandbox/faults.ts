@@ -1,0 +1,311 @@
+import type { JsonObject, JsonPatchStep } from './json.ts'
+import { patchJson } from './json.ts'
+import type { Random } from './random.ts'
+import type { ListChanges } from './service.ts'
+
+/** An endpoint of the API document. */
+export type SandboxOperation =
+  | 'createOrder'
+  | 'listOrders'
+  | 'retrieveOrder'
+  | 'listServices'
+  | 'retrieveService'
+  | 'retrieveBalance'
+
+/** What fault rules see of a request. */
+export interface SandboxRequestView {
+  /** Null for paths and methods that the API does not have. */
+  readonly operation: SandboxOperation | null
+  readonly method: string
+  /** Path without the query, for example `/v1/orders`. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Label of the API key, or null if it is unknown. */
+  readonly apiKeyId: string | null
+  readonly idempotencyKey: string | null
+  /** `metadata.externalOrderId` of the body, or null. */
+  readonly externalOrderId: string | null
+  /** The body as JSON, or undefined. */
+  readonly body: unknown
+}
+
+/** Which requests a rule is for; all given conditions must hold. */
+export interface FaultMatch {
+  readonly operation?: SandboxOperation
+  /** Upper case, for example `POST`. */
+  readonly method?: string
+  /** Beginning of the path, or a pattern somewhere in it. */
+  readonly path?: string | RegExp
+  readonly externalOrderId?: string
+  readonly idempotencyKey?: string
+  readonly when?: (request: SandboxRequestView) => boolean
+}
+
+/** A change to all rows of a list before a page is cut out of it. `'shuffle'` is seeded. */
+export type FaultListChange =
+  | 'dropFirst'
+  | 'duplicateFirst'
+  | 'reverse'
+  | 'shuffle'
+  | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
+
+/**
+ * What goes wrong. "Commit" means that the request is really processed, whatever the caller then hears;
+ * it is false unless an action says otherwise.
+ *
+ * Several actions that only bend a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage`,
+ * `mutateList`) may meet on one request; of the others, the first rule that matches decides alone.
+ */
+export type FaultAction =
+  /** Nobody listens: the connection is refused. A real server cannot refuse one request, so there it is a `drop`. */
+  | { readonly type: 'refuseConnection' }
+  /** The connection is reset before anything was processed. */
+  | { readonly type: 'drop' }
+  /** Processed, then the connection is reset: the answer is lost. */
+  | { readonly type: 'commitThenDrop' }
+  /** The server dies halfway: registered as running, nothing charged, connection reset. See `orphanedMarkLifetime`. */
+  | { readonly type: 'crash' }
+  /** Processed; headers and `after` bytes of the body (default half), then a reset, or a normal end if `cleanly`. */
+  | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
+  /** Processed; headers and `after` bytes of the body (default half), then silence. */
+  | { readonly type: 'stallBody'; readonly after?: number }
+  /** Never answered. */
+  | { readonly type: 'stall'; readonly commit?: boolean }
+  /** Answered `ms` later. `before` (default): the request is processed late; `after`: the answer is late. */
+  | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'after' }
+  /**
+   * Another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page, else an ErrorResponse with `code`.
+   * With a 5xx and the switch `rememberServerErrors` the answer is remembered under the key.
+   */
+  | {
+      readonly type: 'status'
+      readonly status: number
+      readonly headers?: Readonly<Record<string, string>>
+      readonly json?: unknown
+      readonly text?: string
+      readonly html?: boolean
+      readonly code?: string
+      readonly commit?: boolean
+    }
+  /** 409 IDEMPOTENCY_IN_PROGRESS. */
+  | { readonly type: 'inProgress'; readonly commit?: boolean }
+  /** Before the request is processed, the server forgets every key. */
+  | { readonly type: 'forgetKeys' }
+  /** 429 (default) or 503 with this text as Retry-After, sensible or not. */
+  | {
+      readonly type: 'retryAfter'
+      readonly value: string
+      readonly status?: 429 | 503
+      readonly commit?: boolean
+    }
+  /** Processed; the JSON body is changed by a function or by JSON patch steps (`add`, `replace`, `remove`). */
+  | {
+      readonly type: 'transformBody'
+      readonly transform?: (body: unknown, request: SandboxRequestView) => unknown
+      readonly patch?: readonly JsonPatchStep[]
+    }
+  /** Lists: pages have at most `limit` rows. */
+  | { readonly type: 'capLimit'; readonly limit: number }
+  /** Lists: the page has `fewer` rows less than it could have (default 1), at its end. */
+  | { readonly type: 'shortPage'; readonly fewer?: number }
+  /** Lists: rows are changed before the page is cut out. With `skip: 1, times: Infinity` it happens between page 1 and 2. */
+  | { readonly type: 'mutateList'; readonly change: FaultListChange }
+  /** A redirect, status 307 by default. */
+  | {
+      readonly type: 'redirect'
+      readonly location: string
+      readonly status?: 301 | 302 | 303 | 307 | 308
+      readonly commit?: boolean
+    }
+  /** This text as the body, processed unless `commit` is false. Default status: the real one; type: application/json. */
+  | {
+      readonly type: 'bytes'
+      readonly body: string
+      readonly contentType?: string
+      readonly status?: number
+      readonly commit?: boolean
+    }
+  /** Processed; that many spaces are streamed before the body. `gzip` (real server only) compresses them away. */
+  | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
+
+/** When something goes wrong. */
+export interface FaultRule {
+  /** Default: every request. */
+  readonly match?: FaultMatch
+  /** Matching requests that pass unharmed first. Default 0. */
+  readonly skip?: number
+  /** How often the rule acts. Default 1; `Infinity`, or `"always"` in a file, for ever. */
+  readonly times?: number | 'always'
+  /** Chance that the rule acts on a matching request, drawn from the sandbox's seed. Default 1. */
+  readonly probability?: number
+  readonly action: FaultAction
+}
+
+/** Actions that decide alone how a request ends. */
+export type FaultEnding = Exclude<
+  FaultAction,
+  {
+    readonly type: 'delay' | 'forgetKeys' | 'transformBody' | 'capLimit' | 'shortPage' | 'mutateList'
+  }
+>
+
+/** All that the rules have in store for one request. */
+export interface FaultPlan {
+  readonly forgetKeys: boolean
+  /** Milliseconds before processing, and between processing and answer. */
+  readonly delayBefore: number
+  readonly delayAfter: number
+  readonly list: ListChanges
+  readonly transforms: readonly ((body: unknown) => unknown)[]
+  readonly ending: FaultEnding | null
+}
+
+/** The fault rules of a sandbox, tried in the order in which they were added. */
+export interface SandboxFaults {
+  /** Adds a rule; the returned function removes it. A malformed rule is refused with a TypeError. */
+  add(rule: FaultRule): () => void
+  /** Removes all rules. */
+  clear(): void
+  /** Rules that have not yet acted as often as their `times`; rules without end count until they have acted once. */
+  pending(): readonly FaultRule[]
+}
+
+/** The rules together with what they have done so far. */
+export interface FaultScript extends SandboxFaults {
+  plan(request: SandboxRequestView): FaultPlan
+}
+
+interface ActiveRule {
+  readonly rule: FaultRule
+  readonly times: number
+  seen: number
+  acted: number
+}
+
+/** Makes an empty script. `check` refuses malformed rules. */
+export function createFaultScript(random: Random, check: (rule: FaultRule) => void): FaultScript {
+  let rules: ActiveRule[] = []
+
+  /** Counts the request for the rule and says whether the rule acts on it. */
+  const acts = (active: ActiveRule): boolean => {
+    active.seen++
+    if (active.seen <= (active.rule.skip ?? 0) || active.acted >= active.times) return false
+    const { probability } = active.rule
+    if (probability !== undefined && random.next() >= probability) return false
+    active.acted++
+    return true
+  }
+
+  return {
+    add(rule) {
+      check(rule)
+      const times = rule.times === 'always' ? Infinity : (rule.times ?? 1)
+      const active: ActiveRule = { rule, times, seen: 0, acted: 0 }
+      rules.push(active)
+      return () => {
+        rules = rules.filter((other) => other !== active)
+      }
+    },
+    clear() {
+      rules = []
+    },
+    pending() {
+      return rules
+        .filter(({ times, acted }) => acted < (times === Infinity ? 1 : times))
+        .map(({ rule }) => rule)
+    },
+    plan(request) {
+      const plan = {
+        forgetKeys: false,
+        delayBefore: 0,
+        delayAfter: 0,
+        list: { limit: null as number | null, fewer: 0, change: null as ListChanges['change'] },
+        transforms: [] as ((body: unknown) => unknown)[],
+        ending: null as FaultEnding | null,
+      }
+      for (const active of rules) {
+        const { action, match } = active.rule
+        // A rule that cannot have its say keeps its count for a later request.
+        if (plan.ending !== null && isEnding(action)) continue
+        if (!matches(match ?? {}, request) || !acts(active)) continue
+        switch (action.type) {
+          case 'forgetKeys':
+            plan.forgetKeys = true
+            break
+          case 'delay':
+            plan[action.when === 'after' ? 'delayAfter' : 'delayBefore'] += action.ms
+            break
+          case 'transformBody':
+            plan.transforms.push((body) => transformed(body, action, request))
+            break
+          case 'capLimit':
+            plan.list.limit = Math.min(action.limit, plan.list.limit ?? Infinity)
+            break
+          case 'shortPage':
+            plan.list.fewer += action.fewer ?? 1
+            break
+          case 'mutateList': {
+            const earlier = plan.list.change
+            plan.list.change = (rows) => changed(earlier?.(rows) ?? rows, action.change, request, random)
+            break
+          }
+          default:
+            plan.ending = action
+        }
+      }
+      return plan
+    },
+  }
+}
+
+function isEnding(action: FaultAction): action is FaultEnding {
+  return !['delay', 'forgetKeys', 'transformBody', 'capLimit', 'shortPage', 'mutateList'].includes(
+    action.type,
+  )
+}
+
+function matches(match: FaultMatch, request: SandboxRequestView): boolean {
+  const { operation, method, path, externalOrderId, idempotencyKey, when } = match
+  return (
+    (operation === undefined || operation === request.operation) &&
+    (method === undefined || method === request.method) &&
+    (externalOrderId === undefined || externalOrderId === request.externalOrderId) &&
+    (idempotencyKey === undefined || idempotencyKey === request.idempotencyKey) &&
+    // search() ignores a pattern's lastIndex, which test() would move.
+    (path === undefined ||
+      (typeof path === 'string' ? request.path.startsWith(path) : request.path.search(path) >= 0)) &&
+    (when === undefined || when(request))
+  )
+}
+
+function transformed(
+  body: unknown,
+  action: Extract<FaultAction, { type: 'transformBody' }>,
+  request: SandboxRequestView,
+): unknown {
+  const patched = patchJson(body, action.patch ?? [])
+  return action.transform === undefined ? patched : action.transform(patched, request)
+}
+
+function changed(
+  rows: readonly JsonObject[],
+  change: FaultListChange,
+  request: SandboxRequestView,
+  random: Random,
+): readonly JsonObject[] {
+  switch (change) {
+    case 'dropFirst':
+      return rows.slice(1)
+    case 'duplicateFirst':
+      return [...rows.slice(0, 1), ...rows]
+    case 'reverse':
+      return rows.toReversed()
+    case 'shuffle':
+      return rows
+        .map((row) => ({ row, place: random.next() }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ row }) => row)
+    default:
+      return change(rows, request)
+  }
+}

@@ -1,0 +1,162 @@
+import type { SandboxMessage, SandboxReply } from './reply.ts'
+
+/** A drop-in for the global `fetch`. */
+export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
+
+/** The rejection of a fetch that failed on the network, as Node words it. */
+export function networkError(code: string, syscall: string): TypeError {
+  return new TypeError('fetch failed', {
+    cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }),
+  })
+}
+
+/** Builds a fetch that reaches only the sandbox: other origins have no DNS entry. */
+export function createFetch(
+  handle: (message: SandboxMessage) => Promise<SandboxReply>,
+  baseUrl: URL,
+): SandboxFetch {
+  return async (input, init) => {
+    let request = requestOf(input, init)
+    const { signal, redirect } = request
+    for (let hops = 0; ; hops++) {
+      if (new URL(request.url).origin !== baseUrl.origin) throw networkError('ENOTFOUND', 'getaddrinfo')
+      const message = await messageOf(request)
+      const reply = await untilAborted(handle(message), signal)
+      const response = await respond(reply, signal, request.url)
+      const location = response.headers.get('location')
+      const redirected = [301, 302, 303, 307, 308].includes(response.status) && location !== null
+      if (!redirected || redirect === 'manual') return response
+      if (redirect === 'error' || hops === 20)
+        throw new TypeError('fetch failed', {
+          cause: new Error(hops === 20 ? 'redirect count exceeded' : 'unexpected redirect'),
+        })
+      request = nextHop(request, response.status, new URL(location, request.url), message.body)
+    }
+  }
+}
+
+/** Reads a `Request` into the plain form. Waits for the body, so a caller may give up meanwhile. */
+export async function messageOf(request: Request): Promise<SandboxMessage> {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of request.headers) headers[name] = value
+  const { method, url, signal } = request
+  return { method, url, headers, body: await untilAborted(request.text(), signal), signal }
+}
+
+/** Acts a reply out as a `Response`, or as the failure that a network would cause. */
+export async function respond(reply: SandboxReply, signal: AbortSignal, url: string): Promise<Response> {
+  const { delivery } = reply
+  if (delivery.type === 'refuse') throw networkError('ECONNREFUSED', 'connect')
+  if (delivery.type === 'drop') throw networkError('ECONNRESET', 'read')
+  if (delivery.type === 'stall') return untilAborted(new Promise<never>(() => {}), signal)
+  // The constructor of Response refuses bodies for these.
+  const empty = reply.status === 204 || reply.status === 205 || reply.status === 304
+  const response = new Response(empty ? null : bodyOf(reply, signal), {
+    status: reply.status,
+    headers: { ...reply.headers },
+  })
+  // Responses made by hand have no URL; those of a real fetch do.
+  Object.defineProperty(response, 'url', { value: url })
+  return response
+}
+
+function requestOf(input: Request | URL | string, init: RequestInit | undefined): Request {
+  if (typeof input === 'string' || input instanceof URL) {
+    // A browser would resolve a relative URL against the page, which is never the sandbox.
+    if (!URL.canParse(String(input))) throw new TypeError(`Failed to parse URL from ${String(input)}`)
+    return new Request(input, init)
+  }
+  return init === undefined ? input : new Request(input, init)
+}
+
+function nextHop(request: Request, status: number, url: URL, body: string): Request {
+  const headers = new Headers(request.headers)
+  const toGet = status === 303 || (request.method === 'POST' && status < 303)
+  const method = toGet ? 'GET' : request.method
+  if (toGet) headers.delete('content-type')
+  if (url.origin !== new URL(request.url).origin) headers.delete('authorization')
+  const hasBody = method !== 'GET' && method !== 'HEAD'
+  return new Request(url, { method, headers, signal: request.signal, ...(hasBody && { body }) })
+}
+
+function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStream<Uint8Array> {
+  const { delivery, body } = reply
+  switch (delivery.type) {
+    case 'cut':
+      return partOf(body, delivery.after, (controller) => {
+        if (delivery.cleanly) controller.close()
+        else
+          controller.error(new TypeError('terminated', { cause: networkError('ECONNRESET', 'read').cause }))
+      })
+    case 'stallBody':
+      return partOf(body, delivery.after, (controller) => {
+        if (signal.aborted) controller.error(signal.reason)
+        else signal.addEventListener('abort', () => controller.error(signal.reason), { once: true })
+      })
+    case 'huge':
+      return padded(body, delivery.bytes, signal)
+    default:
+      return body
+  }
+}
+
+/** The first bytes of a body; the ending comes with the next pull, after those bytes have been read. */
+function partOf(
+  body: string,
+  after: number,
+  end: (controller: ReadableStreamDefaultController<Uint8Array>) => void,
+): ReadableStream<Uint8Array> {
+  const bytes = new TextEncoder().encode(body).slice(0, after)
+  let sent = bytes.length === 0
+  return new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        if (sent) return end(controller)
+        sent = true
+        controller.enqueue(bytes)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+function padded(body: string, bytes: number, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const chunk = new TextEncoder().encode(' '.repeat(65_536))
+  let left = bytes
+  return new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (signal.aborted) return controller.error(signal.reason)
+      if (left > 0) {
+        controller.enqueue(chunk.slice(0, Math.min(left, chunk.length)))
+        left -= chunk.length
+      } else {
+        controller.enqueue(new TextEncoder().encode(body))
+        controller.close()
+      }
+    },
+  })
+}
+
+/** The work's result, or the signal's reason as soon as it fires. The work itself goes on, as a server's would. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      // Nobody listens to the work any more, so its failure must not surface as unhandled.
+      work.catch(() => {})
+      return reject(signal.reason)
+    }
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    const done = (): void => signal.removeEventListener('abort', abort)
+    work.then(
+      (value) => {
+        done()
+        resolve(value)
+      },
+      (error: unknown) => {
+        done()
+        reject(error)
+      },
+    )
+  })
+}

@@ -1,0 +1,266 @@
+import { createOrder } from './create-order.ts'
+import type { FaultEnding, FaultPlan, FaultScript, SandboxRequestView } from './faults.ts'
+import { forgetKeys, rememberFault } from './idempotency.ts'
+import type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
+import { logEntry, type Routed, route, viewOf } from './routing.ts'
+import { listOrders, listServices, retrieveBalance, retrieveOrder, retrieveService } from './service.ts'
+import { type Answer, errorAnswer, jsonAnswer, type Refusal } from './wire.ts'
+import type { Call, World } from './world.ts'
+
+/** Larger request bodies get 413. */
+export const MAX_BODY_BYTES: number = 1024 * 1024
+
+/** What happened before the answer is wrapped up. */
+interface Processed {
+  readonly answer: Answer
+  readonly charged: boolean
+  readonly delivery: SandboxDelivery
+  /** Milliseconds until the answer is sent. */
+  readonly delay?: number
+}
+
+/** Turns requests into replies: routing, faults, rules, log. */
+export function createHandler(
+  world: World,
+  faults: FaultScript,
+  log: SandboxRequest[],
+  baseUrl: URL,
+): (message: SandboxMessage) => Promise<SandboxReply> {
+  return async (message) => {
+    const { tables, behaviour } = world
+    const routed = route(message, baseUrl)
+    const call: Call = {
+      authorization: message.headers['authorization'] ?? null,
+      idempotencyKey: message.headers['idempotency-key'] ?? null,
+      contentType: message.headers['content-type'] ?? null,
+      body: message.body,
+    }
+    const view = viewOf(message, routed, call, world)
+    const entry = logEntry(message, routed, view, world.now())
+    log.push(entry)
+
+    const processed = await answerTo(world, faults, message, routed, call, view).catch(
+      (error: unknown): Processed => {
+        const reason = error instanceof Error ? error.message : String(error)
+        const refusal = { status: 500, code: 'INTERNAL_ERROR', message: `The sandbox failed: ${reason}` }
+        return { answer: errorAnswer(refusal, behaviour), charged: false, delivery: { type: 'complete' } }
+      },
+    )
+    const { answer, charged, delay = 0 } = processed
+    entry.charged = charged
+    if (delay > 0)
+      await world.sleep(delay, message.signal).catch((reason: unknown) => {
+        entry.status = 'dropped'
+        throw reason
+      })
+    // Whoever loaded another state meanwhile restarted the service: connections do not survive that.
+    const delivery: SandboxDelivery = world.tables === tables ? processed.delivery : { type: 'drop' }
+    const unseen = delivery.type === 'drop' || delivery.type === 'refuse' || delivery.type === 'stall'
+    entry.status = unseen ? 'dropped' : answer.status
+    entry.delivery = delivery.type
+    const { requestIdHeader } = behaviour
+    return {
+      status: answer.status,
+      headers: {
+        'content-type': answer.contentType,
+        ...(requestIdHeader !== null && { [requestIdHeader.toLowerCase()]: world.requestIds.id('req') }),
+        ...answer.headers,
+      },
+      body: typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body),
+      delivery,
+      request: entry,
+    }
+  }
+}
+
+async function answerTo(
+  world: World,
+  faults: FaultScript,
+  message: SandboxMessage,
+  routed: Routed,
+  call: Call,
+  view: SandboxRequestView,
+): Promise<Processed> {
+  const complete: SandboxDelivery = { type: 'complete' }
+  const refuse = (refusal: Refusal, headers: Record<string, string> = {}): Processed => {
+    const answer = errorAnswer(refusal, world.behaviour)
+    return {
+      answer: { ...answer, headers: { ...answer.headers, ...headers } },
+      charged: false,
+      delivery: complete,
+    }
+  }
+  if (message.body.length > MAX_BODY_BYTES || byteLength(message.body) > MAX_BODY_BYTES)
+    return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
+
+  const plan = faults.plan(view)
+  if (plan.forgetKeys) forgetKeys(world.tables)
+  // Not tied to the caller's signal: a request that has arrived is processed, late or not.
+  if (plan.delayBefore > 0) await world.sleep(plan.delayBefore)
+  const { ending } = plan
+  if (ending !== null && !commits(ending)) return instead(world, ending, call, false)
+
+  let processed: Processed
+  if (routed.refusal !== null) {
+    processed = refuse(routed.refusal, routed.allow === null ? {} : { allow: routed.allow })
+  } else if (routed.operation === 'createOrder') {
+    const { answer, charge } = await createOrder(world, call, ending?.type === 'crash')
+    // Died on the way: there is no answer and nobody would see it.
+    if (answer === null) return { answer: jsonAnswer(500, null), charged: false, delivery: { type: 'drop' } }
+    processed = { answer, charged: charge !== null, delivery: complete }
+  } else {
+    const answer = read(world, routed, call, plan)
+    processed = { answer, charged: false, delivery: complete }
+  }
+  if (plan.transforms.length > 0) {
+    const body = plan.transforms.reduce((value, transform) => transform(value), processed.answer.body)
+    processed = { ...processed, answer: { ...processed.answer, body: body ?? null } }
+  }
+  if (ending !== null) processed = after(world, ending, call, processed)
+  return { ...processed, delay: plan.delayAfter }
+}
+
+function read(world: World, routed: Routed, call: Call, plan: FaultPlan): Answer {
+  switch (routed.operation) {
+    case 'listOrders':
+      return listOrders(world, call, routed.query, plan.list)
+    case 'retrieveOrder':
+      return retrieveOrder(world, call, routed.id)
+    case 'listServices':
+      return listServices(world, call, routed.query, plan.list)
+    case 'retrieveService':
+      return retrieveService(world, call, routed.id)
+    default:
+      return retrieveBalance(world, call)
+  }
+}
+
+function commits(ending: FaultEnding): boolean {
+  switch (ending.type) {
+    case 'drop':
+    case 'refuseConnection':
+      return false
+    case 'stall':
+    case 'status':
+    case 'inProgress':
+    case 'retryAfter':
+    case 'redirect':
+      return ending.commit ?? false
+    case 'bytes':
+      return ending.commit ?? true
+    default:
+      return true
+  }
+}
+
+/** How a processed request ends under a fault. */
+function after(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
+  const { answer, charged } = processed
+  const length = (): number =>
+    byteLength(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body))
+  switch (ending.type) {
+    case 'commitThenDrop':
+    case 'crash':
+      return { ...processed, delivery: { type: 'drop' } }
+    case 'stall':
+      return { ...processed, delivery: { type: 'stall' } }
+    case 'cutBody': {
+      const delivery = {
+        type: 'cut',
+        after: ending.after ?? length() >> 1,
+        cleanly: ending.cleanly ?? false,
+      } as const
+      return { ...processed, delivery }
+    }
+    case 'stallBody':
+      return { ...processed, delivery: { type: 'stallBody', after: ending.after ?? length() >> 1 } }
+    case 'hugeBody':
+      return { ...processed, delivery: { type: 'huge', bytes: ending.bytes, gzip: ending.gzip ?? false } }
+    case 'bytes': {
+      const contentType = ending.contentType ?? 'application/json'
+      const changed = { ...answer, status: ending.status ?? answer.status, contentType, body: ending.body }
+      return { ...processed, answer: changed }
+    }
+    default:
+      return instead(world, ending, call, charged)
+  }
+}
+
+/** The answer of a fault that replaces the real one. */
+function instead(world: World, ending: FaultEnding, call: Call, charged: boolean): Processed {
+  const { behaviour } = world
+  const reply = (answer: Answer): Processed => ({ answer, charged, delivery: { type: 'complete' } })
+  switch (ending.type) {
+    case 'refuseConnection':
+    case 'drop':
+    case 'stall':
+      return {
+        answer: jsonAnswer(500, null),
+        charged,
+        delivery: { type: ending.type === 'refuseConnection' ? 'refuse' : ending.type },
+      }
+    case 'inProgress': {
+      const message = 'A request with this Idempotency-Key is still running.'
+      return reply(errorAnswer({ status: 409, code: 'IDEMPOTENCY_IN_PROGRESS', message }, behaviour))
+    }
+    case 'retryAfter': {
+      const status = ending.status ?? 429
+      const answer = errorAnswer({ status, code: codeOf(status), message: 'Come back later.' }, behaviour)
+      return reply({ ...answer, headers: { 'retry-after': ending.value } })
+    }
+    case 'redirect':
+      return reply({
+        ...jsonAnswer(ending.status ?? 307, ''),
+        headers: { location: ending.location },
+      })
+    case 'bytes':
+      return reply({
+        ...jsonAnswer(ending.status ?? 200, ending.body),
+        contentType: ending.contentType ?? 'application/json',
+      })
+    case 'status': {
+      const answer = faultAnswer(world, ending)
+      if (ending.status >= 500 && behaviour.rememberServerErrors) {
+        const body = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body)
+        const { status, contentType } = answer
+        rememberFault(world, call, { kind: 'fault', status, contentType, body }, charged)
+      }
+      return reply(answer)
+    }
+    default:
+      throw new Error(`the fault ${ending.type} does not replace an answer`)
+  }
+}
+
+function faultAnswer(world: World, fault: Extract<FaultEnding, { type: 'status' }>): Answer {
+  const { status, json, text, html } = fault
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(fault.headers ?? {})) headers[name.toLowerCase()] = value
+  if (json !== undefined) return { ...jsonAnswer(status, JSON.stringify(json)), headers }
+  if (text !== undefined) return { ...jsonAnswer(status, text), contentType: 'text/plain', headers }
+  if (html === true) {
+    const body = `<!doctype html>\n<html><head><title>${status}</title></head><body><h1>${status}</h1><hr>proxy</body></html>\n`
+    return { ...jsonAnswer(status, body), contentType: 'text/html', headers }
+  }
+  const refusal = { status, code: fault.code ?? codeOf(status), message: 'Answered by a fault rule.' }
+  const answer = errorAnswer(refusal, world.behaviour)
+  return { ...answer, headers: { ...answer.headers, ...headers } }
+}
+
+function codeOf(status: number): string {
+  const codes = new Map([
+    [400, 'INVALID_REQUEST'],
+    [401, 'UNAUTHORIZED'],
+    [402, 'PAYMENT_REQUIRED'],
+    [403, 'FORBIDDEN'],
+    [404, 'NOT_FOUND'],
+    [429, 'RATE_LIMITED'],
+    [500, 'INTERNAL_ERROR'],
+    [503, 'SERVICE_UNAVAILABLE'],
+  ])
+  return codes.get(status) ?? `HTTP_${status}`
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length
+}

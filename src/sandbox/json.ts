@@ -1,0 +1,106 @@
+/** A JSON object whose fields are not known in advance. */
+export type JsonObject = { readonly [field: string]: unknown }
+
+/** What became of reading a text as JSON. */
+export type JsonReading =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly problem: string }
+
+/** Deeper bodies are refused: code that walks them would run out of stack. */
+const MAX_DEPTH = 64
+
+/** Reads JSON; never throws, however broken or deeply nested the text is. */
+export function readJson(text: string): JsonReading {
+  if (nestsDeeperThan(text, MAX_DEPTH))
+    return { ok: false, problem: `nested deeper than ${MAX_DEPTH} levels` }
+  try {
+    return { ok: true, value: JSON.parse(text) }
+  } catch (error) {
+    return { ok: false, problem: error instanceof Error ? error.message : 'not JSON' }
+  }
+}
+
+/** True for `{}` objects, false for arrays, null and everything else. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** JSON text with sorted field names: two bodies are JSON-equal exactly when their sorted texts are the same. */
+export function sortedJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`
+  if (isJsonObject(value)) {
+    const fields = Object.keys(value)
+      .sort()
+      .map((name) => `${JSON.stringify(name)}:${sortedJson(value[name])}`)
+    return `{${fields.join(',')}}`
+  }
+  return JSON.stringify(value) ?? 'null'
+}
+
+/** One step of RFC 6902; `move`, `copy` and `test` are left out. */
+export interface JsonPatchStep {
+  readonly op: 'add' | 'replace' | 'remove'
+  /** JSON pointer (RFC 6901), for example `/amount` or `/data/0/id`. */
+  readonly path: string
+  /** The new value, for `add` and `replace`. */
+  readonly value?: unknown
+}
+
+/** Applies the steps to a copy. A step whose path leads nowhere changes nothing: faults never fail a test by themselves. */
+export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
+  let result: unknown = structuredClone(document)
+  for (const step of steps) {
+    const names = step.path
+      .split('/')
+      .slice(1)
+      .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
+    const last = names.pop()
+    if (last === undefined) {
+      result = step.op === 'remove' ? null : step.value
+      continue
+    }
+    let parent: unknown = result
+    for (const name of names) parent = isContainer(parent) ? Reflect.get(parent, name) : undefined
+    if (isContainer(parent)) patchField(parent, last, step)
+  }
+  return result
+}
+
+function patchField(parent: object, name: string, step: JsonPatchStep): void {
+  if (Array.isArray(parent)) {
+    const index = name === '-' ? parent.length : Number(name)
+    if (!Number.isInteger(index) || index < 0 || index > parent.length) return
+    parent.splice(index, step.op === 'add' ? 0 : 1, ...(step.op === 'remove' ? [] : [step.value]))
+  } else if (step.op === 'remove') {
+    Reflect.deleteProperty(parent, name)
+  } else {
+    // defineProperty, so that a field called __proto__ is a field like any other.
+    Object.defineProperty(parent, name, {
+      value: step.value,
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    })
+  }
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
+}
+
+function nestsDeeperThan(text: string, limit: number): boolean {
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (inString) {
+      if (code === 92) i++
+      else if (code === 34) inString = false
+    } else if (code === 34) inString = true
+    else if (code === 91 || code === 123) {
+      depth++
+      if (depth > limit) return true
+    } else if (code === 93 || code === 125) depth--
+  }
+  return false
+}

@@ -1,0 +1,120 @@
+import type { SandboxOperation, SandboxRequestView } from './faults.ts'
+import { isJsonObject, readJson } from './json.ts'
+import type { SandboxMessage, SandboxRequest } from './reply.ts'
+import type { Refusal } from './wire.ts'
+import { type Call, findApiKey, type World } from './world.ts'
+
+/** Where a request leads. */
+export interface Routed {
+  readonly operation: SandboxOperation | null
+  /** Identifier in the path, or an empty text. */
+  readonly id: string
+  /** Path without the base URL's own path. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Why there is no operation, or null. */
+  readonly refusal: Refusal | null
+  /** Methods that the path does have, for 405. */
+  readonly allow: string | null
+}
+
+/** A log entry while its request runs. */
+export type LogEntry = { -readonly [Field in keyof SandboxRequest]: SandboxRequest[Field] }
+
+const paths: readonly {
+  readonly pattern: RegExp
+  readonly methods: Readonly<Record<string, SandboxOperation>>
+}[] = [
+  { pattern: /^\/v1\/orders$/, methods: { GET: 'listOrders', POST: 'createOrder' } },
+  { pattern: /^\/v1\/orders\/([^/]+)$/, methods: { GET: 'retrieveOrder' } },
+  { pattern: /^\/v1\/services$/, methods: { GET: 'listServices' } },
+  { pattern: /^\/v1\/services\/([^/]+)$/, methods: { GET: 'retrieveService' } },
+  { pattern: /^\/v1\/balance$/, methods: { GET: 'retrieveBalance' } },
+]
+
+/** Finds the endpoint of a request; never throws. */
+export function route(message: SandboxMessage, baseUrl: URL): Routed {
+  const nowhere = { operation: null, id: '', allow: null }
+  const url = parseUrl(message.url, baseUrl)
+  if (url === null) {
+    const refusal = { status: 400, code: 'INVALID_REQUEST', message: 'The request target is not a URL.' }
+    return { ...nowhere, path: message.url, query: new URLSearchParams(), refusal }
+  }
+  const prefix = baseUrl.pathname.replace(/\/+$/, '')
+  const path = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname
+  const found = { ...nowhere, path, query: url.searchParams }
+  for (const { pattern, methods } of paths) {
+    const match = pattern.exec(path)
+    const id = match === null ? null : decode(match[1] ?? '')
+    if (id === null) continue
+    const operation = Object.hasOwn(methods, message.method) ? methods[message.method] : undefined
+    if (operation !== undefined) return { ...found, id, operation, refusal: null }
+    const refusal = { status: 405, code: 'METHOD_NOT_ALLOWED', message: 'This path has no such method.' }
+    return { ...found, id, refusal, allow: Object.keys(methods).join(', ') }
+  }
+  return { ...found, refusal: { status: 404, code: 'NOT_FOUND', message: 'There is no such path.' } }
+}
+
+/** The request as fault rules see it. */
+export function viewOf(
+  message: SandboxMessage,
+  routed: Routed,
+  call: Call,
+  world: World,
+): SandboxRequestView {
+  const reading = message.body === '' ? null : readJson(message.body)
+  const body = reading?.ok ? reading.value : undefined
+  const metadata = isJsonObject(body) ? body['metadata'] : undefined
+  const reference = isJsonObject(metadata) ? metadata['externalOrderId'] : undefined
+  return {
+    operation: routed.operation,
+    method: message.method,
+    path: routed.path,
+    query: routed.query,
+    apiKeyId: findApiKey(world.tables, call.authorization)?.id ?? null,
+    idempotencyKey: call.idempotencyKey,
+    externalOrderId: typeof reference === 'string' ? reference : null,
+    body,
+  }
+}
+
+/** A log entry for a request that has just come in. */
+export function logEntry(
+  message: SandboxMessage,
+  routed: Routed,
+  view: SandboxRequestView,
+  at: number,
+): LogEntry {
+  const { authorization: _, ...headers } = message.headers
+  const query = routed.query.toString()
+  return {
+    operation: routed.operation,
+    method: message.method,
+    path: query === '' ? routed.path : `${routed.path}?${query}`,
+    idempotencyKey: view.idempotencyKey,
+    apiKeyId: view.apiKeyId,
+    headers,
+    body: message.body,
+    at,
+    status: 'running',
+    delivery: 'complete',
+    charged: false,
+  }
+}
+
+function parseUrl(target: string, baseUrl: URL): URL | null {
+  try {
+    return new URL(target, baseUrl)
+  } catch {
+    return null
+  }
+}
+
+/** The decoded identifier, or null if it is not text. */
+function decode(segment: string): string | null {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return null
+  }
+}

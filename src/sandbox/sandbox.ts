@@ -1,0 +1,371 @@
+import { defaultBehaviour, type SandboxBehaviour, type SandboxPreset, withBehaviour } from './behaviour.ts'
+import { defaultCatalogue } from './catalogue.ts'
+import { checkFaultRule } from './fault-rules.ts'
+import { createFaultScript, type FaultRule, type SandboxFaults } from './faults.ts'
+import { createFetch, messageOf, type SandboxFetch } from './fetch.ts'
+import { createHandler } from './handler.ts'
+import { forgetKeys } from './idempotency.ts'
+import { expectChargedOnce, expectCharges, expectNotCharged } from './ledger.ts'
+import { createRandom } from './random.ts'
+import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
+import { assertShape } from './shape.ts'
+import {
+  allPermissions,
+  readState,
+  rowShapes,
+  type SandboxApiKey,
+  type SandboxCharge,
+  type SandboxCustomer,
+  type SandboxOrder,
+  type SandboxPermission,
+  type SandboxService,
+  type SandboxState,
+  stateOf,
+  tablesOf,
+} from './state.ts'
+import type { SandboxSleep, World } from './world.ts'
+
+/** Options of {@link createSandbox}. */
+export interface SandboxOptions {
+  /** Where the service pretends to be. Default `https://sandbox.customer-ordering.test`. */
+  readonly baseUrl?: string
+  /** Decides ids, shuffles and fault draws. Default 1: the same run gives the same answers. */
+  readonly seed?: number
+  /** Named switches to start from. Default `'default'`. */
+  readonly preset?: SandboxPreset
+  /** Single switches, on top of the preset. */
+  readonly behaviour?: Partial<SandboxBehaviour>
+  /** Fault rules that are there from the start and after every {@link Sandbox.reset}. */
+  readonly faults?: readonly FaultRule[]
+  /** Contents of the two wallets, in minor currency units. Default 1,000,000. */
+  readonly balance?: number
+  /** Currency of wallets and catalogue. Default `'EUR'`. */
+  readonly currency?: string
+  /** Text of the personal API key. Default: made from the seed. */
+  readonly apiKey?: string
+  /** Text of the organization's API key. Default: made from the seed. */
+  readonly organizationApiKey?: string
+  /** The catalogue. Default: seven services, from `svc_standard` to `svc_premium`. */
+  readonly services?: readonly NewService[]
+  /** Milliseconds since the epoch. Default `Date.now`. */
+  readonly now?: () => number
+  /** Waits for delays and processing times. Default: timers. */
+  readonly sleep?: SandboxSleep
+}
+
+/** A customer for {@link Sandbox.addCustomer}. */
+export interface NewCustomer {
+  /** Default: made from the seed. */
+  readonly id?: string
+  /** Default `'personal'`. */
+  readonly type?: SandboxCustomer['type']
+  /** Default: an empty wallet in the sandbox's currency. Null: no wallet is mapped. */
+  readonly wallet?: SandboxCustomer['wallet']
+}
+
+/** A service for {@link Sandbox.addService}; bounds default to 1–1000 in steps of 1, without limit of stock, published. */
+export type NewService = Pick<SandboxService, 'productId' | 'amount'> & Partial<SandboxService>
+
+/** An API key for {@link Sandbox.addApiKey}. */
+export interface NewApiKey {
+  /** The customer or its id. */
+  readonly customer: string | { readonly id: string }
+  /** Default: all. */
+  readonly permissions?: readonly SandboxPermission[]
+  /** The integration the key belongs to. Default: none. */
+  readonly sourceSystem?: string
+  /** Text of the key. Default: made from the seed. */
+  readonly secret?: string
+}
+
+/** An order for {@link Sandbox.addOrder}; whatever is left out takes the value of a plain order of `svc_standard`. */
+export type NewOrder = Partial<Omit<SandboxOrder, 'customerId'>> & {
+  /** The customer or its id. Default: the personal customer. */
+  readonly customer?: string | { readonly id: string }
+}
+
+/** The Customer Ordering API in memory. */
+export interface Sandbox {
+  /** Base URL that {@link fetch} answers for. */
+  readonly baseUrl: string
+  /** A personal API key with every permission and a funded wallet. */
+  readonly apiKey: string
+  /** An organization's API key with every permission and a funded wallet. */
+  readonly organizationApiKey: string
+  /** Id of the personal customer. */
+  readonly customerId: string
+  /** Id of the organization. */
+  readonly organizationId: string
+
+  /** Drop-in `fetch` that reaches this sandbox and nothing else. */
+  readonly fetch: SandboxFetch
+  /** Answers a request with a description of the reply, faults included, for adapters of any kind. */
+  handle(request: Request | SandboxMessage): Promise<SandboxReply>
+
+  /** The switches in force. */
+  readonly behaviour: SandboxBehaviour
+  /** Turns switches: single ones, or a preset on top of what is in force. */
+  configure(changes: SandboxPreset | Partial<SandboxBehaviour>): void
+  /** The fault rules. */
+  readonly faults: SandboxFaults
+  /** Requests that came in, oldest first. */
+  readonly requests: readonly SandboxRequest[]
+  /** Debits, oldest first. */
+  readonly ledger: readonly SandboxCharge[]
+  /** Throws unless exactly one charge has this externalOrderId or Idempotency-Key; returns that charge. */
+  expectChargedOnce(reference: string): SandboxCharge
+  /** Throws if any charge has this externalOrderId or Idempotency-Key. */
+  expectNotCharged(reference: string): void
+  /** Throws unless there are exactly `count` charges in all. */
+  expectCharges(count: number): void
+
+  /** Orders, oldest first. */
+  orders(): readonly SandboxOrder[]
+  /** The catalogue, unpublished services included. */
+  services(): readonly SandboxService[]
+  /** A customer as it is now. */
+  customer(customer: string | { readonly id: string }): SandboxCustomer
+  addCustomer(customer?: NewCustomer): SandboxCustomer
+  /** Adds a key and returns its text, for the Authorization header. */
+  addApiKey(apiKey: NewApiKey): string
+  /** From now on the key gets 401. Its text is what {@link addApiKey} returned. */
+  revokeApiKey(apiKey: string): void
+  /** Adds a service, or replaces the one with this productId. */
+  addService(service: NewService): SandboxService
+  /** Adds an order that was not made through the API: no charge, no ledger entry. */
+  addOrder(order?: NewOrder): SandboxOrder
+  /** Removes an order. Charges stay. */
+  removeOrder(orderId: string): void
+  /** Gives an order a status of your own; the switch `statuses` no longer applies to it. */
+  setOrderStatus(orderId: string, status: string): void
+  /** Adds money, in minor currency units; negative amounts take it away. */
+  topUp(customer: string | { readonly id: string }, amount: number): void
+  /** Sets a wallet's contents, in minor currency units. */
+  setBalance(customer: string | { readonly id: string }, amount: number): void
+  /** Forgets every Idempotency-Key, except those of running requests. */
+  forgetKeys(): void
+
+  /** Everything the service remembers, as JSON data. */
+  dump(): SandboxState
+  /** Replaces everything the service remembers. Requests still running lose their connection, as in a restart. */
+  load(state: SandboxState): void
+  /** Back to the beginning: state, switches, faults, log. */
+  reset(): void
+}
+
+/** Makes a sandbox. Without options it has a personal customer, an organization, money and a small catalogue. */
+export function createSandbox(options: SandboxOptions = {}): Sandbox {
+  const seed = options.seed ?? 1
+  const currency = options.currency ?? 'EUR'
+  const baseUrl = new URL(options.baseUrl ?? 'https://sandbox.customer-ordering.test')
+  const now = options.now ?? Date.now
+  const startBehaviour = withBehaviour(
+    withBehaviour(defaultBehaviour, options.preset ?? 'default'),
+    options.behaviour ?? {},
+  )
+  // Separate sequences: adding a fault rule must not change the ids of orders.
+  const ids = createRandom(seed)
+  const lists = createRandom(seed ^ 0x5f3759df)
+  const faultDraws = createRandom(seed ^ 0x2545f491)
+
+  const apiKey = options.apiKey ?? ids.id('personal')
+  const organizationApiKey = options.organizationApiKey ?? ids.id('organization')
+  const wallet = { amount: options.balance ?? 1_000_000, currency }
+  const serviceRow = (service: NewService): SandboxService => {
+    const row: SandboxService = {
+      currency,
+      minQuantity: 1,
+      maxQuantity: 1000,
+      stepQuantity: 1,
+      stock: null,
+      published: true,
+      ...service,
+    }
+    assertShape<SandboxService>(row, rowShapes.service, 'service')
+    return row
+  }
+  const keyRowOf = (id: string, secret: string, customerId: string): SandboxApiKey => ({
+    id,
+    secret,
+    customerId,
+    permissions: allPermissions,
+    sourceSystem: null,
+    revoked: false,
+  })
+  const initial = readState({
+    version: 1,
+    random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
+    customers: [
+      { id: 'cus_personal', type: 'personal', wallet },
+      { id: 'cus_organization', type: 'organization', wallet },
+    ],
+    apiKeys: [
+      keyRowOf('key_personal', apiKey, 'cus_personal'),
+      keyRowOf('key_organization', organizationApiKey, 'cus_organization'),
+    ],
+    services: (options.services ?? defaultCatalogue(currency)).map(serviceRow),
+    orders: [],
+    keys: [],
+    ledger: [],
+  })
+  const world: World = {
+    tables: tablesOf(initial),
+    behaviour: startBehaviour,
+    now,
+    sleep: options.sleep ?? sleepWithTimers,
+    ids,
+    lists,
+    requestIds: createRandom(seed ^ 0x1b873593),
+  }
+  const faults = createFaultScript(faultDraws, checkFaultRule)
+  for (const rule of options.faults ?? []) faults.add(rule)
+  const requests: SandboxRequest[] = []
+  const answer = createHandler(world, faults, requests, baseUrl)
+
+  const customerOf = (customer: string | { readonly id: string }): SandboxCustomer => {
+    const id = typeof customer === 'string' ? customer : customer.id
+    const row = world.tables.customers.get(id)
+    if (row === undefined) throw new TypeError(`there is no customer ${JSON.stringify(id)}`)
+    return row
+  }
+  const orderOf = (orderId: string): SandboxOrder => {
+    const row = world.tables.orders.get(orderId)
+    if (row === undefined) throw new TypeError(`there is no order ${JSON.stringify(orderId)}`)
+    return row
+  }
+  // A loaded state brings its own keys.
+  const secretOf = (id: string): string | undefined =>
+    [...world.tables.apiKeys.values()].find((row) => row.id === id)?.secret
+  const setBalance = (customer: string | { readonly id: string }, amount: number): void => {
+    const row = customerOf(customer)
+    const changed = { ...row, wallet: { amount, currency: row.wallet?.currency ?? currency } }
+    assertShape<SandboxCustomer>(changed, rowShapes.customer, 'customer')
+    world.tables.customers.set(row.id, changed)
+  }
+  const load = (state: SandboxState): void => {
+    const { random, ...rows } = readState(state)
+    world.tables = tablesOf(rows)
+    ids.restore(random.ids)
+    lists.restore(random.lists)
+    faultDraws.restore(random.faults)
+  }
+
+  return {
+    baseUrl: baseUrl.href.replace(/\/+$/, ''),
+    get apiKey() {
+      return secretOf('key_personal') ?? apiKey
+    },
+    get organizationApiKey() {
+      return secretOf('key_organization') ?? organizationApiKey
+    },
+    customerId: 'cus_personal',
+    organizationId: 'cus_organization',
+    fetch: createFetch(answer, baseUrl),
+    handle: async (request) => answer('text' in request ? await messageOf(request) : request),
+    get behaviour() {
+      return world.behaviour
+    },
+    configure(changes) {
+      world.behaviour = withBehaviour(world.behaviour, changes)
+    },
+    faults: { add: faults.add, clear: faults.clear, pending: faults.pending },
+    requests,
+    get ledger() {
+      return world.tables.ledger
+    },
+    expectChargedOnce: (reference) => expectChargedOnce(world.tables.ledger, reference),
+    expectNotCharged: (reference) => expectNotCharged(world.tables.ledger, reference),
+    expectCharges: (count) => expectCharges(world.tables.ledger, count),
+    orders: () => [...world.tables.orders.values()],
+    services: () => [...world.tables.services.values()],
+    customer: customerOf,
+    addCustomer(customer = {}) {
+      const row: SandboxCustomer = {
+        id: customer.id ?? ids.id('cus'),
+        type: customer.type ?? 'personal',
+        wallet: customer.wallet === undefined ? { amount: 0, currency } : customer.wallet,
+      }
+      assertShape<SandboxCustomer>(row, rowShapes.customer, 'customer')
+      world.tables.customers.set(row.id, row)
+      return row
+    },
+    addApiKey({ customer, permissions, sourceSystem, secret }) {
+      const owner = customerOf(customer)
+      const row: SandboxApiKey = {
+        ...keyRowOf(ids.id('key'), secret ?? ids.id(owner.type), owner.id),
+        ...(permissions !== undefined && { permissions }),
+        ...(sourceSystem !== undefined && { sourceSystem }),
+      }
+      assertShape<SandboxApiKey>(row, rowShapes.apiKey, 'apiKey')
+      world.tables.apiKeys.set(row.secret, row)
+      return row.secret
+    },
+    revokeApiKey(secret) {
+      const row = world.tables.apiKeys.get(secret)
+      if (row === undefined) throw new TypeError('there is no such API key')
+      world.tables.apiKeys.set(secret, { ...row, revoked: true })
+    },
+    addService(service) {
+      const row = serviceRow(service)
+      world.tables.services.set(row.productId, row)
+      return row
+    },
+    addOrder({ customer = 'cus_personal', ...order } = {}) {
+      const row: SandboxOrder = {
+        id: ids.id('ord'),
+        customerId: customerOf(customer).id,
+        serviceId: 'svc_standard',
+        target: '@someone',
+        quantity: 1,
+        amount: 250,
+        currency,
+        metadata: null,
+        sourceSystem: null,
+        status: null,
+        createdAt: now(),
+        ...order,
+      }
+      assertShape<SandboxOrder>(row, rowShapes.order, 'order')
+      world.tables.orders.set(row.id, row)
+      return row
+    },
+    removeOrder(orderId) {
+      world.tables.orders.delete(orderOf(orderId).id)
+    },
+    setOrderStatus(orderId, status) {
+      world.tables.orders.set(orderId, { ...orderOf(orderId), status })
+    },
+    topUp: (customer, amount) => setBalance(customer, (customerOf(customer).wallet?.amount ?? 0) + amount),
+    setBalance,
+    forgetKeys: () => forgetKeys(world.tables),
+    dump() {
+      const random = { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() }
+      return stateOf(world.tables, random, now())
+    },
+    load,
+    reset() {
+      load(initial)
+      world.behaviour = startBehaviour
+      faults.clear()
+      for (const rule of options.faults ?? []) faults.add(rule)
+      requests.length = 0
+      world.requestIds.restore(seed ^ 0x1b873593)
+    },
+  }
+}
+
+/** Timers, cut short when the signal fires. */
+function sleepWithTimers(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason)
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}

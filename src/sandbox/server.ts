@@ -1,0 +1,188 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import { MAX_BODY_BYTES } from './handler.ts'
+import type { SandboxReply, SandboxRequest } from './reply.ts'
+import type { Sandbox } from './sandbox.ts'
+import { errorAnswer } from './wire.ts'
+
+/** Options of {@link serveSandbox}. */
+export interface ServeSandboxOptions {
+  /** Default 0: any free port. */
+  readonly port?: number
+  /** Default `127.0.0.1`. The sandbox protects nothing, so think before opening it to a network. */
+  readonly host?: string
+  /** Answers preflights and lets pages of any origin read the answers. Default false. */
+  readonly cors?: boolean
+  /** Called when a request has its answer or has lost its connection. */
+  readonly onRequest?: (request: SandboxRequest) => void
+}
+
+/** A sandbox that listens. */
+export interface SandboxServer {
+  /** Base URL, for example `http://127.0.0.1:4010`. */
+  readonly url: string
+  readonly port: number
+  /** Stops listening and cuts open connections. */
+  close(): Promise<void>
+}
+
+/** Serves a sandbox over real sockets; faults become real resets, half bodies and silences. */
+export async function serveSandbox(
+  sandbox: Sandbox,
+  options: ServeSandboxOptions = {},
+): Promise<SandboxServer> {
+  const { port = 0, host = '127.0.0.1', cors = false, onRequest } = options
+  const server = createServer((request, response) => {
+    const served = serveRequest(sandbox, request, response, cors, onRequest)
+    // Nothing is left to answer when the caller has gone away.
+    served.catch(() => request.socket.destroy())
+  })
+  // Node would answer without a body.
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    refuseGarbage(sandbox, error, socket as Socket),
+  )
+  await listen(server, port, host)
+  const address = server.address() as AddressInfo
+  const name = address.family === 'IPv6' ? `[${address.address}]` : address.address
+  return {
+    url: `http://${name}:${address.port}`,
+    port: address.port,
+    close: () =>
+      new Promise((resolve, reject) => {
+        server.close((error) => (error ? reject(error) : resolve()))
+        server.closeAllConnections()
+      }),
+  }
+}
+
+async function serveRequest(
+  sandbox: Sandbox,
+  request: IncomingMessage,
+  response: ServerResponse,
+  cors: boolean,
+  onRequest: ServeSandboxOptions['onRequest'],
+): Promise<void> {
+  if (cors) {
+    response.setHeader('access-control-allow-origin', '*')
+    response.setHeader('access-control-expose-headers', '*')
+    if (request.method === 'OPTIONS') return preflight(request, response)
+  }
+  const gone = new AbortController()
+  response.on('close', () => gone.abort())
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+  const reply = await sandbox.handle({
+    method: request.method ?? 'GET',
+    url: targetOf(sandbox, request.url ?? '/'),
+    headers,
+    body: await readBody(request),
+    signal: gone.signal,
+  })
+  deliver(reply, request.socket, response)
+  onRequest?.(reply.request)
+}
+
+/** The sandbox's base URL may have a path; the server's has none. */
+function targetOf(sandbox: Sandbox, target: string): string {
+  return target.startsWith('/') ? sandbox.baseUrl + target : target
+}
+
+function preflight(request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(204, {
+    'access-control-allow-methods': 'GET, POST',
+    'access-control-allow-headers': request.headers['access-control-request-headers'] ?? '*',
+    'access-control-max-age': '600',
+  })
+  response.end()
+}
+
+/** The body as text. Of a body that is too large only as much is kept as shows that it is. */
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    // Read on, but keep nothing: a caller that is still writing would not see the answer.
+    if (size <= MAX_BODY_BYTES) chunks.push(chunk)
+    size += chunk.length
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse): void {
+  const { delivery, status } = reply
+  const body = Buffer.from(reply.body)
+  const empty = status === 204 || status === 205 || status === 304
+  switch (delivery.type) {
+    case 'complete':
+      response.writeHead(status, empty ? reply.headers : { ...reply.headers, 'content-length': body.length })
+      response.end(empty ? undefined : body)
+      return
+    case 'refuse':
+    case 'drop':
+      socket.resetAndDestroy()
+      return
+    case 'stall':
+      return
+    case 'cut':
+      if (delivery.cleanly) {
+        response.writeHead(status, { ...reply.headers, connection: 'close' })
+        response.end(body.subarray(0, delivery.after))
+      } else {
+        response.writeHead(status, { ...reply.headers, 'content-length': body.length })
+        // A reset could overtake the bytes just written; the caller must get them, then the end.
+        response.write(body.subarray(0, delivery.after), () => socket.destroy())
+      }
+      return
+    case 'stallBody':
+      response.writeHead(status, { ...reply.headers, 'content-length': body.length })
+      response.write(body.subarray(0, delivery.after))
+      return
+    case 'huge': {
+      const padded = Readable.from(padding(body, delivery.bytes))
+      response.writeHead(
+        status,
+        delivery.gzip ? { ...reply.headers, 'content-encoding': 'gzip' } : reply.headers,
+      )
+      const sent = delivery.gzip ? padded.pipe(createGzip()) : padded
+      sent.pipe(response)
+      response.on('close', () => padded.destroy())
+    }
+  }
+}
+
+function* padding(body: Buffer, bytes: number): Generator<Buffer> {
+  const chunk = Buffer.alloc(65_536, ' ')
+  for (let left = bytes; left > 0; left -= chunk.length) yield chunk.subarray(0, Math.min(left, chunk.length))
+  yield body
+}
+
+/** What does not even parse as HTTP gets an ErrorResponse all the same. */
+function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const answer = errorAnswer(
+    tooLarge
+      ? { status: 431, code: 'HEADERS_TOO_LARGE', message: 'The headers are too large.' }
+      : { status: 400, code: 'INVALID_REQUEST', message: 'This is not an HTTP request.' },
+    sandbox.behaviour,
+  )
+  const body = JSON.stringify(answer.body)
+  const reason = tooLarge ? 'Request Header Fields Too Large' : 'Bad Request'
+  socket.end(
+    `HTTP/1.1 ${answer.status} ${reason}\r\ncontent-type: ${answer.contentType}\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}
+
+function listen(server: Server, port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}

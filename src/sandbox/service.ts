@@ -1,0 +1,163 @@
+import type { SandboxBehaviour } from './behaviour.ts'
+import type { JsonObject } from './json.ts'
+import type { SandboxApiKey, SandboxOrder, SandboxPermission } from './state.ts'
+import { type Answer, errorAnswer, jsonAnswer, listAnswer, orderBody, serviceBody } from './wire.ts'
+import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
+
+/** What fault rules do to a list before a page is cut out of it. */
+export interface ListChanges {
+  /** Largest page, on top of the switch `maxLimit`. */
+  readonly limit: number | null
+  /** Rows left out at the end of the page. */
+  readonly fewer: number
+  /** Changes all rows of the list, or null to leave them alone. */
+  readonly change: ((rows: readonly JsonObject[]) => readonly JsonObject[]) | null
+}
+
+/** `GET /v1/orders`. */
+export function listOrders(world: World, call: Call, query: URLSearchParams, changes: ListChanges): Answer {
+  return authenticated(world, call, 'orders:read', (apiKey) => {
+    const { tables, behaviour } = world
+    const sourceSystem = query.get('sourceSystem')
+    const orders = [...tables.orders.values()].filter(
+      (order) =>
+        order.customerId === apiKey.customerId &&
+        isReadable(world, order) &&
+        (sourceSystem === null || order.sourceSystem === sourceSystem),
+    )
+    const now = world.now()
+    return pageOf(world, 'orders', query, inOrder(world, orders), changes, (order) =>
+      orderBody(order, behaviour, now),
+    )
+  })
+}
+
+/** `GET /v1/orders/{orderId}`. */
+export function retrieveOrder(world: World, call: Call, orderId: string): Answer {
+  return authenticated(world, call, 'orders:read', (apiKey) => {
+    const order = world.tables.orders.get(orderId)
+    // Someone else's order is as unknown as one that never was.
+    if (order === undefined || order.customerId !== apiKey.customerId || !isReadable(world, order))
+      return notFound(world, 'ORDER_NOT_FOUND', 'Order not found.')
+    return jsonAnswer(200, orderBody(order, world.behaviour, world.now()))
+  })
+}
+
+/** `GET /v1/services`: published services only. */
+export function listServices(world: World, call: Call, query: URLSearchParams, changes: ListChanges): Answer {
+  return authenticated(world, call, 'services:read', () => {
+    const published = [...world.tables.services.values()].filter((service) => service.published)
+    const rows = world.behaviour.ordering === 'random' ? shuffled(world, published) : published
+    return pageOf(world, 'services', query, rows, changes, (service) => serviceBody(service, world.behaviour))
+  })
+}
+
+/** `GET /v1/services/{serviceId}`. */
+export function retrieveService(world: World, call: Call, serviceId: string): Answer {
+  return authenticated(world, call, 'services:read', () => {
+    const service = world.tables.services.get(serviceId)
+    return service?.published === true
+      ? jsonAnswer(200, serviceBody(service, world.behaviour))
+      : notFound(world, 'SERVICE_NOT_FOUND', 'Service not found.')
+  })
+}
+
+/** `GET /v1/balance`. */
+export function retrieveBalance(world: World, call: Call): Answer {
+  return authenticated(world, call, 'balance:read', (apiKey) => {
+    const wallet = world.tables.customers.get(apiKey.customerId)?.wallet
+    return wallet
+      ? jsonAnswer(200, { amount: wallet.amount, currency: wallet.currency })
+      : notFound(world, 'WALLET_NOT_FOUND', 'Customer wallet mapping not found.')
+  })
+}
+
+function authenticated(
+  world: World,
+  call: Call,
+  permission: SandboxPermission,
+  answer: (apiKey: SandboxApiKey) => Answer,
+): Answer {
+  const apiKey = findApiKey(world.tables, call.authorization)
+  const refusal = refuseApiKey(apiKey, permission)
+  if (refusal !== null || apiKey === undefined)
+    return errorAnswer(
+      refusal ?? { status: 401, code: 'UNAUTHORIZED', message: 'Unknown API key.' },
+      world.behaviour,
+    )
+  return answer(apiKey)
+}
+
+function notFound(world: World, code: string, message: string): Answer {
+  return errorAnswer({ status: 404, code, message }, world.behaviour)
+}
+
+function isReadable(world: World, order: SandboxOrder): boolean {
+  return world.now() - order.createdAt >= world.behaviour.readLag
+}
+
+function inOrder(world: World, orders: readonly SandboxOrder[]): readonly SandboxOrder[] {
+  switch (world.behaviour.ordering) {
+    case 'oldest':
+      return orders
+    case 'newest':
+      return orders.toReversed()
+    case 'amount':
+      return orders.toSorted((a, b) => a.amount - b.amount)
+    case 'random':
+      return shuffled(world, orders)
+  }
+}
+
+function shuffled<Row>(world: World, rows: readonly Row[]): readonly Row[] {
+  return rows
+    .map((row) => ({ row, place: world.lists.next() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ row }) => row)
+}
+
+function pageOf<Row>(
+  world: World,
+  name: 'orders' | 'services',
+  query: URLSearchParams,
+  rows: readonly Row[],
+  changes: ListChanges,
+  show: (row: Row) => JsonObject,
+): Answer {
+  const { behaviour } = world
+  const asked = readPaging(query, behaviour)
+  if (typeof asked === 'string')
+    return errorAnswer({ status: 400, code: 'INVALID_REQUEST', message: asked }, behaviour)
+  const limit = Math.min(asked.limit, behaviour.maxLimit ?? Infinity, changes.limit ?? Infinity)
+  const offset = behaviour.ignoreOffset ? 0 : asked.offset
+  const end = offset + Math.max(0, limit - changes.fewer)
+  // Only a changed list is rendered as a whole: long lists are read page by page.
+  if (changes.change !== null) {
+    const changed = changes.change(rows.map(show))
+    return listAnswer(
+      name,
+      { rows: changed.slice(offset, end), total: changed.length, limit, offset },
+      behaviour,
+    )
+  }
+  const page = { rows: rows.slice(offset, end).map(show), total: rows.length, limit, offset }
+  return listAnswer(name, page, behaviour)
+}
+
+/** Limit and offset, or what is wrong with them. The document gives limit its default of 50, nothing else. */
+function readPaging(
+  query: URLSearchParams,
+  behaviour: SandboxBehaviour,
+): { limit: number; offset: number } | string {
+  const paging = { limit: 50, offset: 0 }
+  for (const name of ['limit', 'offset'] as const) {
+    const given = query.get(name)
+    if (given === null) continue
+    const least = name === 'limit' ? 1 : 0
+    const value = /^[+-]?\d+$/.test(given) ? Number(given) : Number.NaN
+    const valid = Number.isSafeInteger(value) && value >= least
+    if (!valid && behaviour.invalidPaging === 'refuse') return `${name} must be an integer from ${least} on.`
+    if (!Number.isNaN(value)) paging[name] = Math.min(Math.max(value, least), Number.MAX_SAFE_INTEGER)
+  }
+  return paging
+}

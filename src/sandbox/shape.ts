@@ -1,0 +1,128 @@
+/**
+ * Descriptions of plain data that comes from outside: options, fault files, state files. A shape answers with the
+ * first problem and the JSON path where it is, or with null.
+ */
+export type Shape = (value: unknown, path: string) => string | null
+
+/** Anything at all, `undefined` excepted. */
+export const anything: Shape = (value, path) => (value === undefined ? `${path}: missing` : null)
+
+/** A string; `pattern` and its `wanted` description narrow it. */
+export function text(pattern?: RegExp, wanted = 'a string'): Shape {
+  return (value, path) =>
+    typeof value === 'string' && (pattern === undefined || pattern.test(value))
+      ? null
+      : `${path}: expected ${wanted}, got ${shown(value)}`
+}
+
+/** A finite number within bounds; `integer` by default. */
+export function number(
+  bounds: { readonly min?: number; readonly max?: number; readonly fraction?: boolean } = {},
+): Shape {
+  const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER, fraction = false } = bounds
+  const kind = fraction ? 'a number' : 'an integer'
+  const from = bounds.min === undefined ? '' : ` from ${min}`
+  const to = bounds.max === undefined ? '' : ` up to ${max}`
+  return (value, path) =>
+    typeof value === 'number' && (fraction || Number.isInteger(value)) && value >= min && value <= max
+      ? null
+      : `${path}: expected ${kind}${from}${to}, got ${shown(value)}`
+}
+
+/** `true` or `false`. */
+export const flag: Shape = (value, path) =>
+  typeof value === 'boolean' ? null : `${path}: expected true or false, got ${shown(value)}`
+
+/** One of the given values. */
+export function oneOf(...values: readonly (string | number)[]): Shape {
+  return (value, path) =>
+    values.some((allowed) => allowed === value)
+      ? null
+      : `${path}: expected ${values.map((allowed) => JSON.stringify(allowed)).join(' or ')}, got ${shown(value)}`
+}
+
+/** The shape, or null. */
+export function orNull(shape: Shape): Shape {
+  return (value, path) => (value === null ? null : shape(value, path))
+}
+
+/** The first shape that fits; otherwise `wanted` describes them all. */
+export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
+  return (value, path) =>
+    shapes.some((shape) => shape(value, path) === null)
+      ? null
+      : `${path}: expected ${wanted}, got ${shown(value)}`
+}
+
+/** A value of a class or a function, which no file can hold. */
+export function code(wanted: string, test: (value: unknown) => boolean): Shape {
+  return (value, path) => (test(value) ? null : `${path}: expected ${wanted}, got ${shown(value)}`)
+}
+
+/** An array whose elements all have one shape. */
+export function listOf(element: Shape): Shape {
+  return (value, path) => {
+    if (!Array.isArray(value)) return `${path}: expected an array, got ${shown(value)}`
+    for (const [index, item] of value.entries()) {
+      const problem = element(item, `${path}[${index}]`)
+      if (problem !== null) return problem
+    }
+    return null
+  }
+}
+
+/** An object with exactly these fields; those in `optional` may be absent. Unknown names are mistyped names. */
+export function record(
+  required: { readonly [field: string]: Shape },
+  optional: { readonly [field: string]: Shape } = {},
+): Shape {
+  return (value, path) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return `${path}: expected an object, got ${shown(value)}`
+    const fields = new Map<string, unknown>(Object.entries(value))
+    for (const [name, field] of fields) {
+      const shape = Object.hasOwn(required, name)
+        ? required[name]
+        : Object.hasOwn(optional, name)
+          ? optional[name]
+          : undefined
+      if (shape === undefined) {
+        const known = [...Object.keys(required), ...Object.keys(optional)].join(', ')
+        return `${path}: unknown field ${JSON.stringify(name)}; known: ${known}`
+      }
+      const absent = field === undefined && Object.hasOwn(optional, name)
+      const problem = absent ? null : shape(field, `${path}.${name}`)
+      if (problem !== null) return problem
+    }
+    for (const name of Object.keys(required))
+      if (!fields.has(name)) return `${path}: the field ${JSON.stringify(name)} is missing`
+    return null
+  }
+}
+
+/** An object used as a dictionary. */
+export function dictionaryOf(element: Shape): Shape {
+  return (value, path) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value))
+      return `${path}: expected an object, got ${shown(value)}`
+    for (const [name, item] of Object.entries(value)) {
+      const problem = element(item, `${path}.${name}`)
+      if (problem !== null) return problem
+    }
+    return null
+  }
+}
+
+/** Throws a TypeError naming the first problem; afterwards the value may be used as `T`. */
+export function assertShape<T>(value: unknown, shape: Shape, name: string): asserts value is T {
+  const problem = shape(value, name)
+  if (problem !== null) throw new TypeError(problem)
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return 'nothing'
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value)
+  const json = JSON.stringify(value) ?? String(value)
+  return json.length > 60 ? `${json.slice(0, 57)}...` : json
+}

@@ -1,0 +1,285 @@
+import type { JsonObject } from './json.ts'
+import {
+  anything,
+  assertShape,
+  dictionaryOf,
+  flag,
+  listOf,
+  number,
+  oneOf,
+  orNull,
+  record,
+  type Shape,
+  text,
+} from './shape.ts'
+
+/** What an API key may do (API document, "Authentication"). */
+export type SandboxPermission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
+
+/** Every permission there is. */
+export const allPermissions: readonly SandboxPermission[] = [
+  'orders:write',
+  'orders:read',
+  'services:read',
+  'balance:read',
+]
+
+/** A wallet's contents. */
+export interface SandboxWallet {
+  /** Minor currency units, a safe integer. */
+  readonly amount: number
+  /** ISO 4217 currency code. */
+  readonly currency: string
+}
+
+/** A user or an organization that owns a wallet and orders. */
+export interface SandboxCustomer {
+  readonly id: string
+  readonly type: 'personal' | 'organization'
+  /** Null when no wallet is mapped: reading the balance and ordering are then answered with 404. */
+  readonly wallet: SandboxWallet | null
+}
+
+/** An API key. `secret` is what goes into the Authorization header, `id` is the label shown in logs. */
+export interface SandboxApiKey {
+  readonly id: string
+  readonly secret: string
+  readonly customerId: string
+  readonly permissions: readonly SandboxPermission[]
+  /** The integration the key belongs to; used when the switch `sourceSystemFrom` is `'apiKey'`. */
+  readonly sourceSystem: string | null
+  /** A revoked key gets 401. */
+  readonly revoked: boolean
+}
+
+/** A product of the catalogue. */
+export interface SandboxService {
+  readonly productId: string
+  /** Price in minor currency units. */
+  readonly amount: number
+  readonly currency: string
+  readonly minQuantity: number
+  readonly maxQuantity: number
+  readonly stepQuantity: number
+  /** Units left, or null for any number. */
+  readonly stock: number | null
+  /** Unpublished services cannot be listed, retrieved or ordered. */
+  readonly published: boolean
+}
+
+/** An order as the sandbox keeps it; what callers see of it depends on the switch `orderFields`. */
+export interface SandboxOrder {
+  readonly id: string
+  readonly customerId: string
+  readonly serviceId: string
+  readonly target: string
+  readonly quantity: number
+  /** Amount charged, in minor currency units. */
+  readonly amount: number
+  readonly currency: string
+  readonly metadata: JsonObject | null
+  readonly sourceSystem: string | null
+  /** A status set by hand; null while the switch `statuses` decides. */
+  readonly status: string | null
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+}
+
+/** What a finished request left behind under its key. */
+export type SandboxKeyAnswer =
+  | { readonly kind: 'order'; readonly orderId: string; readonly body: JsonObject }
+  | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
+  | { readonly kind: 'fault'; readonly status: number; readonly contentType: string; readonly body: string }
+
+/** One row of the idempotency table. */
+export interface SandboxKeyEntry {
+  /** Whose key it is: an API key's id or a customer's id. */
+  readonly scope: string
+  readonly key: string
+  /** The first request's body, byte for byte. */
+  readonly payload: string
+  readonly startedAt: number
+  /** When the request that was running died, or null. */
+  readonly orphanedAt: number | null
+  /** Null while the first request is running. */
+  readonly answer: SandboxKeyAnswer | null
+}
+
+/** One debit of a wallet. */
+export interface SandboxCharge {
+  readonly orderId: string
+  /** Minor currency units. */
+  readonly amount: number
+  readonly currency: string
+  readonly customerId: string
+  readonly idempotencyKey: string
+  readonly externalOrderId?: string
+  /** The request's body, byte for byte. */
+  readonly body: string
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** Everything a sandbox remembers, as plain JSON. Fault rules, switches and the request log are not part of it. */
+export interface SandboxState {
+  readonly version: 1
+  /** Positions of the seeded random sequences. */
+  readonly random: { readonly ids: number; readonly lists: number; readonly faults: number }
+  readonly customers: readonly SandboxCustomer[]
+  readonly apiKeys: readonly SandboxApiKey[]
+  readonly services: readonly SandboxService[]
+  readonly orders: readonly SandboxOrder[]
+  readonly keys: readonly SandboxKeyEntry[]
+  readonly ledger: readonly SandboxCharge[]
+}
+
+/** The living form of {@link SandboxState}: the same rows, found by their identifiers. Rows are replaced, never changed. */
+export interface Tables {
+  readonly customers: Map<string, SandboxCustomer>
+  /** By secret. */
+  readonly apiKeys: Map<string, SandboxApiKey>
+  readonly services: Map<string, SandboxService>
+  readonly orders: Map<string, SandboxOrder>
+  /** By scope and key, see {@link keyRow}. */
+  readonly keys: Map<string, SandboxKeyEntry>
+  readonly ledger: SandboxCharge[]
+}
+
+/** Name of a row of the idempotency table. JSON keeps scope and key apart whatever characters they have. */
+export function keyRow(scope: string, key: string): string {
+  return JSON.stringify([scope, key])
+}
+
+/** Tables filled from a state. */
+export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Tables {
+  return {
+    customers: new Map(state.customers.map((row) => [row.id, row])),
+    apiKeys: new Map(state.apiKeys.map((row) => [row.secret, row])),
+    services: new Map(state.services.map((row) => [row.productId, row])),
+    orders: new Map(state.orders.map((row) => [row.id, row])),
+    keys: new Map(state.keys.map((row) => [keyRow(row.scope, row.key), row])),
+    ledger: [...state.ledger],
+  }
+}
+
+/** A copy of the tables. Requests still running at `now` die with the copy, so their marks are orphans in it. */
+export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
+  const keys = [...tables.keys.values()].map((row) =>
+    row.answer === null && row.orphanedAt === null ? { ...row, orphanedAt: now } : row,
+  )
+  return structuredClone({
+    version: 1,
+    random,
+    customers: [...tables.customers.values()],
+    apiKeys: [...tables.apiKeys.values()],
+    services: [...tables.services.values()],
+    orders: [...tables.orders.values()],
+    keys,
+    ledger: tables.ledger,
+  })
+}
+
+const amount = number({ min: 0 })
+const quantity = number({ min: 0, fraction: true })
+const moment = number({ fraction: true })
+const currency = text(/^[A-Z]{3}$/, 'a currency code such as "EUR"')
+const identifier = text(/^[\x21-\x7e]+$/, 'an identifier without spaces')
+
+const customerShape = record({
+  id: identifier,
+  type: oneOf('personal', 'organization'),
+  wallet: orNull(record({ amount, currency })),
+})
+const apiKeyShape = record({
+  id: identifier,
+  secret: identifier,
+  customerId: identifier,
+  permissions: listOf(oneOf(...allPermissions)),
+  sourceSystem: orNull(text()),
+  revoked: flag,
+})
+const serviceShape = record({
+  productId: identifier,
+  amount,
+  currency,
+  minQuantity: quantity,
+  maxQuantity: quantity,
+  stepQuantity: number({ min: Number.MIN_VALUE, fraction: true }),
+  stock: orNull(quantity),
+  published: flag,
+})
+const orderShape = record({
+  id: identifier,
+  customerId: identifier,
+  serviceId: identifier,
+  target: text(),
+  quantity,
+  amount,
+  currency,
+  metadata: orNull(dictionaryOf(anything)),
+  sourceSystem: orNull(text()),
+  status: orNull(text()),
+  createdAt: moment,
+})
+const answerShapes: { readonly [Kind in SandboxKeyAnswer['kind']]: Shape } = {
+  order: record({ kind: text(), orderId: identifier, body: dictionaryOf(anything) }),
+  refusal: record({ kind: text(), status: number(), code: text(), message: text() }),
+  fault: record({ kind: text(), status: number(), contentType: text(), body: text() }),
+}
+const answerShape: Shape = (value, path) => {
+  const kind: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'kind') : undefined
+  if (kind === 'order' || kind === 'refusal' || kind === 'fault') return answerShapes[kind](value, path)
+  return `${path}.kind: expected "order" or "refusal" or "fault"`
+}
+const stateShape = record({
+  version: oneOf(1),
+  random: record({ ids: number(), lists: number(), faults: number() }),
+  customers: listOf(customerShape),
+  apiKeys: listOf(apiKeyShape),
+  services: listOf(serviceShape),
+  orders: listOf(orderShape),
+  keys: listOf(
+    record({
+      scope: identifier,
+      key: text(),
+      payload: text(),
+      startedAt: moment,
+      orphanedAt: orNull(moment),
+      answer: orNull(answerShape),
+    }),
+  ),
+  ledger: listOf(
+    record(
+      {
+        orderId: identifier,
+        amount,
+        currency,
+        customerId: identifier,
+        idempotencyKey: text(),
+        body: text(),
+        at: moment,
+      },
+      { externalOrderId: text() },
+    ),
+  ),
+})
+
+/** Checks the shape of single rows before they enter the tables. */
+export const rowShapes: {
+  readonly customer: Shape
+  readonly apiKey: Shape
+  readonly service: Shape
+  readonly order: Shape
+} = { customer: customerShape, apiKey: apiKeyShape, service: serviceShape, order: orderShape }
+
+/** A private copy of a state from outside; throws a TypeError that says where it is wrong. */
+export function readState(value: unknown): SandboxState {
+  assertShape<SandboxState>(value, stateShape, 'state')
+  const customers = new Set(value.customers.map((customer) => customer.id))
+  for (const [index, apiKey] of value.apiKeys.entries())
+    if (!customers.has(apiKey.customerId))
+      throw new TypeError(
+        `state.apiKeys[${index}].customerId: there is no customer ${JSON.stringify(apiKey.customerId)}`,
+      )
+  return structuredClone(value)
+}

@@ -1,0 +1,109 @@
+import type { SandboxBehaviour } from './behaviour.ts'
+import type { JsonObject } from './json.ts'
+import type { SandboxOrder, SandboxService } from './state.ts'
+
+/** An answer before it becomes bytes: what the rules decided, in the configured shape. */
+export interface Answer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: unknown
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** A request the service will not carry out. */
+export interface Refusal {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+/** A part of a list, as asked for. */
+export interface Page {
+  readonly rows: readonly unknown[]
+  /** Rows the caller could read in all. */
+  readonly total: number
+  readonly limit: number
+  readonly offset: number
+}
+
+/** Builds an answer with a JSON body. */
+export function jsonAnswer(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
+  return { status, contentType: 'application/json', body, headers }
+}
+
+/** An ErrorResponse in the shape of the switch `errorShape`. */
+export function errorAnswer(refusal: Refusal, behaviour: SandboxBehaviour): Answer {
+  const { status, code, message } = refusal
+  const headers: Record<string, string> = status === 401 ? { 'www-authenticate': 'Bearer' } : {}
+  switch (behaviour.errorShape) {
+    case 'bare':
+      return jsonAnswer(status, { code, message }, headers)
+    case 'nested':
+      return jsonAnswer(status, { error: { code, message } }, headers)
+    case 'errors':
+      return jsonAnswer(status, { errors: [{ code, message }] }, headers)
+    case 'flat':
+      return jsonAnswer(status, { error: code, message }, headers)
+    case 'problem':
+      return {
+        status,
+        contentType: 'application/problem+json',
+        body: { type: 'about:blank', title: code, status, detail: message, code },
+        headers,
+      }
+  }
+}
+
+/** A list in the envelope of the switch `listEnvelope`. */
+export function listAnswer(name: 'orders' | 'services', page: Page, behaviour: SandboxBehaviour): Answer {
+  const { rows, total, limit, offset } = page
+  const hasMore = offset + rows.length < total
+  switch (behaviour.listEnvelope) {
+    case 'array':
+      return jsonAnswer(200, rows)
+    case 'data':
+      return jsonAnswer(200, { data: rows })
+    case 'items':
+      return jsonAnswer(200, { items: rows, total, limit, offset })
+    case 'named':
+      return jsonAnswer(200, { [name]: rows, hasMore })
+    case 'results':
+      return jsonAnswer(200, { results: rows, pagination: { total, hasMore } })
+  }
+}
+
+/** An order as callers see it at `now`. */
+export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now: number): JsonObject {
+  const body: Record<string, unknown> = {
+    id: order.id,
+    status: order.status ?? statusAt(behaviour, now - order.createdAt),
+    amount: order.amount,
+  }
+  for (const field of behaviour.orderFields) {
+    if (field === 'createdAt') body[field] = new Date(order.createdAt).toISOString()
+    else if (order[field] !== null) body[field] = order[field]
+  }
+  return body
+}
+
+/** A service as callers see it. */
+export function serviceBody(service: SandboxService, behaviour: SandboxBehaviour): JsonObject {
+  const { productId, amount, currency, minQuantity, maxQuantity, stepQuantity } = service
+  const { field, inStock, outOfStock } = behaviour.stockState
+  const available = service.stock === null || service.stock >= minQuantity
+  return {
+    productId,
+    amount,
+    currency,
+    minQuantity,
+    maxQuantity,
+    stepQuantity,
+    [field]: available ? inStock : outOfStock,
+  }
+}
+
+function statusAt(behaviour: SandboxBehaviour, age: number): string {
+  let current = behaviour.statuses[0]?.status ?? 'pending'
+  for (const { status, after } of behaviour.statuses) if (age >= after) current = status
+  return current
+}

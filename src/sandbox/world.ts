@@ -1,0 +1,45 @@
+import type { SandboxBehaviour } from './behaviour.ts'
+import type { Random } from './random.ts'
+import type { SandboxApiKey, SandboxPermission, Tables } from './state.ts'
+import type { Refusal } from './wire.ts'
+
+/** Waits; rejects with the signal's reason once the signal fires. */
+export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
+
+/** What the rules work on. `tables` and `behaviour` may be replaced while requests run; a request keeps those it began with. */
+export interface World {
+  tables: Tables
+  behaviour: SandboxBehaviour
+  readonly now: () => number
+  readonly sleep: SandboxSleep
+  readonly ids: Random
+  readonly lists: Random
+  /** Apart from `ids`, so that reading does not change the ids of later orders. */
+  readonly requestIds: Random
+}
+
+/** The parts of a request that the rules read. */
+export interface Call {
+  readonly authorization: string | null
+  readonly idempotencyKey: string | null
+  readonly contentType: string | null
+  readonly body: string
+}
+
+/** The API key of an Authorization header, revoked ones included. */
+export function findApiKey(tables: Tables, authorization: string | null): SandboxApiKey | undefined {
+  const secret = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+  return secret === undefined ? undefined : tables.apiKeys.get(secret)
+}
+
+/** Why this API key may not do that, or null. */
+export function refuseApiKey(
+  apiKey: SandboxApiKey | undefined,
+  permission: SandboxPermission,
+): Refusal | null {
+  if (apiKey === undefined || apiKey.revoked)
+    return { status: 401, code: 'UNAUTHORIZED', message: 'Missing or invalid API key.' }
+  if (!apiKey.permissions.includes(permission))
+    return { status: 403, code: 'FORBIDDEN', message: `This API key lacks the permission ${permission}.` }
+  return null
+}
