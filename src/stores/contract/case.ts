@@ -1,0 +1,25 @@
+import type { OrderStore } from '../../idempotency/store.ts'
+
+/** What a case gets to work with. */
+export interface Bench {
+  /** A store without rows, made for this case. */
+  readonly store: OrderStore
+  /** Decides the order of operations in cases that mix them. */
+  readonly seed: number
+  /** How much the cases that record histories do. */
+  readonly history: { readonly clients: number; readonly operations: number }
+  /** Opens one more handle to the rows of `store`. Only cases that need `openSecond` may call it. */
+  openSecond(): Promise<OrderStore>
+  /** Closes `store` and opens its rows again. Only cases that need `reopenStore` may call it. */
+  reopen(): Promise<OrderStore>
+}
+
+/** One rule and the test of it. */
+export interface ContractCase {
+  /** The rule, a sentence about stores. */
+  readonly title: string
+  /** Rejects if the store breaks the rule. */
+  readonly run: (bench: Bench) => Promise<void>
+  /** The option without which the case cannot run. */
+  readonly needs?: 'openSecond' | 'reopenStore'
+}

@@ -1,0 +1,65 @@
+import type { StoredRow } from '../../idempotency/store.ts'
+
+const FIELDS = [
+  'scope',
+  'id',
+  'version',
+  'open',
+  'state',
+  'createdAt',
+  'updatedAt',
+  'data',
+] as const satisfies readonly (keyof StoredRow)[]
+
+/** Most characters of a text that a message shows. */
+const SHOWN = 60
+
+/** Throws unless the two are the same value. `what` begins the message: what the actual value is. */
+export function expectSame<T>(actual: T, expected: T, what: string): void {
+  if (!Object.is(actual, expected))
+    throw new Error(`${what} is ${show(actual)} but must be ${show(expected)}`)
+}
+
+/** Throws unless the row has the expected value in every field. */
+export function expectRow(actual: StoredRow | undefined, expected: StoredRow, what: string): void {
+  if (actual === undefined) throw new Error(`${what} is missing`)
+  const field = FIELDS.find((name) => !Object.is(actual[name], expected[name]))
+  if (field === undefined) return
+  const [got, wanted] = [actual[field], expected[field]]
+  if (typeof got === 'string' && typeof wanted === 'string') {
+    throw new Error(`${what} has another ${field}: ${difference(got, wanted)}`)
+  }
+  throw new Error(`${what} has ${field} ${show(got)} but must have ${show(wanted)}`)
+}
+
+/** Throws unless these are, in any order and each once, the ids of the expected rows. */
+export function expectIds(actual: readonly StoredRow[], expected: readonly StoredRow[], what: string): void {
+  const [got, wanted] = [actual.map(({ id }) => id), expected.map(({ id }) => id)]
+  const missing = wanted.filter((id) => !got.includes(id))
+  if (missing.length > 0)
+    throw new Error(`${what} lacks ${missing.length} of ${wanted.length} rows: ${show(missing[0])}`)
+  const surplus = got.find((id, index) => !wanted.includes(id) || got.indexOf(id) !== index)
+  if (surplus !== undefined) throw new Error(`${what} has a row too many, or twice: ${show(surplus)}`)
+}
+
+/** True if the rows agree in every field. */
+export function sameRow(one: StoredRow, other: StoredRow): boolean {
+  return FIELDS.every((name) => Object.is(one[name], other[name]))
+}
+
+/** A value as a message shows it, on one line and cut. */
+export function show(value: unknown): string {
+  if (typeof value !== 'string') return String(value)
+  return value.length <= SHOWN
+    ? JSON.stringify(value)
+    : `${JSON.stringify(value.slice(0, SHOWN))}… (${value.length} long)`
+}
+
+function difference(actual: string, expected: string): string {
+  let at = 0
+  while (at < actual.length && actual[at] === expected[at]) at++
+  return (
+    `it is ${actual.length} long and must be ${expected.length}, and from position ${at} on it reads ` +
+    `${show(actual.slice(at, at + SHOWN))} where it must read ${show(expected.slice(at, at + SHOWN))}`
+  )
+}

@@ -1,0 +1,107 @@
+import type { OrderStore, StoredRow } from '../../idempotency/store.ts'
+import type { RecordedCall } from './linearizability.ts'
+import { makeRow } from './rows.ts'
+import { seeded } from './seeded.ts'
+
+/** How to make a history. */
+export interface HistoryOptions {
+  /** Decides which client calls what. What the store's own timing does is not in its hands. Default 1. */
+  readonly seed?: number
+  /** Clients that call at the same time; each makes one call after the other. Default 8. */
+  readonly clients?: number
+  /** Calls of each client. Default 200. */
+  readonly operations?: number
+}
+
+/** What the clients did and saw. */
+export interface RecordedHistory {
+  readonly calls: readonly RecordedCall[]
+  /** What calls were rejected with. Rejected writes are in `calls` with an unknown result, rejected reads are not. */
+  readonly failures: readonly unknown[]
+}
+
+/** Calls that each client makes on a pair of rows before all move on to the next pair, where inserts race again. */
+const CALLS_PER_PAIR = 16
+
+/** Most turns of the microtask queue that a client lets pass between two calls. */
+const LONGEST_PAUSE = 4
+
+/**
+ * Lets clients get, insert and update the same few rows at once and records what they saw, for
+ * {@link explainHistory}. The store must not have rows yet.
+ *
+ * @param stores handles to the same rows, shared out among the clients
+ */
+export async function recordHistory(
+  stores: readonly OrderStore[],
+  { seed = 1, clients = 8, operations = 200 }: HistoryOptions = {},
+): Promise<RecordedHistory> {
+  const calls: RecordedCall[] = []
+  const failures: unknown[] = []
+  let clock = 0
+
+  const runClient = async (client: number, store: OrderStore): Promise<void> => {
+    const next = seeded(seed * 1_000 + client)
+    /** What the client saw last of each row. */
+    const seen = new Map<string, StoredRow>()
+    for (let operation = 0; operation < operations; operation++) {
+      const pair = Math.floor(operation / CALLS_PER_PAIR)
+      const fresh = makeRow(pair * 2 + next(2), { data: `written by ${client} in call ${operation}` })
+      for (let pause = next(LONGEST_PAUSE + 1); pause > 0; pause--) await undefined
+      const { scope, id } = fresh
+      const last = seen.get(id)
+      const choice = next(10)
+      const called = ++clock
+      const span = (): { client: number; called: number; returned: number } => ({
+        client,
+        called,
+        returned: ++clock,
+      })
+      const lost = { client, called, returned: Number.POSITIVE_INFINITY }
+      if (last !== undefined && choice < 6) {
+        const row = {
+          ...fresh,
+          version: last.version + 1,
+          open: next(2) === 0,
+          updatedAt: last.updatedAt + 1,
+        }
+        try {
+          const updated = await store.update(row, last.version)
+          calls.push({ ...span(), kind: 'update', row, expectedVersion: last.version, updated })
+          // The loser keeps what it knows, so that it sometimes tries an old version again.
+          if (updated) seen.set(id, row)
+          else if (choice < 4) seen.delete(id)
+        } catch (error) {
+          failures.push(error)
+          calls.push({ ...lost, kind: 'update', row, expectedVersion: last.version, updated: 'unknown' })
+        }
+      } else if (choice >= 8 || (last === undefined && choice < 4)) {
+        try {
+          const result = await store.insert(fresh)
+          calls.push({ ...span(), kind: 'insert', row: fresh, result })
+          seen.set(id, result.inserted ? fresh : result.current)
+        } catch (error) {
+          failures.push(error)
+          calls.push({ ...lost, kind: 'insert', row: fresh, result: 'unknown' })
+        }
+      } else {
+        try {
+          const found = await store.get(scope, id)
+          calls.push({ ...span(), kind: 'get', scope, id, found })
+          if (found !== undefined) seen.set(id, found)
+        } catch (error) {
+          failures.push(error)
+        }
+      }
+    }
+  }
+
+  await Promise.all(
+    Array.from({ length: clients }, (_, client) => {
+      const store = stores[client % stores.length]
+      if (store === undefined) throw new RangeError('recordHistory needs at least one store')
+      return runClient(client, store)
+    }),
+  )
+  return { calls, failures }
+}

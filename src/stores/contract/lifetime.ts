@@ -1,0 +1,135 @@
+import type { StoredRow } from '../../idempotency/store.ts'
+import type { ContractCase } from './case.ts'
+import { expectIds, expectRow, expectSame, show } from './expect.ts'
+import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE, walk } from './rows.ts'
+
+/** Overwrites every field of a row, as far as the object lets it. */
+function scribbleOver(row: StoredRow): void {
+  const scribble = {
+    scope: 'x',
+    id: 'x',
+    version: 99,
+    open: false,
+    state: 'rejected',
+    createdAt: 9,
+    updatedAt: 9,
+    data: 'x',
+  }
+  // Unlike an assignment, this does not throw on a frozen object.
+  for (const [field, value] of Object.entries(scribble)) Reflect.set(row, field, value)
+}
+
+/** What holds for a store as a whole, from opening to closing. */
+export const lifetime: readonly ContractCase[] = [
+  {
+    title: 'durability is memory, device or server',
+    run: async ({ store }) => {
+      if (!['memory', 'device', 'server'].includes(store.durability)) {
+        throw new Error(`durability is ${show(store.durability)}`)
+      }
+    },
+  },
+  {
+    title: 'changing a row after it was handed in does not change the stored one',
+    run: async ({ store }) => {
+      const inserted = makeRow(1)
+      await insertAll(store, [inserted])
+      scribbleOver(inserted)
+      expectRow(await store.get(SCOPE, makeRow(1).id), makeRow(1), 'the inserted row')
+      const updated = nextVersion(makeRow(1), { data: 'updated' })
+      await mustUpdate(store, updated)
+      scribbleOver(updated)
+      const expected = nextVersion(makeRow(1), { data: 'updated' })
+      expectRow(await store.get(SCOPE, makeRow(1).id), expected, 'the updated row')
+      expectIds(await walk((options) => store.listOpen(SCOPE, options), 10), [expected], 'listOpen()')
+    },
+  },
+  {
+    title: 'changing a row that was handed out does not change the stored one',
+    run: async ({ store }) => {
+      const row = makeRow(1)
+      await insertAll(store, [row])
+      const handedOut = [
+        await store.get(SCOPE, row.id),
+        (await store.listOpen(SCOPE, { limit: 1 })).rows[0],
+        (await store.list(SCOPE, { limit: 1 })).rows[0],
+        await store.insert(row).then((result) => (result.inserted ? undefined : result.current)),
+      ]
+      for (const [index, found] of handedOut.entries()) {
+        if (found === undefined) throw new Error('the row is missing')
+        scribbleOver(found)
+        const method = ['get', 'listOpen', 'list', 'insert'][index]
+        expectRow(await store.get(SCOPE, row.id), row, `the row after changing what ${method}() returned`)
+      }
+    },
+  },
+  {
+    title: 'close can be called again',
+    run: async ({ store }) => {
+      await insertAll(store, [makeRow(1)])
+      await store.close()
+      await store.close()
+      await Promise.all([store.close(), store.close()])
+    },
+  },
+  {
+    title: 'closing one handle leaves the other working',
+    needs: 'openSecond',
+    run: async ({ store, openSecond }) => {
+      const second = await openSecond()
+      await insertAll(store, [makeRow(1)])
+      await store.close()
+      expectRow(await second.get(SCOPE, makeRow(1).id), makeRow(1), 'the row through the handle left open')
+      await mustUpdate(second, nextVersion(makeRow(1)))
+    },
+  },
+  {
+    title: 'what was written is there after closing and opening again',
+    needs: 'reopenStore',
+    run: async ({ store, reopen }) => {
+      const rows = makeRows(20)
+      await insertAll(store, rows)
+      const updated = rows
+        .slice(0, 10)
+        .map((row) => nextVersion(row, { open: false, state: 'created', data: 'updated' }))
+      for (const row of updated) await mustUpdate(store, row)
+      const gone = makeRow(50, { open: false, state: 'rejected', updatedAt: 1 })
+      await insertAll(store, [gone])
+      await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: 2 })
+      const again = await reopen()
+      const expected = [...updated, ...rows.slice(10)]
+      for (const row of expected)
+        expectRow(await again.get(SCOPE, row.id), row, 'the row after opening again')
+      expectSame(await again.get(SCOPE, gone.id), undefined, 'the pruned row after opening again')
+      expectIds(
+        await walk((options) => again.listOpen(SCOPE, options), 3),
+        rows.slice(10),
+        'listOpen() after opening again',
+      )
+      expectIds(
+        await walk((options) => again.list(SCOPE, options), 3),
+        expected,
+        'list() after opening again',
+      )
+      const lost = await again.insert(makeRow(1, { data: 'too late' }))
+      expectSame(lost.inserted, false, 'inserted, for a row that was written before opening again,')
+      await mustUpdate(again, nextVersion(makeRow(20), { open: false, state: 'created' }))
+      expectSame(
+        await again.prune(SCOPE, EVERYTHING),
+        11,
+        'the number of closed rows pruned after opening again',
+      )
+    },
+  },
+]
+
+/** Runs in place of the cases that open again, for stores that are not said to be able to. */
+export const claimsNoMoreThanMemory: ContractCase = {
+  title: 'a store that is not opened again by the suite claims no more than memory',
+  run: async ({ store }) => {
+    if (store.durability === 'memory') return
+    throw new Error(
+      `durability is ${show(store.durability)}: hand the suite \`reopenStore\`, so that it can check the claim`,
+    )
+  },
+}

@@ -1,0 +1,163 @@
+import type { InsertResult, StoredRow } from '../../idempotency/store.ts'
+import { sameRow, show } from './expect.ts'
+
+/** When a call was made and by whom. Times are ticks of one clock that all clients share; no two are the same. */
+export interface CallSpan {
+  readonly client: number
+  /** Before the store was called. */
+  readonly called: number
+  /** After its promise settled; `Infinity` if the result is `'unknown'`: the call may then take effect at any time. */
+  readonly returned: number
+}
+
+/** One call on one row and what came of it. A call that was rejected may have been applied or not: `'unknown'`. */
+export type RecordedCall =
+  | (CallSpan & {
+      readonly kind: 'get'
+      readonly scope: string
+      readonly id: string
+      readonly found: StoredRow | undefined
+    })
+  | (CallSpan & {
+      readonly kind: 'insert'
+      readonly row: StoredRow
+      readonly result: InsertResult | 'unknown'
+    })
+  | (CallSpan & {
+      readonly kind: 'update'
+      readonly row: StoredRow
+      readonly expectedVersion: number
+      readonly updated: boolean | 'unknown'
+    })
+
+/** Calls that an explanation lists, the last ones before the contradiction. */
+const LISTED = 16
+
+/**
+ * Looks for an order of the calls in which one store that does one call at a time would have given the same results,
+ * every call taking its place between its beginning and its end. That is linearizability, checked row by row, with
+ * the search of Wing and Gong and the memory of positions already tried of Lowe. Rows must not be pruned meanwhile.
+ *
+ * @returns undefined if there is such an order for every row, else which call first contradicts all orders
+ */
+export function explainHistory(calls: readonly RecordedCall[]): string | undefined {
+  const rows = new Map<string, RecordedCall[]>()
+  for (const call of calls) {
+    const name =
+      call.kind === 'get'
+        ? JSON.stringify([call.scope, call.id])
+        : JSON.stringify([call.row.scope, call.row.id])
+    const sameRowCalls = rows.get(name)
+    if (sameRowCalls === undefined) rows.set(name, [call])
+    else sameRowCalls.push(call)
+  }
+  for (const [name, rowCalls] of rows) {
+    if (!isLinearizable(rowCalls)) return explain(name, rowCalls)
+  }
+  return undefined
+}
+
+/** True if there is an order that explains all calls, which are all on one row. */
+function isLinearizable(calls: readonly RecordedCall[]): boolean {
+  const tried = new Set<string>()
+  /** `done` has a bit for each call that has its place; `row` is what the store then holds. */
+  const search = (done: bigint, row: StoredRow | undefined): boolean => {
+    let firstReturn = Number.POSITIVE_INFINITY
+    for (const [index, call] of calls.entries()) {
+      if (((done >> BigInt(index)) & 1n) === 0n) firstReturn = Math.min(firstReturn, call.returned)
+    }
+    // What is left, if anything, has an unknown result and may never have been applied.
+    if (firstReturn === Number.POSITIVE_INFINITY) return true
+    const position = `${done} ${row?.version} ${row?.data}`
+    if (tried.has(position)) return false
+    tried.add(position)
+    for (const [index, call] of calls.entries()) {
+      // A call that began after another had returned cannot come before that one.
+      if (((done >> BigInt(index)) & 1n) === 1n || call.called > firstReturn) continue
+      const outcome = apply(call, row)
+      if (outcome.explained && search(done | (1n << BigInt(index)), outcome.row)) return true
+    }
+    return false
+  }
+  return search(0n, undefined)
+}
+
+/** Does the call as a store should; `explained` tells whether that gives the recorded result. */
+function apply(
+  call: RecordedCall,
+  row: StoredRow | undefined,
+): { readonly explained: boolean; readonly row: StoredRow | undefined } {
+  switch (call.kind) {
+    case 'get':
+      return { explained: matches(call.found, row), row }
+    case 'insert': {
+      const { result } = call
+      const explained =
+        result === 'unknown' || (result.inserted ? row === undefined : matches(result.current, row))
+      return { explained, row: row ?? call.row }
+    }
+    case 'update': {
+      const applies = row?.version === call.expectedVersion
+      return {
+        explained: call.updated === 'unknown' || call.updated === applies,
+        row: applies ? call.row : row,
+      }
+    }
+  }
+}
+
+function matches(one: StoredRow | undefined, other: StoredRow | undefined): boolean {
+  return one === undefined || other === undefined ? one === other : sameRow(one, other)
+}
+
+/** Finds the earliest moment at which the calls so far contradict each other: the call that returned then shows it. */
+function explain(name: string, calls: readonly RecordedCall[]): string {
+  const inOrder = calls
+    .filter(({ returned }) => Number.isFinite(returned))
+    .sort((a, b) => a.returned - b.returned)
+  for (const last of inOrder) {
+    const soFar = calls.flatMap((call) => upTo(last.returned, call))
+    if (isLinearizable(soFar)) continue
+    const shown = soFar.sort((a, b) => a.called - b.called).slice(-LISTED)
+    return [
+      `no order of the calls on row ${name} explains what they returned. The first to contradict is`,
+      `  ${describeCall(last)}`,
+      `The last calls until then, by the time they began:`,
+      ...shown.map((call) => `  ${describeCall(call)}`),
+    ].join('\n')
+  }
+  return `no order of the calls on row ${name} explains what they returned`
+}
+
+/** The call as it stood at a moment: not made yet, still unanswered, or done. */
+function upTo(moment: number, call: RecordedCall): RecordedCall[] {
+  if (call.called > moment) return []
+  if (call.returned <= moment) return [call]
+  const returned = Number.POSITIVE_INFINITY
+  switch (call.kind) {
+    case 'get':
+      return []
+    case 'insert':
+      return [{ ...call, returned, result: 'unknown' }]
+    case 'update':
+      return [{ ...call, returned, updated: 'unknown' }]
+  }
+}
+
+function describeCall(call: RecordedCall): string {
+  const span = `${String(call.called).padStart(5)} to ${String(call.returned).padStart(5)}, client ${call.client}:`
+  const brief = (row: StoredRow | undefined): string =>
+    row === undefined ? 'nothing' : `version ${row.version}, ${show(row.data)}`
+  switch (call.kind) {
+    case 'get':
+      return `${span} get found ${brief(call.found)}`
+    case 'insert': {
+      const { result } = call
+      const outcome =
+        result === 'unknown' ? 'is unknown' : result.inserted ? 'won' : `found ${brief(result.current)}`
+      return `${span} insert of ${brief(call.row)} ${outcome}`
+    }
+    case 'update':
+      return `${span} update from version ${call.expectedVersion} to ${brief(call.row)} returned ${call.updated}`
+  }
+}

@@ -1,0 +1,253 @@
+import type { OrderStore, StoredRow } from '../../idempotency/store.ts'
+import type { ContractCase } from './case.ts'
+import { expectIds, expectRow, expectSame } from './expect.ts'
+import {
+  EVERYTHING,
+  insertAll,
+  makeRow,
+  makeRows,
+  mustUpdate,
+  nextVersion,
+  SCOPE,
+  WRITTEN_AT,
+  walk,
+} from './rows.ts'
+import { seeded } from './seeded.ts'
+
+/** Pages after which the rows stop changing, so that every walk comes to its end. */
+const CHANGING_PAGES = 60
+
+const openPages =
+  (store: OrderStore, scope = SCOPE) =>
+  (options: { readonly after?: string; readonly limit: number }) =>
+    store.listOpen(scope, options)
+
+const allPages =
+  (store: OrderStore, since?: number, scope = SCOPE) =>
+  (options: { readonly after?: string; readonly limit: number }) =>
+    store.list(scope, since === undefined ? options : { ...options, since })
+
+/** Changes rows at random, from one page of a walk to the next, without ever closing those that are to stay open. */
+class Churn {
+  readonly #store: OrderStore
+  readonly #next: (below: number) => number
+  readonly #staying: StoredRow[]
+  readonly #changing: StoredRow[]
+  #created = 1_000
+
+  constructor(
+    store: OrderStore,
+    seed: number,
+    staying: readonly StoredRow[],
+    changing: readonly StoredRow[],
+  ) {
+    this.#store = store
+    this.#next = seeded(seed)
+    this.#staying = [...staying]
+    this.#changing = [...changing]
+  }
+
+  async step(): Promise<void> {
+    for (let changes = this.#next(4); changes > 0; changes--) await this.#change()
+  }
+
+  async #change(): Promise<void> {
+    const choice = this.#next(6)
+    if (choice === 0) {
+      const row = makeRow(this.#created++)
+      await insertAll(this.#store, [row])
+      this.#changing.push(row)
+    } else if (choice === 1) {
+      // Touches a row that stays open, back and forth in time: no order of `updatedAt` may make a walk miss it.
+      await this.#replace(this.#staying, { updatedAt: WRITTEN_AT + this.#next(2_000) - 1_000 })
+    } else {
+      await this.#replace(
+        this.#changing,
+        this.#next(2) === 0 ? { open: false, state: 'created' } : { open: true, state: 'open' },
+      )
+    }
+  }
+
+  async #replace(rows: StoredRow[], fields: Partial<StoredRow>): Promise<void> {
+    const index = this.#next(rows.length)
+    const row = rows[index]
+    if (row === undefined) return
+    const next = nextVersion(row, fields)
+    await mustUpdate(this.#store, next)
+    rows[index] = next
+  }
+}
+
+/** What callers may rely on that go through the rows of a scope page by page. */
+export const paging: readonly ContractCase[] = [
+  {
+    title: 'listOpen and list of an empty scope are one empty page',
+    run: async ({ store }) => {
+      await insertAll(store, [makeRow(1, { scope: 'another scope' })])
+      expectIds(await walk(openPages(store), 5), [], 'listOpen()')
+      expectIds(await walk(allPages(store), 5), [], 'list()')
+    },
+  },
+  {
+    title: 'listOpen returns the open rows of its scope, each once, whatever the limit',
+    run: async ({ store }) => {
+      const open = makeRows(23)
+      const created = makeRow(24, { state: 'created' })
+      const closed = [
+        makeRow(25, { open: false, state: 'created' }),
+        makeRow(26, { open: false, state: 'rejected' }),
+      ]
+      await insertAll(store, [...open, created, ...closed, makeRow(27, { scope: 'another scope' })])
+      for (const limit of [1, 2, 7, 23, 24, 25, 1_000]) {
+        expectIds(await walk(openPages(store), limit), [...open, created], `listOpen() with limit ${limit}`)
+      }
+    },
+  },
+  {
+    title: 'listOpen returns rows as they were last written, in every field',
+    run: async ({ store }) => {
+      const first = makeRow(1)
+      await insertAll(store, [first, makeRow(2, { open: false, state: 'created' })])
+      const next = nextVersion(first, { data: 'next', state: 'created' })
+      await mustUpdate(store, next)
+      const [only, ...others] = await walk(openPages(store), 10)
+      expectRow(only, next, 'the open row')
+      expectSame(others.length, 0, 'the number of other open rows')
+    },
+  },
+  {
+    title: 'listOpen follows rows that are closed and opened again',
+    run: async ({ store }) => {
+      const closing = makeRow(1)
+      const opening = makeRow(2, { open: false, state: 'created' })
+      await insertAll(store, [closing, opening])
+      expectIds(await walk(openPages(store), 1), [closing], 'listOpen() after the inserts')
+      const closed = nextVersion(closing, { open: false, state: 'rejected' })
+      await mustUpdate(store, closed)
+      await mustUpdate(store, nextVersion(opening, { open: true }))
+      expectIds(
+        await walk(openPages(store), 1),
+        [opening],
+        'listOpen() after closing one and opening the other',
+      )
+      await mustUpdate(store, nextVersion(closed, { open: true, state: 'open' }))
+      expectIds(
+        await walk(openPages(store), 1),
+        [closing, opening],
+        'listOpen() after opening the first again',
+      )
+    },
+  },
+  {
+    title: 'listOpen never omits a row that stays open while others change between pages',
+    run: async ({ store, seed }) => {
+      const rows = makeRows(40)
+      const staying = rows.slice(0, 20)
+      await insertAll(store, rows)
+      const churn = new Churn(store, seed, staying, rows.slice(20))
+      for (const limit of [1, 2, 3, 7]) {
+        const seen = await walk(openPages(store), limit, async (pagesRead) => {
+          if (pagesRead <= CHANGING_PAGES) await churn.step()
+        })
+        const missed = staying.filter(({ id }) => !seen.some((row) => row.id === id))
+        if (missed.length > 0) {
+          throw new Error(
+            `listOpen() with limit ${limit} omitted ${missed.length} of ${staying.length} rows that stayed open (seed ${seed})`,
+          )
+        }
+      }
+    },
+  },
+  {
+    title: 'pages do not depend on who else is reading',
+    run: async ({ store }) => {
+      const rows = makeRows(12)
+      await insertAll(store, rows)
+      const other = store.listOpen(SCOPE, { limit: 5 })
+      const walks = await Promise.all([1, 2, 5].map((limit) => walk(openPages(store), limit)))
+      for (const seen of walks) expectIds(seen, rows, 'listOpen() while others page too')
+      const { next } = await other
+      if (next === undefined) throw new Error('the first page of 5 of 12 rows has no next')
+      const [once, again] = [
+        await store.listOpen(SCOPE, { limit: 50, after: next }),
+        await store.listOpen(SCOPE, { limit: 50, after: next }),
+      ]
+      expectIds(once.rows, again.rows, 'the same page read twice')
+    },
+  },
+  {
+    title: 'list returns all rows of its scope, open and closed, each once, whatever the limit',
+    run: async ({ store }) => {
+      // Several rows share each time, as they do when orders are placed in bulk.
+      const rows = makeRows(23).map((row, index) => ({
+        ...row,
+        open: index % 3 === 0,
+        state: (['open', 'created', 'rejected'] as const)[index % 3] ?? 'open',
+        updatedAt: WRITTEN_AT + (index % 4),
+      }))
+      await insertAll(store, [...rows, makeRow(99, { scope: 'another scope' })])
+      for (const limit of [1, 2, 7, 23, 1_000]) {
+        const seen = await walk(allPages(store), limit)
+        expectIds(seen, rows, `list() with limit ${limit}`)
+        for (const row of rows)
+          expectRow(
+            seen.find(({ id }) => id === row.id),
+            row,
+            'the listed row',
+          )
+      }
+    },
+  },
+  {
+    title: 'list with since returns the rows written at that time or later',
+    run: async ({ store }) => {
+      const rows = makeRows(12).map((row, index) => ({
+        ...row,
+        updatedAt: WRITTEN_AT + Math.floor(index / 2),
+        createdAt: 5,
+      }))
+      await insertAll(store, rows)
+      for (const since of [0, WRITTEN_AT, WRITTEN_AT + 3, WRITTEN_AT + 5, WRITTEN_AT + 6]) {
+        const expected = rows.filter(({ updatedAt }) => updatedAt >= since)
+        for (const limit of [1, 3, 100]) {
+          expectIds(
+            await walk(allPages(store, since), limit),
+            expected,
+            `list() since ${since} with limit ${limit}`,
+          )
+        }
+      }
+      await mustUpdate(store, nextVersion(makeRow(1), { updatedAt: WRITTEN_AT + 100 }))
+      expectIds(
+        await walk(allPages(store, WRITTEN_AT + 6), 1),
+        [makeRow(1)],
+        'list() since a later time after an update',
+      )
+    },
+  },
+  {
+    title: 'list never omits a row that stays as it is while others change between pages',
+    run: async ({ store }) => {
+      const rows = makeRows(30).map((row, index) => ({ ...row, updatedAt: WRITTEN_AT + index }))
+      const staying = rows.filter((_, index) => index % 2 === 0)
+      const changing = rows.filter((_, index) => index % 2 === 1)
+      await insertAll(store, rows)
+      const seen = await walk(allPages(store, WRITTEN_AT), 2, async (pagesRead) => {
+        const row = changing[pagesRead]
+        if (row === undefined) return
+        await mustUpdate(
+          store,
+          nextVersion(row, { open: false, state: 'rejected', updatedAt: WRITTEN_AT + 100 }),
+        )
+        if (pagesRead % 3 === 0) await store.prune(SCOPE, EVERYTHING)
+        await insertAll(store, [makeRow(500 + pagesRead)])
+      })
+      const missed = staying.filter(({ id }) => !seen.some((row) => row.id === id))
+      expectSame(
+        missed.length,
+        0,
+        `the number of rows that list() omitted, of ${staying.length} that did not change,`,
+      )
+    },
+  },
+]

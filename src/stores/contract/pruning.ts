@@ -1,0 +1,136 @@
+import type { ContractCase } from './case.ts'
+import { expectIds, expectRow, expectSame } from './expect.ts'
+import {
+  EVERYTHING,
+  insertAll,
+  makeRow,
+  makeRows,
+  mustUpdate,
+  nextVersion,
+  SCOPE,
+  WRITTEN_AT,
+  walk,
+} from './rows.ts'
+
+const CREATED = { open: false, state: 'created' } as const
+const REJECTED = { open: false, state: 'rejected' } as const
+const NOTHING = { createdBefore: 0, rejectedBefore: 0 } as const
+
+/** What callers may rely on when old rows are removed. */
+export const pruning: readonly ContractCase[] = [
+  {
+    title: 'prune removes closed rows last written before the time given for their state',
+    run: async ({ store }) => {
+      const [createdBefore, rejectedBefore] = [WRITTEN_AT + 10, WRITTEN_AT + 20]
+      const removed = [
+        makeRow(1, { ...CREATED, updatedAt: createdBefore - 1 }),
+        makeRow(2, { ...REJECTED, updatedAt: rejectedBefore - 1 }),
+        makeRow(3, { ...REJECTED, updatedAt: createdBefore + 1 }),
+      ]
+      const kept = [
+        makeRow(4, { ...CREATED, updatedAt: createdBefore }),
+        makeRow(5, { ...CREATED, updatedAt: createdBefore + 1, createdAt: 1 }),
+        makeRow(6, { ...REJECTED, updatedAt: rejectedBefore }),
+      ]
+      await insertAll(store, [...removed, ...kept])
+      expectSame(
+        await store.prune(SCOPE, { createdBefore, rejectedBefore }),
+        3,
+        'the number of rows prune() removed',
+      )
+      for (const { id } of removed) expectSame(await store.get(SCOPE, id), undefined, 'a row that was pruned')
+      for (const row of kept) expectRow(await store.get(SCOPE, row.id), row, 'a row that is not old enough')
+      expectIds(await walk((options) => store.list(SCOPE, options), 10), kept, 'list() after prune()')
+    },
+  },
+  {
+    title: 'prune keeps the times of the two states apart',
+    run: async ({ store }) => {
+      const [created, rejected] = [makeRow(1, CREATED), makeRow(2, REJECTED)]
+      await insertAll(store, [created, rejected])
+      expectSame(await store.prune(SCOPE, NOTHING), 0, 'the number of rows pruned with times of 0')
+      expectSame(
+        await store.prune(SCOPE, { ...NOTHING, rejectedBefore: WRITTEN_AT + 1 }),
+        1,
+        'the number of rejected rows pruned',
+      )
+      expectRow(await store.get(SCOPE, created.id), created, 'the created row')
+      expectSame(await store.get(SCOPE, rejected.id), undefined, 'the rejected row')
+      expectSame(
+        await store.prune(SCOPE, { ...NOTHING, createdBefore: WRITTEN_AT + 1 }),
+        1,
+        'the number of created rows pruned',
+      )
+      expectSame(await store.get(SCOPE, created.id), undefined, 'the created row')
+    },
+  },
+  {
+    title: 'prune never removes an open row, whatever its state and age',
+    run: async ({ store }) => {
+      const open = [
+        makeRow(1, { updatedAt: 1 }),
+        makeRow(2, { state: 'created', updatedAt: 1 }),
+        makeRow(3, { state: 'rejected', updatedAt: 1 }),
+      ]
+      await insertAll(store, [...open, makeRow(4, CREATED)])
+      const reopened = nextVersion(makeRow(4, CREATED), { open: true })
+      await mustUpdate(store, reopened)
+      expectSame(await store.prune(SCOPE, EVERYTHING), 0, 'the number of rows prune() removed')
+      for (const row of [...open, reopened])
+        expectRow(await store.get(SCOPE, row.id), row, 'an open row after prune()')
+      expectIds(
+        await walk((options) => store.listOpen(SCOPE, options), 10),
+        [...open, reopened],
+        'listOpen() after prune()',
+      )
+    },
+  },
+  {
+    title: 'prune goes by the last write of a row',
+    run: async ({ store }) => {
+      const touched = nextVersion(makeRow(1), { ...CREATED, updatedAt: WRITTEN_AT + 50 })
+      await insertAll(store, [makeRow(1), makeRow(2, CREATED)])
+      await mustUpdate(store, touched)
+      expectSame(
+        await store.prune(SCOPE, { ...NOTHING, createdBefore: WRITTEN_AT + 50 }),
+        1,
+        'the number of rows pruned',
+      )
+      expectRow(await store.get(SCOPE, touched.id), touched, 'the row that was written later')
+    },
+  },
+  {
+    title: 'prune stays in its scope',
+    run: async ({ store }) => {
+      const elsewhere = makeRow(1, { ...CREATED, scope: 'another scope' })
+      await insertAll(store, [makeRow(1, CREATED), elsewhere])
+      expectSame(await store.prune(SCOPE, EVERYTHING), 1, 'the number of rows pruned')
+      expectRow(await store.get(elsewhere.scope, elsewhere.id), elsewhere, 'the row of another scope')
+      expectSame(
+        await store.prune('a scope without rows', EVERYTHING),
+        0,
+        'the number of rows pruned where there are none',
+      )
+    },
+  },
+  {
+    title: 'prune returns how many rows it removed, and none the second time',
+    run: async ({ store }) => {
+      await insertAll(store, [...makeRows(150, CREATED), ...makeRows(180).slice(150), makeRow(200, REJECTED)])
+      expectSame(await store.prune(SCOPE, EVERYTHING), 151, 'the number of rows pruned')
+      expectSame(await store.prune(SCOPE, EVERYTHING), 0, 'the number of rows pruned the second time')
+    },
+  },
+  {
+    title: 'a pruned row can be inserted anew',
+    run: async ({ store }) => {
+      await insertAll(store, [makeRow(1, CREATED)])
+      await store.prune(SCOPE, EVERYTHING)
+      expectSame(await store.update(nextVersion(makeRow(1, CREATED)), 1), false, 'update() of a pruned row')
+      const anew = makeRow(1, { data: 'anew' })
+      await insertAll(store, [anew])
+      expectRow(await store.get(SCOPE, anew.id), anew, 'the row inserted anew')
+      expectIds(await walk((options) => store.listOpen(SCOPE, options), 10), [anew], 'listOpen()')
+    },
+  },
+]

@@ -1,0 +1,180 @@
+import type { OrderStore, StoredRow } from '../../idempotency/store.ts'
+import type { ContractCase } from './case.ts'
+import { expectRow, expectSame } from './expect.ts'
+import { recordHistory } from './history.ts'
+import { explainHistory } from './linearizability.ts'
+import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE } from './rows.ts'
+
+/** Writers that race in each case. */
+const WRITERS = 24
+
+/** Rows that are raced for, one after the other, so that a race that is seldom lost is still seen. */
+const ROUNDS = 8
+
+/** Times one client tries again to add to a counter that others change too. */
+const MOST_TRIES = 10_000
+
+async function raceInserts(stores: readonly OrderStore[]): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const offered = Array.from({ length: WRITERS }, (_, writer) =>
+      makeRow(round, { data: `writer ${writer}` }),
+    )
+    const results = await Promise.all(offered.map((row, writer) => handleOf(stores, writer).insert(row)))
+    const winners = offered.filter((_, writer) => results[writer]?.inserted)
+    expectSame(winners.length, 1, `the number of winners among ${WRITERS} racing inserts of one row`)
+    for (const result of results) {
+      if (!result.inserted)
+        expectRow(result.current, winners[0] ?? makeRow(round), 'the row that a loser got')
+    }
+    for (const store of stores) {
+      expectRow(await store.get(SCOPE, makeRow(round).id), winners[0] ?? makeRow(round), 'the stored row')
+    }
+  }
+}
+
+async function raceUpdates(stores: readonly OrderStore[]): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const first = makeRow(round)
+    await insertAll(handleOf(stores, 0), [first])
+    const offered = Array.from({ length: WRITERS }, (_, writer) =>
+      nextVersion(first, { data: `writer ${writer}` }),
+    )
+    const results = await Promise.all(offered.map((row, writer) => handleOf(stores, writer).update(row, 1)))
+    const winners = offered.filter((_, writer) => results[writer])
+    expectSame(winners.length, 1, `the number of winners among ${WRITERS} racing updates of one version`)
+    for (const store of stores)
+      expectRow(await store.get(SCOPE, first.id), winners[0] ?? first, 'the stored row')
+  }
+}
+
+async function count(stores: readonly OrderStore[]): Promise<void> {
+  const [clients, additions] = [8, 5]
+  await insertAll(handleOf(stores, 0), [makeRow(1, { data: '0' })])
+  await Promise.all(Array.from({ length: clients }, (_, client) => add(handleOf(stores, client), additions)))
+  const total = clients * additions
+  const expected = makeRow(1, { version: 1 + total, data: String(total) })
+  const counted = await handleOf(stores, 0).get(SCOPE, expected.id)
+  expectSame(counted?.data, expected.data, 'the counter')
+  expectSame(counted?.version, expected.version, 'the version of the counter')
+}
+
+async function add(store: OrderStore, additions: number): Promise<void> {
+  const { id } = makeRow(1)
+  let left = additions
+  for (let tries = 0; left > 0; tries++) {
+    if (tries > MOST_TRIES)
+      throw new Error(`update() resolved to false ${MOST_TRIES} times in a row of reading and updating`)
+    const row = await store.get(SCOPE, id)
+    if (row === undefined) throw new Error('the counter is missing')
+    const next: StoredRow = { ...row, version: row.version + 1, data: String(Number(row.data) + 1) }
+    if (await store.update(next, row.version)) left--
+  }
+}
+
+async function checkHistory(
+  stores: readonly OrderStore[],
+  seed: number,
+  size: { clients: number; operations: number },
+) {
+  const { calls, failures } = await recordHistory(stores, { seed, ...size })
+  if (failures.length > 0)
+    throw new Error(`${failures.length} calls were rejected, the first with: ${failures[0]}`)
+  const explanation = explainHistory(calls)
+  if (explanation !== undefined) throw new Error(`with seed ${seed}: ${explanation}`)
+}
+
+function handleOf(stores: readonly OrderStore[], client: number): OrderStore {
+  const store = stores[client % stores.length]
+  if (store === undefined) throw new Error('there is no store to work with')
+  return store
+}
+
+/** What callers may rely on that read and write the same rows at once. */
+export const racing: readonly ContractCase[] = [
+  {
+    title: 'of racing inserts exactly one wins, and the losers get its row',
+    run: ({ store }) => raceInserts([store]),
+  },
+  {
+    title: 'of racing updates of one version exactly one wins',
+    run: ({ store }) => raceUpdates([store]),
+  },
+  {
+    title: 'clients that read and update until they succeed lose no update',
+    run: ({ store }) => count([store]),
+  },
+  {
+    title: 'racing writes of different rows do not disturb each other',
+    run: async ({ store }) => {
+      const rows = makeRows(40)
+      await insertAll(store, rows)
+      const next = rows.map((row) => nextVersion(row, { data: `next of ${row.id}` }))
+      const updated = await Promise.all(next.map((row) => store.update(row, 1)))
+      expectSame(updated.indexOf(false), -1, 'the first row that was not updated')
+      for (const row of next) expectRow(await store.get(SCOPE, row.id), row, 'the row')
+    },
+  },
+  {
+    title: 'of a racing prune and update exactly one gets the row',
+    run: async ({ store }) => {
+      const rows = makeRows(20, { open: false, state: 'rejected' })
+      await insertAll(store, rows)
+      const reopened = rows.map((row) => nextVersion(row, { open: true, state: 'open' }))
+      const half = Math.floor(rows.length / 2)
+      const before = reopened.slice(0, half).map((row) => store.update(row, 1))
+      const pruned = store.prune(SCOPE, EVERYTHING)
+      const after = reopened.slice(half).map((row) => store.update(row, 1))
+      const updated = await Promise.all([...before, ...after])
+      const removed = await pruned
+      expectSame(removed, updated.filter((done) => !done).length, 'the number of rows that prune() removed')
+      for (const [index, row] of reopened.entries()) {
+        const found = await store.get(SCOPE, row.id)
+        if (updated[index]) expectRow(found, row, 'the row that was opened again')
+        else expectSame(found, undefined, 'the row that was pruned')
+      }
+    },
+  },
+  {
+    title: 'concurrent histories are linearizable for every row',
+    run: ({ store, seed, history }) => checkHistory([store], seed, history),
+  },
+  {
+    title: 'a resolved write is seen by the next read through another handle',
+    needs: 'openSecond',
+    run: async ({ store, openSecond }) => {
+      const second = await openSecond()
+      let row = makeRow(1)
+      await insertAll(store, [row])
+      expectRow(await second.get(SCOPE, row.id), row, 'the row through the second handle')
+      for (let turn = 0; turn < 10; turn++) {
+        const [writer, reader] = turn % 2 === 0 ? [second, store] : [store, second]
+        row = nextVersion(row, { data: `turn ${turn}`, open: turn % 4 < 2 })
+        await mustUpdate(writer, row)
+        expectRow(await reader.get(SCOPE, row.id), row, 'the row through the other handle')
+        const open = await reader.listOpen(SCOPE, { limit: 10 })
+        expectSame(open.rows.length, row.open ? 1 : 0, 'the number of open rows through the other handle')
+      }
+    },
+  },
+  {
+    title: 'of racing inserts through two handles exactly one wins, and the losers get its row',
+    needs: 'openSecond',
+    run: async ({ store, openSecond }) => raceInserts([store, await openSecond()]),
+  },
+  {
+    title: 'of racing updates through two handles exactly one wins',
+    needs: 'openSecond',
+    run: async ({ store, openSecond }) => raceUpdates([store, await openSecond()]),
+  },
+  {
+    title: 'clients of two handles that read and update until they succeed lose no update',
+    needs: 'openSecond',
+    run: async ({ store, openSecond }) => count([store, await openSecond()]),
+  },
+  {
+    title: 'concurrent histories through two handles are linearizable for every row',
+    needs: 'openSecond',
+    run: async ({ store, openSecond, seed, history }) =>
+      checkHistory([store, await openSecond()], seed, history),
+  },
+]

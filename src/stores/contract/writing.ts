@@ -1,0 +1,301 @@
+import type { StoredRow } from '../../idempotency/store.ts'
+import type { ContractCase } from './case.ts'
+import { expectRow, expectSame, show } from './expect.ts'
+import { insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT } from './rows.ts'
+
+/** Texts that a store may mistake for something else than opaque text. */
+const OPAQUE_TEXTS: readonly string[] = [
+  '',
+  ' ',
+  ' leading and trailing ',
+  '\t\r\n',
+  '\u0000',
+  'before\u0000after',
+  '\u0000\u0001\u001f\u007f\u0080\u009f',
+  '"',
+  "'",
+  "''; DROP TABLE orders; --",
+  '`; $1 ? :name @name %s {0}',
+  '\\',
+  '\\u0000 \\x00 \\n',
+  'null',
+  'undefined',
+  'true',
+  '0',
+  '1e400',
+  '9007199254740993',
+  '{"a":1,"a":2}',
+  '{ "spaced" : 1.0 }',
+  '[1, 2',
+  '2024-01-01T00:00:00Z',
+  '\ufeffbyte order mark',
+  'e\u0301 and \u00e9 differ',
+  '\u2028\u2029',
+  '\ufffe\uffff\ufffd',
+  '👩‍👩‍👧‍👦 𝒳 \u{10ffff}',
+]
+
+/** Scopes that careless comparing, joining or escaping would mix up. */
+const ALIKE_SCOPES: readonly string[] = [
+  '',
+  ' ',
+  'a',
+  'A',
+  'a ',
+  ' a',
+  'a\u0000',
+  'a\u0000b',
+  'a%',
+  'a_',
+  'a*',
+  'a?',
+  'a\\',
+  "a'",
+  'a"',
+  'a:b',
+  'a/b',
+  'a/../b',
+  '{a}',
+  'a{b}',
+  'ａ',
+  'å',
+  'a\u030a',
+  'null',
+  'undefined',
+  '__proto__',
+  'constructor',
+  '\ufffd',
+  '𝒶',
+  'a'.repeat(300),
+  `${'a'.repeat(299)}b`,
+]
+
+/** Every character of Unicode once: all code points but the halves of surrogate pairs. More than 4 MB as UTF-8. */
+function everyCharacter(): string {
+  const parts: string[] = []
+  for (let point = 0; point <= 0x10ffff; point++) {
+    if (point < 0xd800 || point > 0xdfff) parts.push(String.fromCodePoint(point))
+  }
+  return parts.join('')
+}
+
+/** What a single caller may rely on when it reads and writes rows. */
+export const writing: readonly ContractCase[] = [
+  {
+    title: 'get returns undefined for a row that nobody wrote',
+    run: async ({ store }) => {
+      expectSame(await store.get(SCOPE, makeRow(1).id), undefined, 'get() of an empty store')
+      await insertAll(store, [makeRow(1)])
+      expectSame(await store.get(SCOPE, makeRow(2).id), undefined, 'get() of another id')
+    },
+  },
+  {
+    title: 'insert puts a row that get then returns',
+    run: async ({ store }) => {
+      const result = await store.insert(makeRow(1))
+      expectSame(result.inserted, true, 'inserted')
+      expectRow(await store.get(SCOPE, makeRow(1).id), makeRow(1), 'the row')
+    },
+  },
+  {
+    title: 'insert leaves an existing row as it is and returns it',
+    run: async ({ store }) => {
+      const first = makeRow(1, { data: 'first' })
+      await insertAll(store, [first])
+      const second = await store.insert(makeRow(1, { data: 'second', createdAt: WRITTEN_AT + 5 }))
+      if (second.inserted) throw new Error('insert() of a row that exists resolved to inserted: true')
+      expectRow(second.current, first, 'the current row that insert() returns')
+      expectRow(await store.get(SCOPE, first.id), first, 'the row after a second insert()')
+      const updated = nextVersion(first, { data: 'updated', open: false, state: 'created' })
+      await mustUpdate(store, updated)
+      const third = await store.insert(makeRow(1, { data: 'third' }))
+      if (third.inserted)
+        throw new Error('insert() of a row that exists and is closed resolved to inserted: true')
+      expectRow(third.current, updated, 'the current row that insert() returns after an update')
+    },
+  },
+  {
+    title: 'update replaces the row that has the expected version',
+    run: async ({ store }) => {
+      await insertAll(store, [makeRow(1)])
+      const next = nextVersion(makeRow(1), { data: 'next' })
+      expectSame(await store.update(next, 1), true, 'update() from the stored version')
+      expectRow(await store.get(SCOPE, next.id), next, 'the row')
+    },
+  },
+  {
+    title: 'update changes nothing and returns false for any other version',
+    run: async ({ store }) => {
+      const first = makeRow(1)
+      const second = nextVersion(first, { data: 'second' })
+      await insertAll(store, [first])
+      await mustUpdate(store, second)
+      for (const expected of [0, 1, 3, Number.MAX_SAFE_INTEGER]) {
+        const stale = nextVersion(first, { version: expected + 1, data: `expected ${expected}` })
+        expectSame(
+          await store.update(stale, expected),
+          false,
+          `update() of version 2 expecting version ${expected}`,
+        )
+        expectRow(
+          await store.get(SCOPE, first.id),
+          second,
+          `the row after update() expecting version ${expected}`,
+        )
+      }
+    },
+  },
+  {
+    title: 'update of a missing row returns false and creates nothing',
+    run: async ({ store }) => {
+      await insertAll(store, [makeRow(1)])
+      for (const expected of [0, 1]) {
+        const row = makeRow(2, { version: expected + 1 })
+        expectSame(
+          await store.update(row, expected),
+          false,
+          `update() of a missing row expecting version ${expected}`,
+        )
+        expectSame(await store.get(SCOPE, row.id), undefined, 'the row that was only updated')
+      }
+    },
+  },
+  {
+    title: 'update replaces every field but scope and id, and no other row',
+    run: async ({ store }) => {
+      const [first, other] = [makeRow(1), makeRow(2)]
+      await insertAll(store, [first, other])
+      const next: StoredRow = {
+        scope: first.scope,
+        id: first.id,
+        version: 2,
+        open: false,
+        state: 'rejected',
+        createdAt: WRITTEN_AT - 7,
+        updatedAt: WRITTEN_AT - 3,
+        data: 'other',
+      }
+      await mustUpdate(store, next)
+      expectRow(await store.get(SCOPE, first.id), next, 'the updated row')
+      expectRow(await store.get(SCOPE, other.id), other, 'the other row')
+    },
+  },
+  {
+    title: 'the version handed in is the one stored, and the only one to expect next',
+    run: async ({ store }) => {
+      let row = makeRow(1)
+      await insertAll(store, [row])
+      for (let version = 2; version <= 12; version++) {
+        const before = row
+        row = nextVersion(row, { data: `version ${version}` })
+        expectSame(
+          await store.update(row, version - 1),
+          true,
+          `update() from version ${version - 1} to ${version}`,
+        )
+        expectSame(
+          await store.update(nextVersion(before), version - 1),
+          false,
+          `update() from version ${version - 1} again`,
+        )
+        expectRow(await store.get(SCOPE, row.id), row, `the row at version ${version}`)
+      }
+    },
+  },
+  {
+    title: 'open and state are stored independently of each other',
+    run: async ({ store }) => {
+      const states = ['open', 'created', 'rejected'] as const
+      const rows = states.flatMap((state, index) => [
+        makeRow(index, { state, open: true }),
+        makeRow(index + states.length, { state, open: false }),
+      ])
+      await insertAll(store, rows)
+      for (const row of rows)
+        expectRow(await store.get(SCOPE, row.id), row, `the row ${row.state}, open ${row.open}`)
+    },
+  },
+  {
+    title: 'data comes back exactly as it was written, whatever it looks like',
+    run: async ({ store }) => {
+      const rows = OPAQUE_TEXTS.map((data, index) => makeRow(index, { data }))
+      await insertAll(store, rows)
+      for (const row of rows)
+        expectRow(await store.get(SCOPE, row.id), row, `the row with data ${show(row.data)}`)
+      const turned = rows.map((row, index) => nextVersion(row, { data: OPAQUE_TEXTS.at(-1 - index) ?? '' }))
+      for (const row of turned) await mustUpdate(store, row)
+      for (const row of turned)
+        expectRow(await store.get(SCOPE, row.id), row, `the row updated to ${show(row.data)}`)
+    },
+  },
+  {
+    title: 'data of every Unicode character, more than 4 MB, comes back exactly',
+    run: async ({ store }) => {
+      const row = makeRow(1, { data: everyCharacter() })
+      await insertAll(store, [row])
+      expectRow(await store.get(SCOPE, row.id), row, 'the inserted row')
+      const grown = nextVersion(row, { data: `${row.data}.` })
+      await mustUpdate(store, grown)
+      expectRow(await store.get(SCOPE, row.id), grown, 'the updated row')
+      const small = nextVersion(grown, { data: 'small again' })
+      await mustUpdate(store, small)
+      expectRow(await store.get(SCOPE, row.id), small, 'the row made small again')
+    },
+  },
+  {
+    title: 'text with half of a surrogate pair comes back exactly or is refused, never altered',
+    run: async ({ store }) => {
+      const rows = [
+        makeRow(1, { data: 'high \ud83d alone' }),
+        makeRow(2, { data: '\udc00 low alone' }),
+        makeRow(3, { scope: 'half \ud800' }),
+        makeRow(3, { scope: 'half \ud801' }),
+      ]
+      const replaced = makeRow(3, { scope: 'half \ufffd', data: 'whole' })
+      await insertAll(store, [replaced])
+      for (const row of rows) {
+        const kept = await store.insert(row).then(
+          () => true,
+          () => false,
+        )
+        if (kept) expectRow(await store.get(row.scope, row.id), row, 'the row with half of a surrogate pair')
+      }
+      expectRow(await store.get(replaced.scope, replaced.id), replaced, 'the row of the scope with U+FFFD')
+    },
+  },
+  {
+    title: 'numbers come back exactly, up to the largest safe integer',
+    run: async ({ store }) => {
+      const largest = Number.MAX_SAFE_INTEGER
+      const row = makeRow(1, { version: largest - 1, createdAt: 0, updatedAt: largest })
+      await insertAll(store, [row])
+      expectRow(await store.get(SCOPE, row.id), row, 'the inserted row')
+      const next = { ...row, version: largest, createdAt: largest - 2, updatedAt: 0 }
+      expectSame(await store.update(next, largest - 2), false, 'update() expecting one version too few')
+      expectSame(await store.update(next, largest), false, 'update() expecting one version too many')
+      expectSame(await store.update(next, largest - 1), true, 'update() expecting the stored version')
+      expectRow(await store.get(SCOPE, row.id), next, 'the updated row')
+    },
+  },
+  {
+    title: 'scopes never see or change each other, however alike their names are',
+    run: async ({ store }) => {
+      const rows = ALIKE_SCOPES.map((scope, index) => makeRow(1, { scope, data: `scope ${index}` }))
+      await insertAll(store, rows)
+      for (const row of rows)
+        expectRow(await store.get(row.scope, row.id), row, `the row of scope ${show(row.scope)}`)
+      for (const [index, row] of rows.entries()) {
+        const page = await store.listOpen(row.scope, { limit: 100 })
+        expectSame(page.rows.length, 1, `the number of open rows of scope ${show(row.scope)}`)
+        expectRow(page.rows[0], row, `the open row of scope ${show(row.scope)}`)
+        rows[index] = nextVersion(row, { data: `changed ${index}` })
+        await mustUpdate(store, nextVersion(row, { data: `changed ${index}` }))
+      }
+      for (const row of rows)
+        expectRow(await store.get(row.scope, row.id), row, `the row of scope ${show(row.scope)}`)
+      const elsewhere = makeRow(1, { scope: 'a scope without rows', version: 3 })
+      expectSame(await store.update(elsewhere, 2), false, 'update() in a scope without rows')
+      expectSame(await store.get(elsewhere.scope, elsewhere.id), undefined, 'get() in a scope without rows')
+    },
+  },
+]

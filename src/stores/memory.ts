@@ -1,0 +1,127 @@
+import type {
+  InsertResult,
+  ListRowsOptions,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from '../idempotency/store.ts'
+
+/** A row and where it stands in the order in which rows are listed. */
+interface Slot {
+  row: StoredRow
+  position: number
+}
+
+/** The rows of one scope. Both collections are in the order of `position`. */
+interface Shelf {
+  readonly slots: Map<string, Slot>
+  /** The slots whose row is open, so that {@link MemoryStore.listOpen} never looks at the closed ones. */
+  readonly open: Set<Slot>
+}
+
+const INSERTED: InsertResult = Object.freeze({ inserted: true })
+
+/**
+ * Remembers orders in this process and forgets them when it ends: it protects against retries and racing calls, not
+ * against a crash. The client's default store, and the reference for what `customer-ordering-sdk/stores/contract`
+ * demands. Its methods never reject.
+ *
+ * Each instance remembers for itself. Closing it does nothing: there is nothing to release.
+ */
+export class MemoryStore implements OrderStore {
+  readonly durability: StoreDurability = 'memory'
+  readonly #shelves = new Map<string, Shelf>()
+  #lastPosition = 0
+
+  async get(scope: string, id: string): Promise<StoredRow | undefined> {
+    return this.#shelves.get(scope)?.slots.get(id)?.row
+  }
+
+  async insert(row: StoredRow): Promise<InsertResult> {
+    const shelf = this.#shelf(row.scope)
+    const current = shelf.slots.get(row.id)?.row
+    if (current !== undefined) return { inserted: false, current }
+    const slot = { row: copy(row), position: ++this.#lastPosition }
+    shelf.slots.set(row.id, slot)
+    if (row.open) shelf.open.add(slot)
+    return INSERTED
+  }
+
+  async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
+    const shelf = this.#shelves.get(row.scope)
+    const slot = shelf?.slots.get(row.id)
+    if (shelf === undefined || slot === undefined || slot.row.version !== expectedVersion) return false
+    if (slot.row.open && !row.open) shelf.open.delete(slot)
+    if (!slot.row.open && row.open) {
+      // A walk over the open rows may have passed its old place already: at the end it cannot be missed.
+      slot.position = ++this.#lastPosition
+      shelf.slots.delete(row.id)
+      shelf.slots.set(row.id, slot)
+      shelf.open.add(slot)
+    }
+    slot.row = copy(row)
+    return true
+  }
+
+  async listOpen(scope: string, options: ListRowsOptions): Promise<RowPage> {
+    return page(this.#shelves.get(scope)?.open ?? [], options, 0)
+  }
+
+  async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
+    const slots = this.#shelves.get(scope)?.slots ?? new Map<string, Slot>()
+    let removed = 0
+    for (const { row } of slots.values()) {
+      const before = row.state === 'created' ? createdBefore : rejectedBefore
+      if (!row.open && row.state !== 'open' && row.updatedAt < before) {
+        slots.delete(row.id)
+        removed++
+      }
+    }
+    return removed
+  }
+
+  async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
+    return page(this.#shelves.get(scope)?.slots.values() ?? [], options, options.since ?? 0)
+  }
+
+  async close(): Promise<void> {}
+
+  #shelf(scope: string): Shelf {
+    let shelf = this.#shelves.get(scope)
+    if (shelf === undefined) {
+      shelf = { slots: new Map(), open: new Set() }
+      this.#shelves.set(scope, shelf)
+    }
+    return shelf
+  }
+}
+
+/** Frozen, so that the one object can be handed out to everybody. Flat, so that freezing it is enough. */
+function copy(row: StoredRow): StoredRow {
+  return Object.freeze({
+    scope: row.scope,
+    id: row.id,
+    version: row.version,
+    open: row.open,
+    state: row.state,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+    data: row.data,
+  })
+}
+
+/** The next rows of a collection that is in the order of `position`; the cursor is the last position handed out. */
+function page(slots: Iterable<Slot>, { after, limit }: ListRowsOptions, since: number): RowPage {
+  const passed = after === undefined ? 0 : Number(after)
+  const rows: StoredRow[] = []
+  let last = passed
+  for (const slot of slots) {
+    if (slot.position <= passed || slot.row.updatedAt < since) continue
+    if (rows.length === limit) return { rows, next: String(last) }
+    rows.push(slot.row)
+    last = slot.position
+  }
+  return { rows }
+}
