@@ -41,10 +41,10 @@ export interface CallSettings {
 
 /** What the judge says of one attempt. */
 export type Judgement<T> =
-  | { readonly then: 'done'; readonly value: T }
-  | { readonly then: 'retry'; readonly pace: Pace }
+  | { readonly next: 'done'; readonly value: T }
+  | { readonly next: 'retry'; readonly pace: Pace }
   /** The error tells more than the attempt alone would. */
-  | { readonly then: 'stop'; readonly error?: CustomerOrderingError }
+  | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /** One call: the request that every attempt repeats byte for byte, and who judges the answers. */
 export interface Call<T> {
@@ -69,6 +69,8 @@ export interface Call<T> {
 /** What a call has been through. */
 export interface Trail {
   attempts: number
+  /** Retries used, of `maxRetries`. */
+  retries: number
   /** The last attempt that ended. */
   last?: AttemptResult
   /** Whether the last attempt ran into the total time and not into its own. */
@@ -94,7 +96,7 @@ export type Ending<T> =
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
-  const trail: Trail = { attempts: 0, cutByDeadline: false, secrets: new Set() }
+  const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
   let counts = noCounts
   let refreshed = false
   for (;;) {
@@ -104,7 +106,8 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     if (credential === undefined) {
       const asked = await askCredential(credentials, deadline)
       if (asked instanceof Interruption) return { end: asked.why, trail }
-      if (asked !== null && typeof asked === 'object') return { end: 'credentials', error: asked.error, trail }
+      if (asked !== null && typeof asked === 'object')
+        return { end: 'credentials', error: asked.error, trail }
       credential = asked
     }
     if (credential !== null) trail.secrets.add(credential)
@@ -147,14 +150,15 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     })
 
     let judgement = await call.judge(result, trail)
-    if (judgement.then === 'done') return { end: 'done', value: judgement.value, trail }
+    if (judgement.next === 'done') return { end: 'done', value: judgement.value, trail }
     const unauthorized = result.kind === 'answer' && result.status === 401
-    if (judgement.then === 'stop' && unauthorized && credentials.rotates && !refreshed) {
+    if (judgement.next === 'stop' && unauthorized && credentials.rotates && !refreshed) {
       refreshed = true
-      judgement = { then: 'retry', pace: 'refresh' }
+      judgement = { next: 'retry', pace: 'refresh' }
     }
-    if (result.kind === 'aborted' || (result.kind === 'answer' && result.problem === 'aborted')) return { end: 'aborted', trail }
-    if (judgement.then === 'stop') return { end: 'judged', error: judgement.error, trail }
+    if (result.kind === 'aborted' || (result.kind === 'answer' && result.problem === 'aborted'))
+      return { end: 'aborted', trail }
+    if (judgement.next === 'stop') return { end: 'judged', error: judgement.error, trail }
 
     const retryAfter = answered && parseRetryAfter(answered.headers.get('retry-after'), runtime.now())
     const decision = decide({
@@ -167,6 +171,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     })
     if ('stop' in decision) return { end: decision.stop, trail }
     counts = decision.counts
+    trail.retries = counts.retries
     reporter.retry({
       ...event,
       reason: judgement.pace,
@@ -193,8 +198,16 @@ export async function askCredential(
   }
 }
 
-function headersOf<T>(connection: Connection, call: Call<T>, credential: string | null): Record<string, string> {
-  const headers: Record<string, string> = { ...connection.headers, ...call.settings.headers, accept: 'application/json' }
+function headersOf<T>(
+  connection: Connection,
+  call: Call<T>,
+  credential: string | null,
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    ...connection.headers,
+    ...call.settings.headers,
+    accept: 'application/json',
+  }
   if (call.body !== undefined) headers['content-type'] = 'application/json'
   if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey
   if (credential !== null) headers['authorization'] = `Bearer ${credential}`

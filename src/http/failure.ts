@@ -105,10 +105,16 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
     }),
   }
   if (result.kind === 'aborted') {
-    return new RequestAbortedError(`${call} was ended by the caller's signal.${money}`, { ...facts, cause: context.reason })
+    return new RequestAbortedError(`${call} was ended by the caller's signal.${money}`, {
+      ...facts,
+      cause: context.reason,
+    })
   }
   if (result.kind === 'timeout') {
-    const which = context.deadline === 'total' ? 'the total time of the call (totalTimeout)' : 'the time of one attempt (timeout)'
+    const which =
+      context.deadline === 'total'
+        ? 'the total time of the call (totalTimeout)'
+        : 'the time of one attempt (timeout)'
     return new TimeoutError(`${call} got no complete answer within ${which}.${money}`, {
       ...facts,
       deadline: context.deadline ?? 'attempt',
@@ -122,7 +128,10 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
       certificate: "did not trust the server's certificate, so nothing was sent",
       no: 'lost the connection before a complete answer',
     }[result.unsent === false ? 'no' : result.unsent]
-    return new ConnectionError(`${call} ${what} (${detail}).${money}`, { ...facts, cause: transportCause(detail, result.detail) })
+    return new ConnectionError(`${call} ${what} (${detail}).${money}`, {
+      ...facts,
+      cause: transportCause(detail, result.detail),
+    })
   }
   const requestId = requestIdOf(result.headers, secrets)
   const answered: ErrorFacts = { ...facts, status: result.status, ...defined({ requestId }) }
@@ -141,7 +150,10 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
       too_large: 'its body is larger than this client reads',
       none: 'its body is not what it should be',
     }[result.problem ?? 'none']
-    return new InvalidResponseError(`${call} was answered with ${result.status}, but ${why}.${money}`, answered)
+    return new InvalidResponseError(
+      `${call} was answered with ${result.status}, but ${why}.${money}`,
+      answered,
+    )
   }
   const problem = readProblem(result.text)
   const serverCode = problem.code === undefined ? undefined : redact(problem.code, secrets)
@@ -149,7 +161,10 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
   const retryAfter = parseRetryAfter(result.headers.get('retry-after'), context.now)
   const [Class, meaning] = classOf(result.status, problem.idempotency)
   const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
-  const needs = Class === PermissionDeniedError && endpoint.permission !== undefined ? ` It needs ${endpoint.permission}.` : ''
+  const needs =
+    Class === PermissionDeniedError && endpoint.permission !== undefined
+      ? ` It needs ${endpoint.permission}.`
+      : ''
   const late =
     outOfTime === true
       ? retryAfter === undefined
@@ -166,11 +181,15 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
 
 function classOf(status: number, idempotency: string | undefined): readonly [ErrorClass, string] {
   if (status === 409) {
-    if (idempotency === 'IDEMPOTENCY_CONFLICT') return [IdempotencyConflictError, 'this key was used with another payload']
-    if (idempotency !== undefined) return [IdempotencyInProgressError, 'an earlier request with this key is still running']
+    if (idempotency === 'IDEMPOTENCY_CONFLICT')
+      return [IdempotencyConflictError, 'this key was used with another payload']
+    if (idempotency !== undefined)
+      return [IdempotencyInProgressError, 'an earlier request with this key is still running']
     return [ConflictError, 'conflict']
   }
-  return BY_STATUS[status] ?? (status >= 500 ? [ServerError, 'server error'] : [ApiError, 'unexpected status'])
+  return (
+    BY_STATUS[status] ?? (status >= 500 ? [ServerError, 'server error'] : [ApiError, 'unexpected status'])
+  )
 }
 
 /** A fresh error for `cause`: the platform's own may hold the request, and so the API key. */

@@ -6,7 +6,9 @@ import { InvalidRequestError } from '../errors.ts'
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
-    throw new InvalidRequestError(`${name} ${message}. Nothing was sent.`, { issues: [{ path: name, message }] })
+    throw new InvalidRequestError(`${name} ${message}. Nothing was sent.`, {
+      issues: [{ path: name, message }],
+    })
   }
   if (typeof id !== 'string') return refuse('must be a string')
   if (id.trim() === '') return refuse('must not be empty')
@@ -20,7 +22,8 @@ export function segment(name: string, id: unknown): string {
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return refuse('must not contain control characters')
-    if (decoded.split(/[/\\]/).some((part) => /^\.{0,2}$/.test(part))) return refuse('must not contain dot segments')
+    if (decoded.split(/[/\\]/).some((part) => /^\.{0,2}$/.test(part)))
+      return refuse('must not contain dot segments')
     const next = decode(decoded)
     if (next === decoded) break
     decoded = next
@@ -40,7 +43,8 @@ function decode(text: string): string {
 /** Query string with a leading `?`, or nothing; undefined values are left out. */
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.append(name, String(value))
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) parameters.append(name, String(value))
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`
 }

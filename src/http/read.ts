@@ -1,8 +1,21 @@
 import { defined } from '../defined.ts'
-import { type Charged, ConfigurationError, CustomerOrderingError, InvalidResponseError, TimeoutError } from '../errors.ts'
+import {
+  type Charged,
+  ConfigurationError,
+  CustomerOrderingError,
+  InvalidResponseError,
+  TimeoutError,
+} from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, issuesText } from '../schemas/check.ts'
-import { type CallSettings, type Connection, type Ending, type Judgement, perform, type Trail } from './call.ts'
+import {
+  type CallSettings,
+  type Connection,
+  type Ending,
+  type Judgement,
+  perform,
+  type Trail,
+} from './call.ts'
 import { Deadline } from './deadline.ts'
 import { chargedSentence, type Endpoint, failureOf, requestIdOf } from './failure.ts'
 import type { AttemptResult } from './transport.ts'
@@ -23,8 +36,11 @@ export interface ReadCall<T> {
   readonly maxBytes: number
   /** False for a request that must not be sent twice unless it surely never arrived. */
   readonly repeatable: boolean
-  /** True for a request that may move money, so that its errors must say what is known. */
-  readonly mayCharge: boolean
+  /**
+   * What the call has to do with the wallet: `none` for reads; `may_move` for a request that may charge, so that its
+   * errors must say what is known; `charged` for reading an order that is known to be charged.
+   */
+  readonly money: 'none' | 'may_move' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
@@ -49,7 +65,11 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
       return judge(call, result, trail, unsent)
     },
   })
-  const charged: Charged | undefined = call.mayCharge ? (unsent ? 'no' : 'unknown') : undefined
+  const charged: Charged | undefined = {
+    none: undefined,
+    may_move: unsent ? ('no' as const) : ('unknown' as const),
+    charged: 'yes' as const,
+  }[call.money]
   const { attempts, last } = ending.trail
   const event = {
     callId,
@@ -90,10 +110,17 @@ export interface ErrorContext {
 }
 
 /** The typed error for a call that ended without a result. */
-export function errorOf(ending: Exclude<Ending<unknown>, { readonly end: 'done' }>, context: ErrorContext): CustomerOrderingError {
+export function errorOf(
+  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
+  context: ErrorContext,
+): CustomerOrderingError {
   const { end, error, trail } = ending
   const { charged, idempotencyKey, externalOrderId, orderId } = context
-  const facts = { charged: charged ?? 'no', attempts: trail.attempts, ...defined({ idempotencyKey, externalOrderId, orderId }) } as const
+  const facts = {
+    charged: charged ?? 'no',
+    attempts: trail.attempts,
+    ...defined({ idempotencyKey, externalOrderId, orderId }),
+  } as const
   const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
   if (error instanceof CustomerOrderingError && end !== 'credentials') return error
   if (end === 'credentials') {
@@ -143,11 +170,22 @@ export function isTransient(result: AttemptResult): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500
 }
 
-async function judge<T>(call: ReadCall<T>, result: AttemptResult, trail: Trail, unsent: boolean): Promise<Judgement<T>> {
-  if (result.kind === 'answer' && result.status >= 200 && result.status < 300 && result.problem === undefined) {
+async function judge<T>(
+  call: ReadCall<T>,
+  result: AttemptResult,
+  trail: Trail,
+  unsent: boolean,
+): Promise<Judgement<T>> {
+  if (
+    result.kind === 'answer' &&
+    result.status >= 200 &&
+    result.status < 300 &&
+    result.problem === undefined
+  ) {
     const body = parseJson(result.text)
-    const checked = body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : await call.parse(body.json)
-    if ('value' in checked) return { then: 'done', value: checked.value }
+    const checked =
+      body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : await call.parse(body.json)
+    if ('value' in checked) return { next: 'done', value: checked.value }
     const { path, endpoint } = call
     const requestId = requestIdOf(result.headers, trail.secrets)
     const error = new InvalidResponseError(
@@ -156,16 +194,16 @@ async function judge<T>(call: ReadCall<T>, result: AttemptResult, trail: Trail, 
         status: result.status,
         attempts: trail.attempts,
         issues: checked.issues,
-        ...(call.mayCharge ? { charged: 'unknown' } : {}),
+        ...(call.money === 'none' ? {} : { charged: call.money === 'charged' ? 'yes' : 'unknown' }),
         ...defined({ requestId, idempotencyKey: call.idempotencyKey }),
       },
     )
-    return { then: 'stop', error }
+    return { next: 'stop', error }
   }
   // Not processed by any reading of the status, so even a request that must not run twice may be sent again.
   const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
-  if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { then: 'stop' }
-  return { then: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
+  if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }
+  return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }
 
 /** The parsed text; nothing if it is no JSON. An empty text is no value at all, as a 204 has it. */

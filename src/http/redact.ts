@@ -8,7 +8,8 @@ export function redact(text: string, secrets: Iterable<string>): string {
   let clean = text
   for (const secret of secrets) {
     if (secret === '') continue
-    for (const form of [secret, encodeURIComponent(secret), base64(secret)]) clean = clean.replaceAll(form, HIDDEN)
+    for (const form of [secret, encodeURIComponent(secret), base64(secret)])
+      clean = clean.replaceAll(form, HIDDEN)
   }
   return clean
 }

@@ -39,7 +39,12 @@ export type AttemptResult =
       readonly problem?: BodyProblem
     }
   | { readonly kind: 'redirect'; readonly status: number; readonly headers: Headers }
-  | { readonly kind: 'failed'; readonly unsent: false | 'unreachable' | 'certificate'; readonly closed: boolean; readonly detail: FailureDetail }
+  | {
+      readonly kind: 'failed'
+      readonly unsent: false | 'unreachable' | 'certificate'
+      readonly closed: boolean
+      readonly detail: FailureDetail
+    }
   | { readonly kind: 'timeout' }
   | { readonly kind: 'aborted' }
 
@@ -106,7 +111,11 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
         discard(response)
         return { kind: 'redirect', status: response.status, headers: response.headers }
       }
-      const { text, problem } = await readBody(response, response.ok ? request.maxBytes : MAX_ERROR_BYTES, interrupted)
+      const { text, problem } = await readBody(
+        response,
+        response.ok ? request.maxBytes : MAX_ERROR_BYTES,
+        interrupted,
+      )
       const found = problem === 'cut' ? (stopped ?? problem) : problem
       return {
         kind: 'answer',
@@ -117,7 +126,10 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       }
     } catch (error) {
       if (stopped !== undefined) return { kind: stopped }
-      return failure(thrown ?? error, platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform))
+      return failure(
+        thrown ?? error,
+        platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform),
+      )
     } finally {
       cancelTimer()
       request.signal?.removeEventListener('abort', onAbort)
@@ -136,7 +148,11 @@ interface BodyText {
 }
 
 /** Reads a body as text, at most `maxBytes` of it: the cap counts decoded bytes, so a compressed bomb costs no more. */
-async function readBody(response: Response, maxBytes: number, interrupted: Promise<'interrupted'>): Promise<BodyText> {
+async function readBody(
+  response: Response,
+  maxBytes: number,
+  interrupted: Promise<'interrupted'>,
+): Promise<BodyText> {
   if (response.body === null) return { text: '' }
   const length = Number(response.headers.get('content-length') ?? Number.NaN)
   if (length <= maxBytes && !response.headers.has('content-encoding')) {
@@ -168,7 +184,14 @@ async function readBody(response: Response, maxBytes: number, interrupted: Promi
   }
 }
 
-const UNREACHABLE = new Set(['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
+const UNREACHABLE = new Set([
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
@@ -221,11 +244,18 @@ function everyAddressFailed(error: unknown): boolean {
  * instrumented fetch, a dispatcher that retries) may have sent the request once before the failure it shows.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
-  const { process, Bun, Deno } = globalThis as { process?: { versions?: { node?: string } }; Bun?: unknown; Deno?: unknown }
+  const { process, Bun, Deno } = globalThis as {
+    process?: { versions?: { node?: string } }
+    Bun?: unknown
+    Deno?: unknown
+  }
   if (typeof process?.versions?.node !== 'string' || Bun !== undefined || Deno !== undefined) return false
-  if (!/\blazyUndici\b|\bundici\b|\[native code\]/i.test(Function.prototype.toString.call(candidate))) return false
+  if (!/\blazyUndici\b|\bundici\b|\[native code\]/i.test(Function.prototype.toString.call(candidate)))
+    return false
   return [1, 2].every((generation) => {
-    const dispatcher = (globalThis as Record<symbol, unknown>)[Symbol.for(`undici.globalDispatcher.${generation}`)]
+    const dispatcher = (globalThis as Record<symbol, unknown>)[
+      Symbol.for(`undici.globalDispatcher.${generation}`)
+    ]
     if (!isObject(dispatcher)) return true
     // A composed dispatcher is a proxy that answers `dispatch` itself, so it differs from its prototype's.
     const prototype: unknown = Object.getPrototypeOf(dispatcher)

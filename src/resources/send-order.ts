@@ -1,0 +1,317 @@
+import { defined } from '../defined.ts'
+import type { Charged } from '../errors.ts'
+import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
+import type { Deadline } from '../http/deadline.ts'
+import { MAX_ITEM_BYTES, parseJson } from '../http/read.ts'
+import { redact } from '../http/redact.ts'
+import { classify, type Outcome } from '../idempotency/classify.ts'
+import { CLOCK_SKEW } from '../idempotency/decision.ts'
+import { fieldTags } from '../idempotency/identity.ts'
+import type { FoundRecord, RecordContent } from '../idempotency/journal.ts'
+import { type History, judgeOutcome, type Meaning, type Verdict } from '../idempotency/outcome.ts'
+import type { JournalRecord, Rejection } from '../idempotency/record.ts'
+import type { Order } from '../schemas/order.ts'
+import {
+  CREATE_ORDER,
+  makeKey,
+  ORDERS_PATH,
+  type OrderContext,
+  rememberedOrder,
+  sameApiKey,
+  tagOf,
+} from './order-context.ts'
+
+/** How a claimed record is to be sent. */
+export interface SendOptions {
+  readonly settings: CallSettings
+  readonly deadline: Deadline
+  readonly callId: string
+  /** API key of the first attempt. */
+  readonly credential: string | null
+  /** The refusal that an earlier call heard; hearing it again moves the record to its next key. */
+  readonly earlier?: Rejection | undefined
+  /** True to ask the service only once, whatever it answers; for recovery. */
+  readonly once?: boolean
+  /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
+  readonly sendUntil?: number
+}
+
+/** How sending a record ended, after it was stored. */
+export interface Sent {
+  readonly charged: Charged
+  /** The order, where it is readable. */
+  readonly order?: Order
+  readonly orderId?: string
+  /** What the last attempt brought, where there was one. */
+  readonly outcome?: Outcome
+  readonly ending: Ending<Order>
+  /** All attempts of the call, over all generations. */
+  readonly attempts: number
+  /** The record as this call knows it. */
+  readonly record: JournalRecord
+  /** False if the ending could not be stored. */
+  readonly remembered: boolean
+  /** True if a fresh key was sent exactly once and answered, so that the order is this call's doing. */
+  readonly fresh: boolean
+}
+
+/**
+ * Sends a claimed record's key and body until the outcome table says stop, stores what it means and returns it. The
+ * caller must have claimed the record: no byte leaves on anybody else's version.
+ */
+export async function sendOrder(
+  context: OrderContext,
+  claimed: FoundRecord,
+  options: SendOptions,
+): Promise<Sent> {
+  const { connection } = context
+  const { runtime } = connection
+  let mine = claimed
+  let attempts = 0
+  let retriesLeft = options.settings.maxRetries
+  let earlier = options.earlier
+  let credential: string | null | undefined = options.credential
+  for (;;) {
+    const { record } = mine
+    const fresh =
+      record.keyOrigin === 'random' && !record.ambiguous && record.attempts === 0 && record.state === 'open'
+    let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
+    let verdict: Verdict | undefined
+    let outcome: Outcome | undefined
+    // Recovery keeps its window open until the caller says so; a call's own is the record's.
+    const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
+
+    const ending: Ending<Order> = await perform<Order>(connection, {
+      endpoint: CREATE_ORDER,
+      path: ORDERS_PATH,
+      body: record.body,
+      idempotencyKey: record.key,
+      settings: { ...options.settings, maxRetries: retriesLeft },
+      deadline: options.deadline,
+      callId: options.callId,
+      maxBytes: MAX_ITEM_BYTES,
+      ...(credential === undefined ? {} : { credential }),
+      judge: (result): Judgement<Order> => {
+        outcome = classify(result)
+        verdict = judgeOutcome(outcome.kind, history)
+        history = verdict.history
+        if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
+        return verdict.next === 'stop' || options.once === true
+          ? { next: 'stop' }
+          : { next: 'retry', pace: verdict.next }
+      },
+      beforeSend: async (apiKey) => {
+        const now = runtime.now()
+        // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
+        const claimHolds = now < (record.busyUntil ?? 0) && now >= (record.firstSentAt ?? now) - CLOCK_SKEW
+        if (!claimHolds || now > sendUntil) return false
+        const tag = tagOf(context, mine.record.key, apiKey)
+        if (tag === mine.record.apiKeyTag) return true
+        if (history.ambiguous && !sameApiKey(context, mine.record, apiKey)) return false
+        // The key was rotated. The record must say whose key is sent before it is, or another process would take the wrong one for it.
+        const written = await context.journal.write(
+          mine,
+          { ...mine.record, apiKeyTag: tag },
+          options.deadline,
+        )
+        if (written.result !== 'written') return false
+        mine = written.found
+        return true
+      },
+    })
+    const { trail } = ending
+    attempts += trail.attempts
+    const meaning = meaningOf(ending, verdict, history, record)
+    const rejection = rejectionOf(meaning, outcome, trail)
+    const sentRecord = mine
+    const sentAttempts = attempts
+    const refusal = (remembered: boolean, told: Charged): Sent => ({
+      // What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send.
+      charged: remembered ? told : 'unknown',
+      ending,
+      attempts: sentAttempts,
+      record: sentRecord.record,
+      remembered,
+      fresh: false,
+      ...defined({ outcome }),
+    })
+
+    if (meaning.state === 'rejected' && rejection !== undefined && movesOn(record, rejection, earlier)) {
+      const generation = record.generation + 1
+      const content = nextGeneration(context, mine.record, generation, attempts)
+      retriesLeft -= trail.retries + 1
+      // A retry of its own kind: with none left, the next call begins with the new key.
+      if (retriesLeft < 0 || options.deadline.over() !== undefined) {
+        // Not as `refused`: nothing was refused under the new key yet.
+        const closed = closedContent(content, { ...rejection, kind: 'not_processed' })
+        const written = await context.journal.settle(mine, closed, options.deadline)
+        return refusal(written.result === 'written', meaning.charged)
+      }
+      const tag = tagOf(context, content.key, lastOf(trail.secrets))
+      const claim = { ...content, apiKeyTag: tag }
+      const written = await context.journal.write(mine, claim, options.deadline)
+      if (written.result === 'written') {
+        mine = written.found
+        earlier = undefined
+        credential = undefined
+        continue
+      }
+    }
+
+    if (meaning.state === 'created') {
+      const order = outcome?.order
+      const orderId = outcome?.orderId ?? record.order?.id
+      const total = attempts
+      const remembered = await context.journal.prove(
+        mine,
+        (newest) => createdContent(context, newest, mine.record, order, orderId, total),
+        options.deadline,
+      )
+      return {
+        charged: 'yes',
+        ending,
+        attempts,
+        record: mine.record,
+        remembered,
+        fresh: fresh && trail.attempts === 1,
+        ...defined({ order, orderId, outcome }),
+      }
+    }
+    const content =
+      meaning.state === 'rejected' && rejection !== undefined
+        ? closedContent({ ...mine.record, attempts: mine.record.attempts + attempts }, rejection)
+        : openContent(
+            mine.record,
+            history.ambiguous,
+            ending.end === 'aborted' ? 'aborted' : verdict?.hold,
+            attempts,
+          )
+    const written = await context.journal.settle(mine, content, options.deadline)
+    return refusal(written.result === 'written', meaning.charged)
+  }
+}
+
+/** What the end of a run means: its last attempt's row, or the row of a call that ended without a further attempt. */
+function meaningOf(
+  ending: Ending<Order>,
+  verdict: Verdict | undefined,
+  history: History,
+  record: JournalRecord,
+): Meaning {
+  const atRest = ending.end === 'aborted' || ending.end === 'held' || ending.end === 'credentials'
+  const meaning: Meaning = verdict === undefined || atRest ? judgeOutcome('not_sent', history) : verdict
+  // A key that belongs to a payload which this store never saw: nothing said under it proves that nothing was bought.
+  if (record.foreign && meaning.charged === 'no')
+    return { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
+  return meaning
+}
+
+function rejectionOf(meaning: Meaning, outcome: Outcome | undefined, trail: Trail): Rejection | undefined {
+  if (meaning.rejection === undefined) return undefined
+  const kind = meaning.rejection === 'cancelled' && trail.attempts > 0 ? 'not_processed' : meaning.rejection
+  const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
+  return { kind, ...defined({ status: outcome?.status, code }) }
+}
+
+/**
+ * True if the record moves to its next key: the service refused the same thing again in a new call, or says that the
+ * key belongs to another payload although it refused every payload that was sent under it. Servers that remember
+ * refusals would answer the same for ever; on servers that do not, the first key stays valid.
+ */
+function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | undefined): boolean {
+  if (earlier === undefined || record.keyOrigin === 'caller' || record.foreign) return false
+  if (heard.kind === 'conflict') return record.refused
+  return (
+    heard.kind === 'refused' &&
+    earlier.kind === 'refused' &&
+    heard.status === earlier.status &&
+    heard.code === earlier.code
+  )
+}
+
+function nextGeneration(
+  context: OrderContext,
+  record: JournalRecord,
+  generation: number,
+  attempts: number,
+): JournalRecord {
+  const { runtime } = context.connection
+  const { key, keyOrigin } = makeKey(context, record.externalOrderId, generation)
+  const { rejection: _rejection, hold: _hold, ...rest } = record
+  const body = parseJson(record.body ?? '')?.json
+  const request = typeof body === 'object' && body !== null ? { ...body } : {}
+  return {
+    ...rest,
+    key,
+    keyOrigin,
+    generation,
+    fields: fieldTags(runtime.deriveId, key, request),
+    ambiguous: false,
+    refused: false,
+    foreign: false,
+    attempts: record.attempts + attempts,
+    firstSentAt: runtime.now(),
+  }
+}
+
+function closedContent(record: JournalRecord, rejection: Rejection): RecordContent {
+  const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
+  return {
+    ...rest,
+    state: 'rejected',
+    rejection,
+    refused: record.refused || rejection.kind === 'refused',
+    foreign: record.foreign || rejection.kind === 'conflict',
+  }
+}
+
+function openContent(
+  record: JournalRecord,
+  ambiguous: boolean,
+  hold: JournalRecord['hold'],
+  attempts: number,
+): RecordContent {
+  const { busyUntil: _busyUntil, hold: _hold, ...rest } = record
+  return { ...rest, ambiguous, attempts: record.attempts + attempts, ...defined({ hold }) }
+}
+
+/** A created record over whatever version is the newest; nothing to write if that one already has the readable order. */
+function createdContent(
+  context: OrderContext,
+  newest: JournalRecord,
+  mine: JournalRecord,
+  order: Order | undefined,
+  orderId: string | undefined,
+  attempts: number,
+): RecordContent | undefined {
+  if (newest.state === 'created' && (newest.readable || order === undefined)) {
+    if (newest.readable || newest.busyUntil === undefined || newest.claim !== mine.claim) return undefined
+  }
+  const { busyUntil: _busyUntil, hold: _hold, rejection: _rejection, body, order: known, ...rest } = newest
+  const kept =
+    order !== undefined
+      ? rememberedOrder(context, order)
+      : (known ?? (orderId === undefined ? undefined : { id: orderId }))
+  return {
+    ...rest,
+    // The proof is for the key that this call sent, also where another call has moved on meanwhile.
+    key: mine.key,
+    keyOrigin: mine.keyOrigin,
+    generation: mine.generation,
+    fields: mine.fields,
+    fingerprint: mine.fingerprint,
+    apiKeyTag: mine.apiKeyTag,
+    claim: mine.claim,
+    state: 'created',
+    ambiguous: false,
+    readable: order !== undefined,
+    attempts: newest.attempts + attempts,
+    ...defined({ order: kept }),
+    // Without the order itself, the body is still needed to ask for it again.
+    ...(order === undefined ? defined({ body: body ?? mine.body }) : {}),
+  }
+}
+
+function lastOf(secrets: ReadonlySet<string>): string | null {
+  return [...secrets].at(-1) ?? null
+}
