@@ -5,6 +5,7 @@ import { apiKeyTag, derivedKey } from '../idempotency/identity.ts'
 import type { Journal } from '../idempotency/journal.ts'
 import type { LiveCalls } from '../idempotency/live.ts'
 import type { JournalRecord, KeyOrigin, OrderRecord } from '../idempotency/record.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
 import type { Order } from '../schemas/order.ts'
 
 /** What the order methods share: the journal, the connection, and the options that decide about keys. */
@@ -12,7 +13,7 @@ export interface OrderContext {
   readonly connection: Connection
   readonly journal: Journal
   /** Calls of this process that are placing orders. */
-  readonly live: LiveCalls<Order>
+  readonly live: LiveCalls<PlacedOrder>
   /** Labels that keys are derived from. */
   readonly server: string
   readonly account: string | undefined
@@ -22,8 +23,16 @@ export interface OrderContext {
   readonly idempotencyScope: 'apiKey' | 'customer'
   /** How much of a created order is remembered. */
   readonly remember: 'order' | 'id'
+  /** Finds the rows of a list answer, where the caller says how. */
+  readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
   /** How long closed records are kept, milliseconds. */
   readonly retention: { readonly created: number; readonly rejected: number }
+}
+
+/** What a call that placed an order tells its twins. */
+export interface PlacedOrder {
+  readonly order: Order
+  readonly key: string | undefined
 }
 
 /** `POST /v1/orders`. */

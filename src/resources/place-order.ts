@@ -32,6 +32,7 @@ import {
   makeKey,
   ORDERS_PATH,
   type OrderContext,
+  type PlacedOrder,
   sameApiKey,
   tagOf,
 } from './order-context.ts'
@@ -111,11 +112,11 @@ class Placement {
         throw this.#fail(this.#conflict(fields, { charged: 'unknown' }))
       }
       if (intent.slot.startsWith('anon:')) throw this.#fail(this.#duplicate(undefined))
-      const order = await this.#deadline.race(twin.ended)
-      if (order instanceof Interruption)
-        throw this.#fail(this.#interrupted(order, 'unknown', twin.idempotencyKey))
-      if (order !== undefined)
-        return this.#reply(structuredClone(order), { attempts: 0 }, twin.idempotencyKey, true)
+      const placed = await this.#deadline.race(twin.ended)
+      if (placed instanceof Interruption)
+        throw this.#fail(this.#interrupted(placed, 'unknown', twin.idempotencyKey))
+      if (placed !== undefined)
+        return this.#reply(structuredClone(placed.order), { attempts: 0 }, placed.key, true)
       // This call was made before the twin's refusal, so it is not the second call that a new key needs.
       entitled = false
     }
@@ -124,15 +125,15 @@ class Placement {
       idempotencyKey: intent.idempotencyKey,
       request: intent.request,
     })
-    let ordered: Order | undefined
+    let placed: PlacedOrder | undefined
     try {
       const reply = await this.#place(entitled)
-      ordered = reply.value
+      placed = { order: reply.value, key: reply.info.idempotencyKey }
       return reply
     } catch (error) {
       throw this.#fail(error)
     } finally {
-      leave(ordered)
+      leave(placed)
     }
   }
 

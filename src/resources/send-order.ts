@@ -271,8 +271,14 @@ function openContent(
   hold: JournalRecord['hold'],
   attempts: number,
 ): RecordContent {
-  const { busyUntil: _busyUntil, hold: _hold, ...rest } = record
-  return { ...rest, ambiguous, attempts: record.attempts + attempts, ...defined({ hold }) }
+  // A hold that was there before stays: recovery that could not reach the service has not lifted it.
+  const { busyUntil: _busyUntil, ...rest } = record
+  return {
+    ...rest,
+    ambiguous,
+    attempts: record.attempts + attempts,
+    ...defined({ hold: hold ?? record.hold }),
+  }
 }
 
 /** A created record over whatever version is the newest; nothing to write if that one already has the readable order. */

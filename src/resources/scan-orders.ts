@@ -1,0 +1,97 @@
+import { defined } from '../defined.ts'
+import { InvalidResponseError } from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
+import type { Endpoint } from '../http/failure.ts'
+import { queryString } from '../http/path.ts'
+import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import { check } from '../schemas/check.ts'
+import { readEnvelope } from '../schemas/list.ts'
+import { type Order, orderSchema } from '../schemas/order.ts'
+import { ORDERS_PATH, type OrderContext } from './order-context.ts'
+
+/** An order as a list shows it. */
+export interface ListedOrder {
+  readonly id: string
+  /** The caller's reference, where the service echoes it. */
+  readonly externalOrderId?: string
+  /** The order, where it is readable as one. */
+  readonly order?: Order
+}
+
+/** How to scan. */
+export interface ScanOptions {
+  readonly operation: string
+  readonly settings: CallSettings
+  readonly sourceSystem?: string | undefined
+  /** Most pages; default no limit. */
+  readonly maxPages?: number
+}
+
+const PAGE_SIZE = 100
+const MOST_OVERLAP = 10
+
+/**
+ * Walks the order list once, assuming nothing: not the order of rows, not that `limit` is kept, not that rows stay
+ * where they are, not the envelope. Pages overlap, because rows that are removed meanwhile would slip past otherwise.
+ * Rows without an id are passed over; ids may repeat. A row that is not there proves nothing.
+ */
+export async function* scanOrders(
+  context: OrderContext,
+  options: ScanOptions,
+): AsyncGenerator<ListedOrder, void, undefined> {
+  const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
+  const seen = new Set<string>()
+  let offset = 0
+  let stale = 0
+  for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
+    const { value: rows } = await read(context.connection, {
+      endpoint,
+      path: ORDERS_PATH,
+      query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
+      settings: options.settings,
+      maxBytes: MAX_LIST_BYTES,
+      repeatable: true,
+      money: 'none',
+      parse: (body) => {
+        if (context.listEnvelope !== undefined) return { value: context.listEnvelope(body).items }
+        const found = readEnvelope(body, 'id')
+        return 'issues' in found ? found : { value: found.envelope.items }
+      },
+    })
+    if (rows.length === 0) return
+    let unseen = 0
+    for (const row of rows) {
+      const listed = readRow(row)
+      if (listed === undefined) continue
+      if (!seen.has(listed.id)) unseen++
+      seen.add(listed.id)
+      yield listed
+    }
+    // Two pages in a row without anything new: the end of a list that never answers an empty page.
+    stale = unseen === 0 ? stale + 1 : 0
+    if (stale >= 2) {
+      if (offset > 0 && seen.size <= rows.length && rows.length >= PAGE_SIZE) {
+        throw new InvalidResponseError('GET /v1/orders ignores offset, so the orders cannot be walked.', {
+          attempts: page + 1,
+        })
+      }
+      return
+    }
+    offset += rows.length - Math.min(MOST_OVERLAP, Math.floor(rows.length / 4))
+  }
+}
+
+function readRow(row: unknown): ListedOrder | undefined {
+  if (typeof row !== 'object' || row === null || !('id' in row) || typeof row.id !== 'string')
+    return undefined
+  const checked = check(orderSchema, row)
+  const order = checked instanceof Promise || !('value' in checked) ? undefined : checked.value
+  const metadata =
+    'metadata' in row && typeof row.metadata === 'object' && row.metadata !== null ? row.metadata : {}
+  return { id: row.id, ...defined({ order, externalOrderId: referenceOf(metadata) ?? referenceOf(row) }) }
+}
+
+function referenceOf(holder: object): string | undefined {
+  if (!('externalOrderId' in holder)) return undefined
+  return typeof holder.externalOrderId === 'string' ? holder.externalOrderId : undefined
+}
