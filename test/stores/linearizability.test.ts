@@ -1,0 +1,237 @@
+import { explainHistory, type RecordedCall, recordHistory } from 'customer-ordering-sdk/stores/contract'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { StoredRow } from '../../src/idempotency/store.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+
+/** A version of the one row that these histories are about; `mark` tells writes of the same version apart. */
+function row(version: number, mark = ''): StoredRow {
+  return {
+    scope: 's',
+    id: 'r',
+    version,
+    open: true,
+    state: 'open',
+    createdAt: 0,
+    updatedAt: 0,
+    data: `v${version}${mark}`,
+  }
+}
+
+const at = (called: number, returned: number, client = 0) => ({ client, called, returned })
+
+const get = (called: number, returned: number, found?: StoredRow): RecordedCall => ({
+  ...at(called, returned),
+  kind: 'get',
+  scope: 's',
+  id: 'r',
+  found,
+})
+
+const insert = (called: number, returned: number, mark = '', current?: StoredRow): RecordedCall => ({
+  ...at(called, returned),
+  kind: 'insert',
+  row: row(1, mark),
+  result: current === undefined ? { inserted: true } : { inserted: false, current },
+})
+
+const update = (
+  called: number,
+  returned: number,
+  from: number,
+  updated: boolean,
+  mark = '',
+): RecordedCall => ({
+  ...at(called, returned),
+  kind: 'update',
+  row: row(from + 1, mark),
+  expectedVersion: from,
+  updated,
+})
+
+/** What the store may hold after the call, if the call can come next at all: one element or none. */
+function outcomes(call: RecordedCall, current: StoredRow | undefined): readonly (StoredRow | undefined)[] {
+  switch (call.kind) {
+    case 'get':
+      return call.found?.data === current?.data ? [current] : []
+    case 'insert': {
+      if (call.result === 'unknown') return [current ?? call.row]
+      if (call.result.inserted) return current === undefined ? [call.row] : []
+      return call.result.current.data === current?.data ? [current] : []
+    }
+    case 'update': {
+      const applies = current?.version === call.expectedVersion
+      if (call.updated !== 'unknown' && call.updated !== applies) return []
+      return [applies ? call.row : current]
+    }
+  }
+}
+
+/** Tries every order, without any shortcut: slow, and hard to get wrong. */
+function isExplainedByBruteForce(calls: readonly RecordedCall[]): boolean {
+  const place = (left: readonly RecordedCall[], current: StoredRow | undefined): boolean => {
+    if (left.every(({ returned }) => returned === Number.POSITIVE_INFINITY)) return true
+    const first = left.filter((call) => left.every((other) => other.returned >= call.called))
+    return first.some((call) =>
+      outcomes(call, current).some((next) =>
+        place(
+          left.filter((other) => other !== call),
+          next,
+        ),
+      ),
+    )
+  }
+  return place(calls, undefined)
+}
+
+describe('explainHistory', () => {
+  it('accepts calls that were made one after the other', () => {
+    const calls = [
+      get(1, 2),
+      insert(3, 4),
+      get(5, 6, row(1)),
+      update(7, 8, 1, true),
+      update(9, 10, 1, false),
+      get(11, 12, row(2)),
+    ]
+    expect(explainHistory(calls)).toBeUndefined()
+  })
+
+  it('accepts a read at the same time as a write, before and after it', () => {
+    expect(explainHistory([insert(1, 4), get(2, 3)])).toBeUndefined()
+    expect(explainHistory([insert(1, 4), get(2, 3, row(1))])).toBeUndefined()
+  })
+
+  it('refuses a read that misses a write that had returned', () => {
+    expect(explainHistory([insert(1, 2), get(3, 4)])).toContain('get found nothing')
+  })
+
+  it('refuses reads that go back in time', () => {
+    const calls = [insert(1, 2), update(3, 10, 1, true), get(4, 5, row(2)), get(6, 7, row(1))]
+    expect(explainHistory(calls)).toContain('get found version 1')
+  })
+
+  it('refuses two winners of one version', () => {
+    const calls = [insert(1, 2), update(3, 6, 1, true, 'a'), update(4, 5, 1, true, 'b')]
+    expect(explainHistory(calls)).toContain('update from version 1')
+  })
+
+  it('refuses two winners of an insert, and a loser who got a row that never was', () => {
+    expect(explainHistory([insert(1, 4, 'a'), insert(2, 3, 'b')])).toBeDefined()
+    expect(explainHistory([insert(1, 2, 'a'), insert(3, 4, 'b', row(1, 'b'))])).toBeDefined()
+  })
+
+  it('looks at each row for itself', () => {
+    const elsewhere: RecordedCall = { ...at(3, 4), kind: 'get', scope: 's', id: 'other', found: undefined }
+    expect(explainHistory([insert(1, 2), elsewhere])).toBeUndefined()
+  })
+
+  it('lets a write with an unknown result happen at any later time, or never', () => {
+    const lost: RecordedCall = {
+      ...at(1, Number.POSITIVE_INFINITY),
+      kind: 'insert',
+      row: row(1),
+      result: 'unknown',
+    }
+    expect(explainHistory([lost, get(2, 3), get(4, 5)])).toBeUndefined()
+    expect(explainHistory([lost, get(2, 3), get(4, 5, row(1))])).toBeUndefined()
+    expect(explainHistory([lost, get(2, 3, row(1)), get(4, 5)])).toBeDefined()
+  })
+
+  it('names the first call that contradicts, not a later one', () => {
+    const calls = [insert(1, 2), get(3, 4), get(5, 6, row(1)), update(7, 8, 1, true)]
+    expect(explainHistory(calls)).toMatch(
+      /The first to contradict is\n +3 to +4, client 0: get found nothing\n/,
+    )
+  })
+
+  it('agrees with trying every order, on any small history', () => {
+    const written = fc.constantFrom(
+      undefined,
+      row(1, 'a'),
+      row(1, 'b'),
+      row(2, 'a'),
+      row(2, 'b'),
+      row(3, 'a'),
+    )
+    const mark = fc.constantFrom('a', 'b')
+    const result = fc.constantFrom<boolean | 'unknown'>(true, false, 'unknown')
+    const action = fc.oneof(
+      written.map((found) => ({ kind: 'get', scope: 's', id: 'r', found }) as const),
+      fc.tuple(mark, written, fc.boolean()).map(([text, current, unknown]) => {
+        const outcome =
+          current === undefined ? ({ inserted: true } as const) : ({ inserted: false, current } as const)
+        return { kind: 'insert', row: row(1, text), result: unknown ? 'unknown' : outcome } as const
+      }),
+      fc
+        .tuple(mark, fc.integer({ min: 1, max: 2 }), result)
+        .map(
+          ([text, from, updated]) =>
+            ({ kind: 'update', row: row(from + 1, text), expectedVersion: from, updated }) as const,
+        ),
+    )
+    const history = fc.array(fc.tuple(action, fc.nat(20), fc.nat(6)), { maxLength: 6 }).map((parts) =>
+      parts.map(([part, start, length], index): RecordedCall => {
+        const unknown =
+          (part.kind === 'insert' && part.result === 'unknown') ||
+          (part.kind === 'update' && part.updated === 'unknown')
+        // Twice the index apart, so that no two times are the same.
+        const called = start * 100 + index * 2
+        const returned = unknown ? Number.POSITIVE_INFINITY : (start + length) * 100 + index * 2 + 1
+        return { ...part, client: index, called, returned }
+      }),
+    )
+    let accepted = 0
+    fc.assert(
+      fc.property(history, (calls) => {
+        const explained = isExplainedByBruteForce(calls)
+        if (explained && calls.length > 2) accepted++
+        expect(explainHistory(calls) === undefined).toBe(explained)
+      }),
+      { numRuns: 3_000, seed: 42 },
+    )
+    // Guards against a generator that makes nothing but contradictions.
+    expect(accepted).toBeGreaterThan(50)
+  })
+})
+
+describe('recordHistory', () => {
+  it('repeats a history exactly, given the seed and a store that is always as fast', async () => {
+    const one = await recordHistory([new MemoryStore()], { seed: 5 })
+    const again = await recordHistory([new MemoryStore()], { seed: 5 })
+    const other = await recordHistory([new MemoryStore()], { seed: 6 })
+    expect(again).toEqual(one)
+    expect(other).not.toEqual(one)
+  })
+
+  it('makes calls that overlap, and writes that lose', async () => {
+    const { calls, failures } = await recordHistory([new MemoryStore()])
+    expect(failures).toEqual([])
+    expect(calls).toHaveLength(1_600)
+    const overlapping = calls.filter((call) =>
+      calls.some((other) => other.called < call.called && other.returned > call.called),
+    )
+    const refused = calls.filter((call) => call.kind === 'update' && call.updated === false)
+    const late = calls.filter(
+      (call) => call.kind === 'insert' && call.result !== 'unknown' && !call.result.inserted,
+    )
+    for (const some of [overlapping, refused, late]) expect(some.length).toBeGreaterThan(100)
+  })
+
+  it('records rejected writes as unknown and goes on', async () => {
+    class Flaky extends MemoryStore {
+      #calls = 0
+      override async update(next: StoredRow, expectedVersion: number): Promise<boolean> {
+        const updated = await super.update(next, expectedVersion)
+        // The write happened, its answer is lost.
+        if (++this.#calls % 5 === 0) throw new Error('connection lost')
+        return updated
+      }
+    }
+    const { calls, failures } = await recordHistory([new Flaky()], { clients: 4, operations: 50 })
+    expect(failures.length).toBeGreaterThan(5)
+    const unknown = calls.filter((call) => call.kind === 'update' && call.updated === 'unknown')
+    expect(unknown).toHaveLength(failures.length)
+    expect(explainHistory(calls)).toBeUndefined()
+  })
+})

@@ -1,0 +1,11 @@
+// Holds the write lock of the database at the path given until the parent says otherwise.
+import { DatabaseSync } from 'node:sqlite'
+
+const database = new DatabaseSync(process.argv[2] ?? '')
+database.exec('BEGIN IMMEDIATE')
+process.once('message', () => {
+  database.exec('ROLLBACK')
+  database.close()
+  process.send?.('released', () => process.disconnect())
+})
+process.send?.('locked')

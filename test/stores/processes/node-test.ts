@@ -1,0 +1,25 @@
+// Runs the contract under `node:test`, on both stores; started by contract.test.ts.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { storeContract } from '../../../src/stores/contract.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import { SqliteStore } from '../../../src/stores/sqlite.ts'
+
+const directory = mkdtempSync(join(tmpdir(), 'stores-'))
+after(() => rmSync(directory, { recursive: true }))
+
+describe('MemoryStore', () => {
+  storeContract({ test: { describe, it }, createStore: () => new MemoryStore() })
+})
+
+describe('SqliteStore', () => {
+  let files = 0
+  const open = (): SqliteStore => new SqliteStore({ path: join(directory, `${files}.db`) })
+  const createStore = (): SqliteStore => {
+    files++
+    return open()
+  }
+  storeContract({ test: { describe, it }, createStore, openSecond: open, reopenStore: open })
+})

@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { storeContract } from 'customer-ordering-sdk/stores/contract'
+import { expect, it } from 'vitest'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { CollectingRunner } from './support/collecting-runner.ts'
+
+function registeredTitles(extra: Partial<Parameters<typeof storeContract>[0]>): readonly string[] {
+  const runner = new CollectingRunner()
+  storeContract({ createStore: () => new MemoryStore(), ...extra, test: runner })
+  return runner.titles
+}
+
+it('the contract runs under node:test, with every test it has', { timeout: 120_000 }, async () => {
+  const script = fileURLToPath(new URL('processes/node-test.ts', import.meta.url))
+  // Flags that Vitest's own workers run with mean nothing to this process.
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const child = spawn(process.execPath, ['--test', '--test-reporter=tap', script], { env })
+  const [output, exitCode] = await Promise.all([
+    text(child.stdout),
+    new Promise((resolve) => child.once('exit', resolve)),
+  ])
+  const openAnother = () => new MemoryStore()
+  const expected = [
+    ...registeredTitles({}),
+    ...registeredTitles({ openSecond: openAnother, reopenStore: openAnother }),
+  ]
+  expect(output).toContain(`# pass ${expected.length}\n`)
+  expect(output).toContain('# fail 0\n')
+  expect(exitCode).toBe(0)
+})
+
+it('every test of the contract has a title of its own', () => {
+  const openAnother = () => new MemoryStore()
+  const titles = registeredTitles({ openSecond: openAnother, reopenStore: openAnother })
+  expect(new Set(titles).size).toBe(titles.length)
+})
+
+it('the contract leaves out exactly what needs the options not given', () => {
+  const openAnother = () => new MemoryStore()
+  const without = registeredTitles({})
+  const all = registeredTitles({ openSecond: openAnother, reopenStore: openAnother })
+  expect(all.filter((title) => !without.includes(title))).toEqual([
+    'a resolved write is seen by the next read through another handle',
+    'of racing inserts through two handles exactly one wins, and the losers get its row',
+    'of racing updates through two handles exactly one wins',
+    'clients of two handles that read and update until they succeed lose no update',
+    'concurrent histories through two handles are linearizable for every row',
+    'closing one handle leaves the other working',
+    'what was written is there after closing and opening again',
+  ])
+  expect(without.filter((title) => !all.includes(title))).toEqual([
+    'a store that is not opened again by the suite claims no more than memory',
+  ])
+})

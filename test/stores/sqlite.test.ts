@@ -1,0 +1,689 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { storeContract } from 'customer-ordering-sdk/stores/contract'
+import { type SqliteDatabase, SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { StoreError } from '../../src/errors.ts'
+import { makeRow, makeRows, nextVersion, SCOPE, WRITTEN_AT, walk } from '../../src/stores/contract/rows.ts'
+import { nextMessage } from './support/messages.ts'
+
+let directory = ''
+let path = ''
+const children: ChildProcess[] = []
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sqlite-store-'))
+  path = join(directory, 'orders.db')
+})
+
+afterEach(async () => {
+  vi.restoreAllMocks()
+  for (const child of children.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  rmSync(directory, { recursive: true, force: true })
+})
+
+/** Starts a script of `processes/` and resolves when it has said its first word. */
+async function start(script: string, ...parameters: string[]): Promise<ChildProcess> {
+  const child = fork(fileURLToPath(new URL(`processes/${script}.ts`, import.meta.url)), parameters, {
+    execArgv: [],
+  })
+  children.push(child)
+  await nextMessage(child)
+  return child
+}
+
+/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
+async function failureOf(action: () => unknown): Promise<StoreError> {
+  try {
+    await action()
+  } catch (error) {
+    if (error instanceof StoreError) return error
+    throw error
+  }
+  throw new Error('it did not fail')
+}
+
+/** Counts the rows of the file with a connection of its own. */
+function countRows(file: string): unknown {
+  const database = new DatabaseSync(file)
+  const { count } = database.prepare('SELECT count(*) AS count FROM customer_ordering_rows').get() ?? {}
+  database.close()
+  return count
+}
+
+/** Lets SqliteStore find another `node:sqlite`, or none. */
+function replaceNodeSqlite(replacement: object | undefined): void {
+  const original = process.getBuiltinModule.bind(process)
+  vi.spyOn(process, 'getBuiltinModule').mockImplementation(((name: string) =>
+    name === 'node:sqlite' ? replacement : original(name)) as typeof process.getBuiltinModule)
+}
+
+describe('SqliteStore with a file', { timeout: 60_000 }, () => {
+  const open = () => new SqliteStore({ path })
+  storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
+})
+
+describe('SqliteStore in memory', () => {
+  storeContract({ test: { describe, it }, createStore: () => new SqliteStore({ path: ':memory:' }) })
+})
+
+describe('SqliteStore with a connection handed in', { timeout: 60_000 }, () => {
+  // Integers as BigInt, as an application with large numbers of its own may have set it up.
+  const open = () => new SqliteStore({ database: new DatabaseSync(path, { readBigInts: true }) })
+  storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
+})
+
+describe('opening a file', () => {
+  it('creates it, and what SQLite puts beside it, readable and writable by the owner only', async () => {
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    const modes = readdirSync(directory).map((name) => [name, statSync(join(directory, name)).mode & 0o777])
+    expect(modes).toEqual([
+      ['orders.db', 0o600],
+      ['orders.db-shm', 0o600],
+      ['orders.db-wal', 0o600],
+    ])
+    await store.close()
+  })
+
+  it('leaves the permissions of a file that exists as they are', async () => {
+    await new SqliteStore({ path }).close()
+    chmodSync(path, 0o640)
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    expect(statSync(path).mode & 0o777).toBe(0o640)
+    await store.close()
+  })
+
+  it('sets a write-ahead log, a sync of every commit, the busy timeout and overwriting of deleted data', async () => {
+    const opened: DatabaseSync[] = []
+    replaceNodeSqlite({
+      DatabaseSync: class extends DatabaseSync {
+        constructor(file: string) {
+          super(file)
+          opened.push(this)
+        }
+      },
+    })
+    const store = new SqliteStore({ path })
+    const hasty = new SqliteStore({ path, busyTimeout: 1 })
+    const pragma = (name: string, database = opened[0]) =>
+      Object.values(database?.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+    const FULL = 2
+    expect(pragma('journal_mode')).toBe('wal')
+    expect(pragma('synchronous')).toBe(FULL)
+    expect(pragma('fullfsync')).toBe(1)
+    expect(pragma('secure_delete')).toBe(1)
+    expect(pragma('busy_timeout')).toBe(5_000)
+    expect(pragma('busy_timeout', opened[1])).toBe(1)
+    await hasty.close()
+    await store.close()
+  })
+
+  it('claims that rows survive on the device for a file, and not for a database in memory', async () => {
+    const inFile = new SqliteStore({ path })
+    const inMemory = new SqliteStore({ path: ':memory:' })
+    expect(inFile.durability).toBe('device')
+    expect(inMemory.durability).toBe('memory')
+    expect(existsSync(':memory:')).toBe(false)
+    await inFile.close()
+    await inMemory.close()
+  })
+
+  it('keeps to the file when the working directory changes', async () => {
+    const elsewhere = vi.spyOn(process, 'cwd').mockReturnValue(directory)
+    const store = new SqliteStore({ path: 'relative.db' })
+    elsewhere.mockRestore()
+    await store.insert(makeRow(1))
+    await store.close()
+    expect(countRows(join(directory, 'relative.db'))).toBe(1)
+  })
+
+  it('says that the directory is missing', async () => {
+    const error = await failureOf(() => new SqliteStore({ path: join(directory, 'missing', 'orders.db') }))
+    expect(error.message).toMatch(
+      /missing\/orders\.db: its directory does not exist\. Create the directory first\.$/,
+    )
+    expect(error.cause).toMatchObject({ code: 'ENOENT' })
+  })
+
+  it('says that the path is a directory', async () => {
+    const error = await failureOf(() => new SqliteStore({ path: directory }))
+    expect(error.message).toMatch(/the file cannot be opened\. Check that the path names a file/)
+    expect(error.cause).toMatchObject({ code: 'SQLITE_CANTOPEN' })
+  })
+
+  it('says that a file cannot be created there', async () => {
+    writeFileSync(path, '')
+    const error = await failureOf(() => new SqliteStore({ path: join(path, 'orders.db') }))
+    expect(error.message).toMatch(/the file cannot be created \(ENOTDIR\)/)
+  })
+
+  it.each(['', 'file:orders.db', 'file:///tmp/orders.db?mode=memory'])(
+    'refuses %j as a path',
+    async (wrong) => {
+      const error = await failureOf(() => new SqliteStore({ path: wrong }))
+      expect(error.message).toMatch(/`path` of SqliteStore must be the path of a file/)
+    },
+  )
+
+  it.each([-1, 0.5, Number.NaN, 2 ** 31])('refuses a busy timeout of %d', async (busyTimeout) => {
+    const error = await failureOf(() => new SqliteStore({ path, busyTimeout }))
+    expect(error.message).toMatch(/`busyTimeout` of SqliteStore must be a whole number of milliseconds/)
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it('refuses a file that is no database, and leaves it as it is', async () => {
+    const content = 'This is a text, long enough to be read as the header of a database file. '.repeat(100)
+    writeFileSync(path, content)
+    const error = await failureOf(() => new SqliteStore({ path }))
+    expect(error.message).toContain(`${path}: the file is not an SQLite database`)
+    expect(error.cause).toMatchObject({ code: 'SQLITE_NOTADB' })
+    expect(readFileSync(path, 'utf8')).toBe(content)
+    expect(readdirSync(directory)).toEqual(['orders.db'])
+  })
+
+  it('refuses a database that a newer version wrote, and leaves it as it is', async () => {
+    await new SqliteStore({ path }).close()
+    const database = new DatabaseSync(path)
+    database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
+    database.close()
+    const before = readFileSync(path)
+    const error = await failureOf(() => new SqliteStore({ path }))
+    expect(error.message).toContain(
+      'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)',
+    )
+    expect(readFileSync(path).equals(before)).toBe(true)
+  })
+
+  it('finishes what an opening that was interrupted had begun', async () => {
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    await store.close()
+    const database = new DatabaseSync(path)
+    database.exec('DELETE FROM customer_ordering_schema; DROP INDEX customer_ordering_open')
+    database.close()
+    const again = new SqliteStore({ path })
+    expect(await again.listOpen(SCOPE, { limit: 5 })).toEqual({ rows: [makeRow(1)] })
+    await again.close()
+    const indexes = new DatabaseSync(path).prepare(
+      "SELECT 1 FROM sqlite_schema WHERE name = 'customer_ordering_open'",
+    )
+    expect(indexes.all()).toHaveLength(1)
+  })
+
+  it('leaves the tables of others alone', async () => {
+    const database = new DatabaseSync(path)
+    database.exec("CREATE TABLE orders (id TEXT); INSERT INTO orders VALUES ('theirs')")
+    database.close()
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    await store.prune(SCOPE, {
+      createdBefore: Number.MAX_SAFE_INTEGER,
+      rejectedBefore: Number.MAX_SAFE_INTEGER,
+    })
+    await store.close()
+    expect({ ...new DatabaseSync(path).prepare('SELECT id FROM orders').get() }).toEqual({ id: 'theirs' })
+  })
+
+  it('says what to do where node:sqlite is missing, and creates nothing', async () => {
+    replaceNodeSqlite(undefined)
+    const error = await failureOf(() => new SqliteStore({ path }))
+    expect(error.message).toContain(
+      `needs the module node:sqlite, which this runtime (Node ${process.version}) does not have`,
+    )
+    expect(error.message).toContain('Use Node 22.13 or newer, or hand in an open better-sqlite3 database')
+    expect(readdirSync(directory)).toEqual([])
+  })
+
+  it('says the same where there is no Node at all', async () => {
+    vi.stubGlobal('process', undefined)
+    let message = ''
+    try {
+      new SqliteStore({ path })
+    } catch (error) {
+      message = error instanceof StoreError ? error.message : ''
+    } finally {
+      vi.unstubAllGlobals()
+    }
+    expect(message).toContain('this runtime (not Node)')
+  })
+})
+
+describe('failures', () => {
+  it('reject when another process keeps the database locked for longer than the busy timeout', async () => {
+    const store = new SqliteStore({ path, busyTimeout: 30 })
+    await store.insert(makeRow(1))
+    const child = await start('lock', path)
+    const error = await failureOf(() => store.insert(makeRow(2)))
+    expect(error.message).toContain(
+      `Cannot write to the order store in ${path}: another connection keeps it locked`,
+    )
+    expect(error.cause).toMatchObject({ code: 'SQLITE_BUSY' })
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    const openingError = await failureOf(() => new SqliteStore({ path, busyTimeout: 30 }))
+    expect(openingError.message).toContain(
+      `Cannot open the order store in ${path}: another connection keeps it locked`,
+    )
+    const released = nextMessage(child)
+    child.send('release')
+    await released
+    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    await store.close()
+  })
+
+  it('wait for another process that releases the database in time', async () => {
+    const store = new SqliteStore({ path, busyTimeout: 30_000 })
+    const child = await start('lock', path)
+    child.send('release')
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    await store.close()
+  })
+
+  it('reject when the disk is full, keep what was acknowledged, and end when there is room again', async () => {
+    const database = new DatabaseSync(path)
+    const store = new SqliteStore({ database })
+    database.exec('PRAGMA max_page_count = 40')
+    const data = 'x'.repeat(8_000)
+    const acknowledged: string[] = []
+    const error = await failureOf(async () => {
+      for (let number = 1; number < 100; number++) {
+        await store.insert(makeRow(number, { data }))
+        acknowledged.push(makeRow(number).id)
+      }
+    })
+    expect(error.message).toContain('the disk is full, or the database has reached its size limit. Make room')
+    expect(error.cause).toMatchObject({ code: 'SQLITE_FULL' })
+    expect(acknowledged.length).toBeGreaterThan(5)
+    const rows = await walk((options) => store.list(SCOPE, options), 10)
+    expect(rows.map(({ id }) => id).sort()).toEqual(acknowledged.sort())
+    const refused = makeRow(acknowledged.length + 1, { data })
+    await failureOf(() => store.update(nextVersion(makeRow(1, { data: data.repeat(10) })), 1))
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1, { data }))
+    database.exec('PRAGMA max_page_count = 1000')
+    expect(await store.insert(refused)).toEqual({ inserted: true })
+    database.close()
+  })
+
+  it('reject on a damaged page instead of returning something else', async () => {
+    const store = new SqliteStore({ path })
+    for (const row of makeRows(50)) await store.insert({ ...row, data: 'x'.repeat(1_000) })
+    await store.close()
+    const database = new DatabaseSync(path)
+    const root = database
+      .prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'customer_ordering_rows'")
+      .get()
+    database.close()
+    const pageSize = 4_096
+    const file = openSync(path, 'r+')
+    writeSync(file, Buffer.alloc(pageSize, 0xa5), 0, pageSize, (Number(root?.['rootpage']) - 1) * pageSize)
+    const damaged = new SqliteStore({ path })
+    const error = await failureOf(() => damaged.get(SCOPE, makeRow(1).id))
+    expect(error.message).toContain('the file is damaged. Stop writing to it, keep a copy')
+    expect(error.cause).toMatchObject({ code: 'SQLITE_CORRUPT' })
+    await failureOf(() => damaged.insert(makeRow(99)))
+    await damaged.close()
+  })
+
+  it('reject when the tables were changed by hand', async () => {
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    const database = new DatabaseSync(path)
+    database.exec("UPDATE customer_ordering_rows SET state = 'paid'")
+    const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+    expect(error.message).toContain('returned something that is no row of the order store')
+    database.exec('DROP TABLE customer_ordering_rows')
+    const missing = await failureOf(() => store.insert(makeRow(2)))
+    expect(missing.message).toContain('no such table: customer_ordering_rows')
+    database.close()
+    await store.close()
+  })
+
+  it('reject when a number is not a whole one', async () => {
+    const store = new SqliteStore({ path })
+    const error = await failureOf(() => store.insert(makeRow(1, { updatedAt: 1.5 })))
+    expect(error.message).toContain('cannot store REAL value in INTEGER column')
+    expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
+    await store.close()
+  })
+
+  it('reject text with half of a surrogate pair in every argument', async () => {
+    const store = new SqliteStore({ path })
+    const half = '\ud800'
+    const calls: (() => unknown)[] = [
+      () => store.get(half, 'id'),
+      () => store.get(SCOPE, half),
+      () => store.insert(makeRow(1, { data: half })),
+      () => store.insert(makeRow(1, { id: half })),
+      () => store.update(makeRow(1, { scope: half }), 1),
+      () => store.listOpen(half, { limit: 1 }),
+      () => store.list(half, { limit: 1 }),
+      () => store.prune(half, { createdBefore: 1, rejectedBefore: 1 }),
+    ]
+    for (const call of calls) expect((await failureOf(call)).message).toContain('half of a surrogate pair')
+    await store.close()
+  })
+
+  it('reject a cursor that is none', async () => {
+    const store = new SqliteStore({ path })
+    const error = await failureOf(() => store.list(SCOPE, { limit: 1, after: 'nonsense' }))
+    expect(error.message).toContain('`after` is not the `next` of a page of this store')
+    await store.close()
+  })
+
+  it('have a cause with nothing but a name and a code', async () => {
+    writeFileSync(path, 'x'.repeat(4_096))
+    const { cause } = await failureOf(() => new SqliteStore({ path }))
+    expect(cause).toBeInstanceOf(Error)
+    expect(Object.getOwnPropertyNames(cause).sort()).toEqual(['code', 'message', 'name', 'stack'])
+    expect(cause).toMatchObject({ name: 'Error', message: 'SQLITE_NOTADB', code: 'SQLITE_NOTADB' })
+  })
+
+  it('reject every call after close', async () => {
+    const store = new SqliteStore({ path })
+    await store.close()
+    const times = { createdBefore: 1, rejectedBefore: 1 }
+    const calls: (() => unknown)[] = [
+      () => store.get(SCOPE, 'id'),
+      () => store.insert(makeRow(1)),
+      () => store.update(makeRow(1), 1),
+      () => store.listOpen(SCOPE, { limit: 1 }),
+      () => store.list(SCOPE, { limit: 1 }),
+      () => store.prune(SCOPE, times),
+    ]
+    for (const call of calls)
+      expect((await failureOf(call)).message).toContain('was closed. Make a new SqliteStore')
+  })
+})
+
+describe('closing', () => {
+  it('moves the log into the file, even while another connection is open', async () => {
+    const store = new SqliteStore({ path })
+    const other = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    await store.close()
+    const copy = join(directory, 'copy.db')
+    copyFileSync(path, copy)
+    expect(countRows(copy)).toBe(1)
+    await other.close()
+    expect(readdirSync(directory)).not.toContain('orders.db-wal')
+  })
+
+  it('leaves nothing of data that was replaced or pruned in the file', async () => {
+    const store = new SqliteStore({ path })
+    const secret = '@private-handle'
+    // The second is so long that SQLite keeps it on pages of its own, which it frees.
+    const rows = [makeRow(1, { data: secret }), makeRow(2, { data: secret.repeat(1_000) })]
+    for (const row of rows) {
+      await store.insert(row)
+      await store.update(nextVersion(row, { data: 'closed', open: false, state: 'created' }), 1)
+    }
+    await store.insert(makeRow(3, { data: secret, open: false, state: 'rejected' }))
+    expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 1 })).toBe(1)
+    await store.close()
+    expect(readdirSync(directory)).toEqual(['orders.db'])
+    expect(readFileSync(path).includes(secret)).toBe(false)
+  })
+
+  it('does not close a connection that was handed in', async () => {
+    const database = new DatabaseSync(path)
+    const store = new SqliteStore({ database })
+    await store.close()
+    expect(database.isOpen).toBe(true)
+    await failureOf(() => store.get(SCOPE, 'id'))
+    database.close()
+  })
+})
+
+describe('a connection handed in', () => {
+  it('keeps its settings, but for the strongest sync', async () => {
+    const database = new DatabaseSync(path)
+    database.exec('PRAGMA busy_timeout = 77; PRAGMA synchronous = OFF')
+    const store = new SqliteStore({ database })
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+    const EXTRA = 3
+    expect([pragma('busy_timeout'), pragma('journal_mode'), pragma('synchronous')]).toEqual([
+      77,
+      'delete',
+      EXTRA,
+    ])
+    database.exec('PRAGMA synchronous = OFF')
+    await store.insert(makeRow(1))
+    expect(pragma('synchronous')).toBe(EXTRA)
+    database.close()
+  })
+
+  it('cannot be used while it is inside a transaction', async () => {
+    const database = new DatabaseSync(path)
+    const store = new SqliteStore({ database })
+    await store.insert(makeRow(1))
+    database.exec('BEGIN')
+    const calls: (() => unknown)[] = [
+      () => store.insert(makeRow(2)),
+      () => store.update(nextVersion(makeRow(1)), 1),
+      () => store.get(SCOPE, makeRow(1).id),
+      () => new SqliteStore({ database }),
+    ]
+    for (const call of calls)
+      expect((await failureOf(call)).message).toContain('while its database is inside a transaction')
+    database.exec('ROLLBACK')
+    expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    database.close()
+  })
+
+  it('is refused at once if it is read-only', async () => {
+    await new SqliteStore({ path }).close()
+    const database = new DatabaseSync(path, { readOnly: true })
+    const error = await failureOf(() => new SqliteStore({ database }))
+    expect(error.message).toContain('it is read-only. Let this user write to the file')
+    expect(error.cause).toMatchObject({ code: 'SQLITE_READONLY' })
+    database.close()
+  })
+
+  it('rejects writes, and still reads, if it becomes read-only', async () => {
+    const database = new DatabaseSync(path)
+    const store = new SqliteStore({ database })
+    await store.insert(makeRow(1))
+    database.exec('PRAGMA query_only = ON')
+    const error = await failureOf(() => store.insert(makeRow(2)))
+    expect(error.cause).toMatchObject({ code: 'SQLITE_READONLY' })
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    database.close()
+  })
+
+  it.each(['OFF', 'MEMORY'])(
+    'is refused with journal mode %s, with which a crash ruins the file',
+    async (mode) => {
+      // Newer versions of Node ignore OFF unless told otherwise.
+      const database = new DatabaseSync(path, { defensive: false })
+      database.exec(`PRAGMA journal_mode = ${mode}`)
+      const error = await failureOf(() => new SqliteStore({ database }))
+      expect(error.message).toContain(`its journal mode is "${mode.toLowerCase()}"`)
+      expect(database.prepare('SELECT * FROM sqlite_schema').all()).toEqual([])
+      database.close()
+    },
+  )
+
+  it('is left without an open transaction when its tables cannot be made', async () => {
+    const database = new DatabaseSync(path)
+    database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
+    const error = await failureOf(() => new SqliteStore({ database }))
+    expect(error.message).toContain('Cannot open the order store in the database handed in: no such column')
+    expect(database.isTransaction).toBe(false)
+    database.close()
+  })
+
+  it('may be one of better-sqlite3, whose errors have names for codes', async () => {
+    const database = new DatabaseSync(path)
+    let failure: Error | undefined
+    const likeBetterSqlite: SqliteDatabase = {
+      exec: (sql) => database.exec(sql),
+      prepare: (sql) => {
+        const statement = database.prepare(sql)
+        return {
+          run: (...parameters) => {
+            if (failure !== undefined) throw failure
+            return statement.run(...parameters)
+          },
+          get: (...parameters) => statement.get(...parameters),
+          all: (...parameters) => statement.all(...parameters),
+        }
+      },
+    }
+    const store = new SqliteStore({ database: likeBetterSqlite })
+    await store.insert(makeRow(1))
+    failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
+    const ioError = await failureOf(() => store.insert(makeRow(2)))
+    expect(ioError.message).toContain(
+      'the disk or file system failed. Check it; the write may or may not have happened',
+    )
+    expect(ioError.cause).toMatchObject({ code: 'SQLITE_IOERR_FSYNC' })
+    failure = new TypeError('The database connection is not open')
+    const closed = await failureOf(() => store.insert(makeRow(2)))
+    expect(closed.message).toContain(
+      'the connection was closed. Keep it open for as long as the store is used',
+    )
+    database.close()
+  })
+
+  it('that its owner has closed is reported as closed', async () => {
+    const database = new DatabaseSync(path)
+    const store = new SqliteStore({ database })
+    database.close()
+    const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+    expect(error.message).toContain('the connection was closed')
+    expect(error.cause).toMatchObject({ code: 'ERR_INVALID_STATE' })
+  })
+})
+
+describe('many rows', () => {
+  /** Writes closed rows past the store, in one transaction, because that is much faster. */
+  function fill(database: DatabaseSync, count: number): void {
+    database.exec(`
+      WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ${count})
+      INSERT INTO customer_ordering_rows (scope, id, version, open, state, created_at, updated_at, data)
+      SELECT '${SCOPE}', printf('filled-%08d', n), 2, 0, 'created', n, n, '{}' FROM number`)
+  }
+
+  it('are pruned in batches between which other work gets its turn', async () => {
+    const database = new DatabaseSync(path)
+    const store = new SqliteStore({ database })
+    fill(database, 1_200)
+    await store.insert(makeRow(1))
+    const finished: string[] = []
+    const pruned = store.prune(SCOPE, { createdBefore: 1_101, rejectedBefore: 0 }).then((removed) => {
+      finished.push('prune')
+      return removed
+    })
+    await store.insert(makeRow(2))
+    finished.push('insert')
+    expect(await pruned).toBe(1_100)
+    expect(finished).toEqual(['insert', 'prune'])
+    expect(countRows(path)).toBe(102)
+    database.close()
+  })
+
+  it('do not slow down any call: every statement finds its rows by an index', async () => {
+    const database = new DatabaseSync(path)
+    const prepared = new Set<string>()
+    const watched: SqliteDatabase = {
+      exec: (sql) => database.exec(sql),
+      prepare: (sql) => {
+        if (sql.includes('customer_ordering_rows')) prepared.add(sql)
+        return database.prepare(sql)
+      },
+    }
+    const store = new SqliteStore({ database: watched })
+    fill(database, 5_000)
+    database.exec('ANALYZE')
+    const selective = [...prepared].filter((sql) => !sql.startsWith('INSERT'))
+    expect(selective.length).toBe(5)
+    for (const sql of selective) {
+      const plan = database
+        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map((step) => String(step['detail']))
+      const steps = plan.filter((detail) => !detail.startsWith('LIST SUBQUERY'))
+      expect(steps.length, sql).toBeGreaterThan(0)
+      for (const step of steps) expect(step, sql).toMatch(/^SEARCH /)
+    }
+    await store.close()
+    database.close()
+  })
+})
+
+describe('several processes', { timeout: 120_000 }, () => {
+  it('that open a new file at once and race for 1,000 rows win each row exactly once', async () => {
+    const [rows, batchSize] = [1_000, 10]
+    const racers = await Promise.all([1, 2, 3, 4].map(() => start('race', path)))
+    const winners = new Map<number, number | undefined>()
+    let wins = 0
+    for (let first = 0; first < rows; first += batchSize) {
+      const batch = Array.from({ length: batchSize }, (_, index) => first + index)
+      const answers = racers.map(nextMessage)
+      // Who hears first has the best chance, so it is somebody else in every round.
+      racers.push(...racers.splice(0, 1))
+      for (const racer of racers) racer.send(batch)
+      for (const [index, won] of (await Promise.all(answers)).entries()) {
+        // `racers` has moved on by one place since the answers were asked for.
+        const pid = racers.at(index - 1)?.pid
+        for (const number of won as number[]) winners.set(number, pid)
+        wins += (won as number[]).length
+      }
+    }
+    const ended = racers.map(nextMessage)
+    for (const racer of racers) racer.send([])
+    await Promise.all(ended)
+    expect(wins).toBe(rows)
+    expect(winners.size).toBe(rows)
+    expect(new Set(winners.values()).size).toBeGreaterThan(1)
+    const store = new SqliteStore({ path })
+    for (const [number, pid] of winners) {
+      expect((await store.get(SCOPE, makeRow(number).id))?.data).toBe(String(pid))
+    }
+    await store.close()
+  })
+
+  it('find every write that one of them had acknowledged before it was killed', async () => {
+    const child = await start('write', path)
+    let acknowledged = 0
+    child.on('message', (number) => {
+      acknowledged = Number(number)
+    })
+    while (acknowledged < 200) await nextMessage(child)
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const store = new SqliteStore({ path })
+    for (let number = 0; number <= acknowledged; number++) {
+      expect(await store.get(SCOPE, makeRow(number).id)).toEqual(
+        nextVersion(makeRow(number), { data: 'updated' }),
+      )
+    }
+    await store.close()
+    const database = new DatabaseSync(path)
+    expect({ ...database.prepare('PRAGMA integrity_check').get() }).toEqual({ integrity_check: 'ok' })
+    database.close()
+  })
+})

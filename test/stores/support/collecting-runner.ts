@@ -1,0 +1,30 @@
+import type { ContractRunner } from 'customer-ordering-sdk/stores/contract'
+
+/** A test runner that keeps results instead of reporting them, to look at how a suite fails. */
+export class CollectingRunner implements ContractRunner {
+  readonly #tests: { readonly title: string; readonly body: () => Promise<void> }[] = []
+
+  readonly describe = (_title: string, body: () => void): void => body()
+
+  readonly it = (title: string, body: () => Promise<void>): void => {
+    this.#tests.push({ title, body })
+  }
+
+  /** Titles of all registered tests. */
+  get titles(): readonly string[] {
+    return this.#tests.map(({ title }) => title)
+  }
+
+  /** Runs all tests, one after the other, and returns the messages of those that failed, by title. */
+  async run(): Promise<Map<string, string>> {
+    const failures = new Map<string, string>()
+    for (const { title, body } of this.#tests) {
+      try {
+        await body()
+      } catch (error) {
+        failures.set(title, error instanceof Error ? error.message : String(error))
+      }
+    }
+    return failures
+  }
+}
