@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type SandboxPreset, sandboxPresets } from './behaviour.ts'
 import { parseFaultRules } from './fault-rules.ts'
+import type { SandboxOptions } from './options.ts'
 import type { SandboxRequest } from './reply.ts'
 import { createSandbox, type Sandbox } from './sandbox.ts'
 import { type SandboxServer, serveSandbox } from './server.ts'
@@ -97,16 +98,14 @@ async function start(argv: string[]): Promise<void> {
     return
   }
   const { faults, state, 'api-key': apiKey } = flags
-  const sandbox = reading('options', () =>
-    createSandbox({
-      seed: integer('--seed', flags.seed, 1, 2 ** 32 - 1),
-      balance: integer('--balance', flags.balance, 1_000_000, Number.MAX_SAFE_INTEGER),
-      preset: presetNamed(flags.preset ?? 'default'),
-      faults:
-        faults === undefined ? [] : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'))),
-      ...(apiKey !== undefined && { apiKey }),
-    }),
-  )
+  const options: SandboxOptions = {
+    seed: integer('--seed', flags.seed, 1, 2 ** 32 - 1),
+    balance: integer('--balance', flags.balance, 1_000_000, Number.MAX_SAFE_INTEGER),
+    preset: presetNamed(flags.preset ?? 'default'),
+    faults: faults === undefined ? [] : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'))),
+    ...(apiKey !== undefined && { apiKey }),
+  }
+  const sandbox = reading('options', () => createSandbox(options))
   if (state !== undefined && existsSync(state))
     reading(state, () => sandbox.load(JSON.parse(readFileSync(state, 'utf8'))))
   const server = await serveSandbox(sandbox, {
@@ -117,9 +116,17 @@ async function start(argv: string[]): Promise<void> {
   }).catch((error: unknown) => {
     throw new StartError(`cannot listen: ${error instanceof Error ? error.message : String(error)}`)
   })
-  process.stdout.write(`customer-ordering-sandbox listening on ${server.url} (API key: ${sandbox.apiKey})\n`)
+  // A parent process that has read the first line may close the pipe.
+  process.stdout.on('error', () => {})
+  // Before the first line: whoever reads it may send a signal at once.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void stop(server, sandbox, state))
+    process.once(signal, () => {
+      stop(server, sandbox, state).then(
+        () => process.exit(0),
+        (error: unknown) => fail(`the state was not saved: ${String(error)}`, 1),
+      )
+    })
+  process.stdout.write(`customer-ordering-sandbox listening on ${server.url} (API key: ${sandbox.apiKey})\n`)
 }
 
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
@@ -129,11 +136,13 @@ async function stop(server: SandboxServer, sandbox: Sandbox, state: string | und
     writeFileSync(`${state}.new`, `${JSON.stringify(sandbox.dump(), null, 2)}\n`)
     renameSync(`${state}.new`, state)
   }
-  process.exit(0)
 }
 
-start(process.argv.slice(2)).catch((error: unknown) => {
-  const message = error instanceof StartError ? error.message : `unexpected: ${String(error)}`
+function fail(message: string, exitCode: number): never {
   process.stderr.write(`customer-ordering-sandbox: ${message}\n`)
-  process.exitCode = 2
-})
+  process.exit(exitCode)
+}
+
+start(process.argv.slice(2)).catch((error: unknown) =>
+  fail(error instanceof StartError ? error.message : `unexpected: ${String(error)}`, 2),
+)

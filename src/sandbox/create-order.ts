@@ -44,8 +44,16 @@ interface Run {
   entry: SandboxKeyEntry | null
 }
 
-/** `POST /v1/orders`. With `dies` the creation ends halfway: registered as running, nothing charged. */
-export async function createOrder(world: World, call: Call, dies = false): Promise<Creation> {
+/** What fault rules do to a creation. */
+export interface CreationFaults {
+  /** Milliseconds on top of the switch `processingTime`. */
+  readonly slowness: number
+  /** The creation ends halfway: registered as running, nothing charged. */
+  readonly dies: boolean
+}
+
+/** `POST /v1/orders`. */
+export async function createOrder(world: World, call: Call, faults: CreationFaults): Promise<Creation> {
   const { tables, behaviour } = world
   const apiKey = findApiKey(tables, call.authorization)
   const run: Run = {
@@ -63,9 +71,10 @@ export async function createOrder(world: World, call: Call, dies = false): Promi
       const known = register(run)
       if (known !== null) return { answer: known, charge: null }
       // From here on the request is "still running" for everyone else who comes with this key.
-      if (behaviour.processingTime > 0) await world.sleep(behaviour.processingTime)
+      const time = behaviour.processingTime + faults.slowness
+      if (time > 0) await world.sleep(time)
       else await Promise.resolve()
-      if (dies) {
+      if (faults.dies) {
         orphan(run)
         return { answer: null, charge: null }
       }

@@ -51,7 +51,10 @@ const actions: { readonly [Type in FaultAction['type']]: Shape } = {
   cutBody: record({ type }, { after: count, cleanly: flag }),
   stallBody: record({ type }, { after: count }),
   stall: record({ type }, { commit: flag }),
-  delay: record({ type, ms: number({ min: 0, fraction: true }) }, { when: oneOf('before', 'after') }),
+  delay: record(
+    { type, ms: number({ min: 0, fraction: true }) },
+    { when: oneOf('before', 'during', 'after') },
+  ),
   status: record(
     { type, status },
     {

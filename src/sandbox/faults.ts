@@ -71,8 +71,11 @@ export type FaultAction =
   | { readonly type: 'stallBody'; readonly after?: number }
   /** Never answered. */
   | { readonly type: 'stall'; readonly commit?: boolean }
-  /** Answered `ms` later. `before` (default): the request is processed late; `after`: the answer is late. */
-  | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'after' }
+  /**
+   * Answered `ms` later. `'before'` (default): nothing is known of the request until then. `'during'`: a creation is
+   * registered as running meanwhile. `'after'`: processed at once, answered late.
+   */
+  | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
    * Another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page, else an ErrorResponse with `code`.
    * With a 5xx and the switch `rememberServerErrors` the answer is remembered under the key.
@@ -152,9 +155,8 @@ export type FaultEnding = Exclude<
 /** All that the rules have in store for one request. */
 export interface FaultPlan {
   readonly forgetKeys: boolean
-  /** Milliseconds before processing, and between processing and answer. */
-  readonly delayBefore: number
-  readonly delayAfter: number
+  /** Milliseconds, by the phase of the request that they prolong. */
+  readonly delay: { readonly before: number; readonly during: number; readonly after: number }
   readonly list: ListChanges
   readonly transforms: readonly ((body: unknown) => unknown)[]
   readonly ending: FaultEnding | null
@@ -217,8 +219,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
     plan(request) {
       const plan = {
         forgetKeys: false,
-        delayBefore: 0,
-        delayAfter: 0,
+        delay: { before: 0, during: 0, after: 0 },
         list: { limit: null as number | null, fewer: 0, change: null as ListChanges['change'] },
         transforms: [] as ((body: unknown) => unknown)[],
         ending: null as FaultEnding | null,
@@ -233,7 +234,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
             plan.forgetKeys = true
             break
           case 'delay':
-            plan[action.when === 'after' ? 'delayAfter' : 'delayBefore'] += action.ms
+            plan.delay[action.when ?? 'before'] += action.ms
             break
           case 'transformBody':
             plan.transforms.push((body) => transformed(body, action, request))

@@ -10,6 +10,11 @@ export function networkError(code: string, syscall: string): TypeError {
   })
 }
 
+/** What Node's fetch gives as the cause of a body that ends early. */
+function otherSideClosed(): Error {
+  return Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' })
+}
+
 /** Builds a fetch that reaches only the sandbox: other origins have no DNS entry. */
 export function createFetch(
   handle: (message: SandboxMessage) => Promise<SandboxReply>,
@@ -85,8 +90,7 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
     case 'cut':
       return partOf(body, delivery.after, (controller) => {
         if (delivery.cleanly) controller.close()
-        else
-          controller.error(new TypeError('terminated', { cause: networkError('ECONNRESET', 'read').cause }))
+        else controller.error(new TypeError('terminated', { cause: otherSideClosed() }))
       })
     case 'stallBody':
       return partOf(body, delivery.after, (controller) => {

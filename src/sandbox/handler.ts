@@ -96,7 +96,7 @@ async function answerTo(
   const plan = faults.plan(view)
   if (plan.forgetKeys) forgetKeys(world.tables)
   // Not tied to the caller's signal: a request that has arrived is processed, late or not.
-  if (plan.delayBefore > 0) await world.sleep(plan.delayBefore)
+  if (plan.delay.before > 0) await world.sleep(plan.delay.before)
   const { ending } = plan
   if (ending !== null && !commits(ending)) return instead(world, ending, call, false)
 
@@ -104,11 +104,15 @@ async function answerTo(
   if (routed.refusal !== null) {
     processed = refuse(routed.refusal, routed.allow === null ? {} : { allow: routed.allow })
   } else if (routed.operation === 'createOrder') {
-    const { answer, charge } = await createOrder(world, call, ending?.type === 'crash')
+    const { answer, charge } = await createOrder(world, call, {
+      slowness: plan.delay.during,
+      dies: ending?.type === 'crash',
+    })
     // Died on the way: there is no answer and nobody would see it.
     if (answer === null) return { answer: jsonAnswer(500, null), charged: false, delivery: { type: 'drop' } }
     processed = { answer, charged: charge !== null, delivery: complete }
   } else {
+    if (plan.delay.during > 0) await world.sleep(plan.delay.during)
     const answer = read(world, routed, call, plan)
     processed = { answer, charged: false, delivery: complete }
   }
@@ -117,7 +121,7 @@ async function answerTo(
     processed = { ...processed, answer: { ...processed.answer, body: body ?? null } }
   }
   if (ending !== null) processed = after(world, ending, call, processed)
-  return { ...processed, delay: plan.delayAfter }
+  return { ...processed, delay: plan.delay.after }
 }
 
 function read(world: World, routed: Routed, call: Call, plan: FaultPlan): Answer {

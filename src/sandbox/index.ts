@@ -19,16 +19,9 @@ export type {
 export type { SandboxFetch } from './fetch.ts'
 export type { JsonObject, JsonPatchStep } from './json.ts'
 export { SandboxAssertionError } from './ledger.ts'
+export type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './options.ts'
 export type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
-export {
-  createSandbox,
-  type NewApiKey,
-  type NewCustomer,
-  type NewOrder,
-  type NewService,
-  type Sandbox,
-  type SandboxOptions,
-} from './sandbox.ts'
+export { createSandbox, type Sandbox } from './sandbox.ts'
 export type {
   SandboxApiKey,
   SandboxCharge,

@@ -1,11 +1,12 @@
 import { defaultBehaviour, type SandboxBehaviour, type SandboxPreset, withBehaviour } from './behaviour.ts'
 import { defaultCatalogue } from './catalogue.ts'
 import { checkFaultRule } from './fault-rules.ts'
-import { createFaultScript, type FaultRule, type SandboxFaults } from './faults.ts'
+import { createFaultScript, type SandboxFaults } from './faults.ts'
 import { createFetch, messageOf, type SandboxFetch } from './fetch.ts'
 import { createHandler } from './handler.ts'
 import { forgetKeys } from './idempotency.ts'
 import { expectChargedOnce, expectCharges, expectNotCharged } from './ledger.ts'
+import type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import { assertShape } from './shape.ts'
@@ -17,72 +18,12 @@ import {
   type SandboxCharge,
   type SandboxCustomer,
   type SandboxOrder,
-  type SandboxPermission,
   type SandboxService,
   type SandboxState,
   stateOf,
   tablesOf,
 } from './state.ts'
-import type { SandboxSleep, World } from './world.ts'
-
-/** Options of {@link createSandbox}. */
-export interface SandboxOptions {
-  /** Where the service pretends to be. Default `https://sandbox.customer-ordering.test`. */
-  readonly baseUrl?: string
-  /** Decides ids, shuffles and fault draws. Default 1: the same run gives the same answers. */
-  readonly seed?: number
-  /** Named switches to start from. Default `'default'`. */
-  readonly preset?: SandboxPreset
-  /** Single switches, on top of the preset. */
-  readonly behaviour?: Partial<SandboxBehaviour>
-  /** Fault rules that are there from the start and after every {@link Sandbox.reset}. */
-  readonly faults?: readonly FaultRule[]
-  /** Contents of the two wallets, in minor currency units. Default 1,000,000. */
-  readonly balance?: number
-  /** Currency of wallets and catalogue. Default `'EUR'`. */
-  readonly currency?: string
-  /** Text of the personal API key. Default: made from the seed. */
-  readonly apiKey?: string
-  /** Text of the organization's API key. Default: made from the seed. */
-  readonly organizationApiKey?: string
-  /** The catalogue. Default: seven services, from `svc_standard` to `svc_premium`. */
-  readonly services?: readonly NewService[]
-  /** Milliseconds since the epoch. Default `Date.now`. */
-  readonly now?: () => number
-  /** Waits for delays and processing times. Default: timers. */
-  readonly sleep?: SandboxSleep
-}
-
-/** A customer for {@link Sandbox.addCustomer}. */
-export interface NewCustomer {
-  /** Default: made from the seed. */
-  readonly id?: string
-  /** Default `'personal'`. */
-  readonly type?: SandboxCustomer['type']
-  /** Default: an empty wallet in the sandbox's currency. Null: no wallet is mapped. */
-  readonly wallet?: SandboxCustomer['wallet']
-}
-
-/** A service for {@link Sandbox.addService}; bounds default to 1–1000 in steps of 1, without limit of stock, published. */
-export type NewService = Pick<SandboxService, 'productId' | 'amount'> & Partial<SandboxService>
-
-/** An API key for {@link Sandbox.addApiKey}. */
-export interface NewApiKey {
-  /** The customer or its id. */
-  readonly customer: string | { readonly id: string }
-  /** Default: all. */
-  readonly permissions?: readonly SandboxPermission[]
-  /** The integration the key belongs to. Default: none. */
-  readonly sourceSystem?: string
-  /** Text of the key. Default: made from the seed. */
-  readonly secret?: string
-}
-
-/** An order for {@link Sandbox.addOrder}; whatever is left out takes the value of a plain order of `svc_standard`. */
-export type NewOrder = Partial<Omit<SandboxOrder, 'customerId'>> & {
-  /** The customer or its id. Default: the personal customer. */
-  readonly customer?: string | { readonly id: string }
-}
+import type { World } from './world.ts'
 
 /** The Customer Ordering API in memory. */
 export interface Sandbox {

@@ -1,7 +1,15 @@
 import type { SandboxBehaviour } from './behaviour.ts'
 import type { JsonObject } from './json.ts'
 import type { SandboxApiKey, SandboxOrder, SandboxPermission } from './state.ts'
-import { type Answer, errorAnswer, jsonAnswer, listAnswer, orderBody, serviceBody } from './wire.ts'
+import {
+  type Answer,
+  balanceBody,
+  errorAnswer,
+  jsonAnswer,
+  listAnswer,
+  orderBody,
+  serviceBody,
+} from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
 /** What fault rules do to a list before a page is cut out of it. */
@@ -67,7 +75,7 @@ export function retrieveBalance(world: World, call: Call): Answer {
   return authenticated(world, call, 'balance:read', (apiKey) => {
     const wallet = world.tables.customers.get(apiKey.customerId)?.wallet
     return wallet
-      ? jsonAnswer(200, { amount: wallet.amount, currency: wallet.currency })
+      ? jsonAnswer(200, balanceBody(wallet))
       : notFound(world, 'WALLET_NOT_FOUND', 'Customer wallet mapping not found.')
   })
 }

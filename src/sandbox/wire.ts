@@ -1,6 +1,8 @@
+import type { Balance } from '../schemas/balance.ts'
+import type { Order } from '../schemas/order.ts'
+import type { Service } from '../schemas/service.ts'
 import type { SandboxBehaviour } from './behaviour.ts'
-import type { JsonObject } from './json.ts'
-import type { SandboxOrder, SandboxService } from './state.ts'
+import type { SandboxOrder, SandboxService, SandboxWallet } from './state.ts'
 
 /** An answer before it becomes bytes: what the rules decided, in the configured shape. */
 export interface Answer {
@@ -73,8 +75,8 @@ export function listAnswer(name: 'orders' | 'services', page: Page, behaviour: S
 }
 
 /** An order as callers see it at `now`. */
-export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now: number): JsonObject {
-  const body: Record<string, unknown> = {
+export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now: number): Order {
+  const body: Order & Record<string, unknown> = {
     id: order.id,
     status: order.status ?? statusAt(behaviour, now - order.createdAt),
     amount: order.amount,
@@ -86,8 +88,13 @@ export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now:
   return body
 }
 
+/** A wallet as callers see it. */
+export function balanceBody({ amount, currency }: SandboxWallet): Balance {
+  return { amount, currency }
+}
+
 /** A service as callers see it. */
-export function serviceBody(service: SandboxService, behaviour: SandboxBehaviour): JsonObject {
+export function serviceBody(service: SandboxService, behaviour: SandboxBehaviour): Service {
   const { productId, amount, currency, minQuantity, maxQuantity, stepQuantity } = service
   const { field, inStock, outOfStock } = behaviour.stockState
   const available = service.stock === null || service.stock >= minQuantity

@@ -1,0 +1,84 @@
+import type { Sandbox } from 'customer-ordering-sdk/sandbox'
+
+/** A body that the default catalogue accepts; costs 500. */
+export const validBody = {
+  serviceId: 'svc_standard',
+  target: '@ada',
+  quantity: 2,
+  metadata: { externalOrderId: 'shop-1' },
+} as const
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Headers
+  /** Parsed JSON, or the text itself. */
+  readonly body: unknown
+}
+
+/** Plain HTTP calls to a sandbox, without the client under development. */
+export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey) {
+  const authorization: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }
+  const send = async (path: string, init: RequestInit = {}): Promise<Answered> => {
+    const response = await sandbox.fetch(sandbox.baseUrl + path, {
+      ...init,
+      headers: { ...authorization, ...init.headers },
+    })
+    const text = await response.text()
+    const json = response.headers.get('content-type')?.includes('json') === true && text !== ''
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: json ? (JSON.parse(text) as unknown) : text,
+    }
+  }
+  return {
+    send,
+    get: (path: string) => send(path),
+    /** A creation; a string is sent as it is. */
+    order: (key: string | null, body: unknown = validBody, init: RequestInit = {}) =>
+      send('/v1/orders', {
+        method: 'POST',
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+        ...init,
+        headers: {
+          'content-type': 'application/json',
+          ...(key !== null && { 'idempotency-key': key }),
+          ...init.headers,
+        },
+      }),
+  }
+}
+
+/** Time that moves only by hand. */
+export function manualClock(start = Date.UTC(2026, 0, 1)) {
+  let time = start
+  const waiting = new Set<{ readonly at: number; readonly wake: () => void }>()
+  return {
+    now: () => time,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason)
+        const entry = { at: time + ms, wake: resolve }
+        waiting.add(entry)
+        signal?.addEventListener('abort', () => {
+          waiting.delete(entry)
+          reject(signal.reason)
+        })
+      }),
+    /** Number of sleepers. */
+    sleepers: () => waiting.size,
+    advance(ms: number) {
+      time += ms
+      for (const entry of [...waiting])
+        if (entry.at <= time) {
+          waiting.delete(entry)
+          entry.wake()
+        }
+    },
+  }
+}
+
+/** Lets everything run that can run without time passing. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}

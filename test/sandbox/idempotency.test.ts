@@ -1,0 +1,324 @@
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { caller, manualClock, settled, validBody } from './caller.ts'
+
+const conflict = { status: 409, body: { code: 'IDEMPOTENCY_CONFLICT' } }
+const inProgress = { status: 409, body: { code: 'IDEMPOTENCY_IN_PROGRESS' } }
+
+describe('an Idempotency-Key', () => {
+  test('with the same payload replays the order and charges once', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    const first = await api.order('k')
+    const second = await api.order('k')
+    expect(second).toMatchObject({ status: 201, body: first.body })
+    sandbox.expectCharges(1)
+    expect(sandbox.requests.map(({ charged }) => charged)).toEqual([true, false])
+  })
+
+  test('with another payload is a conflict and charges nothing more', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    await api.order('k')
+    expect(await api.order('k', { ...validBody, quantity: 3 })).toMatchObject(conflict)
+    expect(await api.order('k', 'not json')).toMatchObject(conflict)
+    sandbox.expectCharges(1)
+  })
+
+  test('whose first request is still running is in progress, then replayed', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock, behaviour: { processingTime: 1000 } })
+    const api = caller(sandbox)
+    const first = api.order('k')
+    await settled()
+    expect(await api.order('k')).toMatchObject(inProgress)
+    sandbox.expectCharges(0)
+    clock.advance(1000)
+    const { body } = await first
+    expect(await api.order('k')).toMatchObject({ status: 201, body })
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('used by two requests at once lets one through and tells the other to wait', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    const answers = await Promise.all([api.order('k'), api.order('k')])
+    expect(answers.map(({ status }) => status)).toEqual([201, 409])
+    expect(answers[1]).toMatchObject(inProgress)
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('that was refused may be used again, with another payload too', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    expect(await api.order('k', { ...validBody, serviceId: 'svc_none' })).toMatchObject({ status: 404 })
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+  })
+
+  test('belongs to one API key', async () => {
+    const sandbox = createSandbox()
+    const other = caller(sandbox, sandbox.addApiKey({ customer: sandbox.customerId }))
+    await caller(sandbox).order('k')
+    expect(await other.order('k')).toMatchObject({ status: 201 })
+    sandbox.expectCharges(2)
+  })
+
+  test('belongs to the customer under keyScope customer, but never to another customer', async () => {
+    const sandbox = createSandbox({ behaviour: { keyScope: 'customer' } })
+    const first = await caller(sandbox).order('k')
+    const other = caller(sandbox, sandbox.addApiKey({ customer: sandbox.customerId }))
+    expect((await other.order('k')).body).toEqual(first.body)
+    sandbox.expectCharges(1)
+    await caller(sandbox, sandbox.organizationApiKey).order('k')
+    sandbox.expectCharges(2)
+  })
+
+  test('is forgotten when its lifetime is over', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock, behaviour: { keyLifetime: 1000 } })
+    const api = caller(sandbox)
+    await api.order('k')
+    clock.advance(999)
+    await api.order('k')
+    sandbox.expectCharges(1)
+    clock.advance(1)
+    await api.order('k')
+    sandbox.expectCharges(2)
+  })
+
+  test('is forgotten on request, except while it is running', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock })
+    const api = caller(sandbox)
+    await api.order('done')
+    sandbox.configure({ processingTime: 10 })
+    const running = api.order('running')
+    await settled()
+    sandbox.forgetKeys()
+    expect(await api.order('running')).toMatchObject(inProgress)
+    const again = api.order('done')
+    await settled()
+    clock.advance(10)
+    await Promise.all([running, again])
+    sandbox.expectCharges(3)
+  })
+
+  test('whose running mark outlived the key is another request’s when the first one ends', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock, behaviour: { processingTime: 100, keyLifetime: 60 } })
+    const api = caller(sandbox)
+    const first = api.order('k')
+    await settled()
+    clock.advance(60)
+    const second = api.order('k')
+    await settled()
+    clock.advance(40)
+    expect(await first).toMatchObject({ status: 201 })
+    expect(await api.order('k')).toMatchObject(inProgress)
+    clock.advance(60)
+    expect(await second).toMatchObject({ status: 201 })
+    sandbox.expectCharges(2)
+  })
+})
+
+describe('payload equality', () => {
+  const respelt = JSON.stringify({
+    metadata: validBody.metadata,
+    quantity: 2.0,
+    target: '@ada',
+    serviceId: 'svc_standard',
+  })
+
+  test('is equality of JSON by default: spelling does not matter', async () => {
+    const api = caller(createSandbox())
+    const first = await api.order('k')
+    expect(await api.order('k', `  ${respelt}\n`)).toMatchObject({ status: 201, body: first.body })
+  })
+
+  test('can be equality of bytes', async () => {
+    const api = caller(createSandbox({ behaviour: { payloadEquality: 'bytes' } }))
+    await api.order('k')
+    expect(await api.order('k', respelt)).toMatchObject(conflict)
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+  })
+
+  test('can leave metadata out', async () => {
+    const api = caller(createSandbox({ behaviour: { payloadEquality: 'json-without-metadata' } }))
+    await api.order('k')
+    expect(await api.order('k', { ...validBody, metadata: { note: 'other' } })).toMatchObject({ status: 201 })
+    expect(await api.order('k', { ...validBody, target: '@bob' })).toMatchObject(conflict)
+  })
+})
+
+describe('remembered endings', () => {
+  test.each([
+    [400, { ...validBody, quantity: 'two' }],
+    [402, { ...validBody, serviceId: 'svc_premium' }],
+    [404, { ...validBody, serviceId: 'svc_none' }],
+    [422, { ...validBody, serviceId: 'svc_sold_out' }],
+  ])('a refusal with %i is replayed after its cause has gone', async (status, body) => {
+    const sandbox = createSandbox({ preset: 'remembers-refusals' })
+    const api = caller(sandbox)
+    const refused = await api.order('k', body)
+    expect(refused.status).toBe(status)
+    sandbox.topUp(sandbox.customerId, 100_000_000)
+    sandbox.addService({ productId: 'svc_none', amount: 1 })
+    sandbox.addService({ productId: 'svc_sold_out', amount: 1 })
+    const again = await api.order('k', body)
+    expect(again).toMatchObject({ status, body: refused.body })
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(await api.order('k')).toMatchObject(conflict)
+    sandbox.expectCharges(0)
+  })
+
+  test('a 401 is never remembered', async () => {
+    const sandbox = createSandbox({ preset: 'remembers-refusals' })
+    expect(await caller(sandbox, 'wrong').order('k')).toMatchObject({ status: 401 })
+    expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
+  })
+
+  test.each([true, false])('a server error is replayed, commit %s', async (commit) => {
+    const sandbox = createSandbox({ behaviour: { rememberServerErrors: true } })
+    sandbox.faults.add({ action: { type: 'status', status: 500, text: 'boom', commit } })
+    const api = caller(sandbox)
+    expect(await api.order('k')).toMatchObject({ status: 500, body: 'boom' })
+    expect(await api.order('k')).toMatchObject({ status: 500, body: 'boom' })
+    sandbox.expectCharges(commit ? 1 : 0)
+  })
+
+  test('a server error on a replay does not overwrite what the key remembers', async () => {
+    const sandbox = createSandbox({ behaviour: { rememberServerErrors: true } })
+    const api = caller(sandbox)
+    const first = await api.order('k')
+    sandbox.faults.add({ action: { type: 'status', status: 500, commit: true } })
+    expect(await api.order('k')).toMatchObject({ status: 500 })
+    expect(await api.order('k')).toMatchObject({ status: 201, body: first.body })
+  })
+
+  test('a server error is not remembered by default', async () => {
+    const sandbox = createSandbox()
+    sandbox.faults.add({ action: { type: 'status', status: 500 } })
+    const api = caller(sandbox)
+    await api.order('k')
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+  })
+})
+
+describe('the order of the checks', () => {
+  test('with the key before the balance replays an order that emptied the wallet', async () => {
+    const sandbox = createSandbox({ balance: 500 })
+    const api = caller(sandbox)
+    await api.order('k')
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+  })
+
+  test('with the balance before the key answers 402 instead', async () => {
+    const sandbox = createSandbox({ balance: 500, preset: 'balance-before-key' })
+    const api = caller(sandbox)
+    await api.order('k')
+    expect(await api.order('k')).toMatchObject({ status: 402 })
+    sandbox.expectCharges(1)
+  })
+
+  test('with the balance before the key still refuses what was spent meanwhile', async () => {
+    const sandbox = createSandbox({ balance: 500, preset: 'balance-before-key' })
+    const api = caller(sandbox)
+    const answers = await Promise.all([api.order('a'), api.order('b')])
+    expect(answers.map(({ status }) => status)).toEqual([201, 402])
+    sandbox.expectCharges(1)
+  })
+
+  test('with the key first replays for an API key that was revoked since', async () => {
+    const sandbox = createSandbox({
+      behaviour: { checks: ['key', 'auth', 'validation', 'service', 'balance'] },
+    })
+    const api = caller(sandbox)
+    const first = await api.order('k')
+    sandbox.revokeApiKey(sandbox.apiKey)
+    expect(await api.order('k')).toMatchObject({ status: 201, body: first.body })
+    expect(await api.order('new')).toMatchObject({ status: 401 })
+  })
+
+  test('with auth last tells strangers about their body first', async () => {
+    const sandbox = createSandbox({
+      behaviour: { checks: ['validation', 'service', 'balance', 'key', 'auth'] },
+    })
+    expect(await caller(sandbox, null).order('k', {})).toMatchObject({ status: 400 })
+    expect(await caller(sandbox, null).order('k')).toMatchObject({ status: 401 })
+    expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'none' })).toMatchObject({
+      status: 404,
+    })
+    expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
+  })
+
+  test('with the service before the validation judges a valid service all the same', async () => {
+    const sandbox = createSandbox({
+      behaviour: { checks: ['auth', 'service', 'balance', 'validation', 'key'] },
+    })
+    const api = caller(sandbox)
+    expect(await api.order('k', { ...validBody, serviceId: 'none' })).toMatchObject({ status: 404 })
+    expect(await api.order('k', { ...validBody, serviceId: 'svc_premium' })).toMatchObject({ status: 402 })
+  })
+})
+
+describe('replays', () => {
+  test('can be 200 with a header', async () => {
+    const api = caller(createSandbox({ preset: 'rfc9457' }))
+    expect((await api.order('k')).headers.get('idempotent-replayed')).toBeNull()
+    const again = await api.order('k')
+    expect(again.status).toBe(200)
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+  })
+
+  test.each([
+    ['original', 'pending'],
+    ['current', 'done'],
+  ] as const)('show the %s order', async (replayBody, status) => {
+    const sandbox = createSandbox({ behaviour: { replayBody } })
+    const api = caller(sandbox)
+    await api.order('k')
+    sandbox.setOrderStatus(sandbox.expectChargedOnce('k').orderId, 'done')
+    expect((await api.order('k')).body).toMatchObject({ status })
+  })
+
+  test('show the original of an order that was removed', async () => {
+    const sandbox = createSandbox({ behaviour: { replayBody: 'current' } })
+    const api = caller(sandbox)
+    const first = await api.order('k')
+    sandbox.removeOrder(sandbox.expectChargedOnce('k').orderId)
+    expect((await api.order('k')).body).toEqual(first.body)
+  })
+})
+
+describe('a creation that died halfway', () => {
+  test('leaves no mark by default', async () => {
+    const sandbox = createSandbox()
+    sandbox.faults.add({ action: { type: 'crash' } })
+    const api = caller(sandbox)
+    await expect(api.order('k')).rejects.toThrow('fetch failed')
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('can leave a mark that stays in progress for a while', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock, behaviour: { orphanedMarkLifetime: 5000 } })
+    sandbox.faults.add({ action: { type: 'crash' } })
+    const api = caller(sandbox)
+    await expect(api.order('k')).rejects.toThrow('fetch failed')
+    clock.advance(4999)
+    expect(await api.order('k')).toMatchObject(inProgress)
+    clock.advance(1)
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+  })
+
+  test('can leave a mark for ever', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock, behaviour: { orphanedMarkLifetime: null } })
+    sandbox.faults.add({ action: { type: 'crash' } })
+    const api = caller(sandbox)
+    await expect(api.order('k')).rejects.toThrow('fetch failed')
+    clock.advance(1e12)
+    expect(await api.order('k')).toMatchObject(inProgress)
+  })
+})

@@ -1,0 +1,227 @@
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { caller, validBody } from './caller.ts'
+
+const code = (value: string) => expect.objectContaining({ code: value })
+
+describe('creating an order', () => {
+  test('answers 201 with id, status and amount, and debits the wallet once', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    const { status, body } = await api.order('key-1')
+    expect(status).toBe(201)
+    expect(body).toMatchObject({ id: expect.stringMatching(/^ord_/), status: 'pending', amount: 500 })
+    expect((await api.get('/v1/balance')).body).toEqual({ amount: 999_500, currency: 'EUR' })
+    expect(sandbox.expectChargedOnce('shop-1').amount).toBe(500)
+  })
+
+  test('rounds a price for a fractional quantity to a whole minor unit', async () => {
+    const sandbox = createSandbox({
+      behaviour: { fractionalQuantity: true },
+      services: [{ productId: 'half', amount: 125, minQuantity: 0.1, stepQuantity: 0.1 }],
+    })
+    const { body } = await caller(sandbox).order('k', { serviceId: 'half', target: '@a', quantity: 0.3 })
+    expect(body).toMatchObject({ amount: 38 })
+  })
+
+  test.each([
+    ['without a body', ''],
+    ['with a body that is no JSON', '{"serviceId":'],
+    ['with an array', '[]'],
+    ['with null', 'null'],
+    ['nested without end', '['.repeat(100_000)],
+    ['without serviceId', { ...validBody, serviceId: undefined }],
+    ['with a number as serviceId', { ...validBody, serviceId: 7 }],
+    ['without target', { ...validBody, target: undefined }],
+    ['with a blank target', { ...validBody, target: ' ' }],
+    ['without quantity', { ...validBody, quantity: undefined }],
+    ['with quantity zero', { ...validBody, quantity: 0 }],
+    ['with a negative quantity', { ...validBody, quantity: -2 }],
+    ['with a fraction as quantity', { ...validBody, quantity: 1.5 }],
+    ['with text as quantity', { ...validBody, quantity: '2' }],
+    ['with an unsafe quantity', '{"serviceId":"svc_standard","target":"@a","quantity":9007199254740993}'],
+    ['with metadata that is no object', { ...validBody, metadata: 'x' }],
+    ['with an externalOrderId that is no text', { ...validBody, metadata: { externalOrderId: 7 } }],
+    ['with a sourceSystem that is no text', { ...validBody, metadata: { sourceSystem: 7 } }],
+  ])('is refused with 400 %s', async (_, body) => {
+    const sandbox = createSandbox()
+    expect(await caller(sandbox).order('key-1', body)).toMatchObject({
+      status: 400,
+      body: code('INVALID_REQUEST'),
+    })
+    sandbox.expectCharges(0)
+  })
+
+  test.each([
+    ['missing', null],
+    ['longer than 255 characters', 'k'.repeat(256)],
+    ['with a space', 'a b'],
+    ['empty', ''],
+  ])('is refused with 400 when the Idempotency-Key is %s', async (_, key) => {
+    expect(await caller(createSandbox()).order(key)).toMatchObject({
+      status: 400,
+      body: code('INVALID_REQUEST'),
+    })
+  })
+
+  test('is refused with 400 when the body is not declared as JSON', async () => {
+    const api = caller(createSandbox())
+    const declared = (type: string) =>
+      api.order(`k-${type.length}`, validBody, { headers: { 'content-type': type } })
+    expect(await declared('text/plain')).toMatchObject({ status: 400 })
+    expect(await declared('application/json; charset=utf-8')).toMatchObject({ status: 201 })
+  })
+
+  test('is refused with 401 without, or with an unknown or revoked, API key', async () => {
+    const sandbox = createSandbox()
+    const revoked = sandbox.addApiKey({ customer: sandbox.customerId })
+    sandbox.revokeApiKey(revoked)
+    for (const key of [null, 'unknown', revoked, `${sandbox.apiKey}x`]) {
+      const answered = await caller(sandbox, key).order('key-1')
+      expect(answered).toMatchObject({ status: 401, body: code('UNAUTHORIZED') })
+      expect(answered.headers.get('www-authenticate')).toBe('Bearer')
+    }
+  })
+
+  test('is refused with 403 without the permission orders:write', async () => {
+    const sandbox = createSandbox()
+    const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
+    const { status, body } = await caller(sandbox, reader).order('key-1')
+    expect(status).toBe(403)
+    expect(body).toEqual({
+      code: 'FORBIDDEN',
+      message: 'This API key lacks the permission orders:write.',
+    })
+  })
+
+  test.each(['svc_none', 'svc_draft'])('is refused with 404 for the service %s', async (serviceId) => {
+    expect(await caller(createSandbox()).order('k', { ...validBody, serviceId })).toMatchObject({
+      status: 404,
+      body: code('SERVICE_NOT_FOUND'),
+    })
+  })
+
+  test('is refused with 404 for a customer without a wallet', async () => {
+    const sandbox = createSandbox()
+    const customer = sandbox.addCustomer({ wallet: null })
+    expect(await caller(sandbox, sandbox.addApiKey({ customer })).order('k')).toMatchObject({
+      status: 404,
+      body: code('CUSTOMER_MAPPING_NOT_FOUND'),
+    })
+  })
+
+  test.each([
+    ['below the minimum', 'svc_bulk', 50, 'QUANTITY_OUT_OF_RANGE'],
+    ['above the maximum', 'svc_standard', 1001, 'QUANTITY_OUT_OF_RANGE'],
+    ['beside the step', 'svc_bulk', 150, 'QUANTITY_STEP'],
+    ['on a step from zero but not from the minimum', 'svc_offset', 10, 'QUANTITY_STEP'],
+    ['out of stock', 'svc_sold_out', 1, 'OUT_OF_STOCK'],
+  ])('is refused with 422 when the quantity is %s', async (_, serviceId, quantity, expected) => {
+    const sandbox = createSandbox()
+    expect(await caller(sandbox).order('k', { ...validBody, serviceId, quantity })).toMatchObject({
+      status: 422,
+      body: code(expected),
+    })
+    sandbox.expectCharges(0)
+  })
+
+  test('is refused with 422 when the service has another currency than the wallet', async () => {
+    const sandbox = createSandbox()
+    sandbox.addService({ productId: 'dollars', amount: 1, currency: 'USD' })
+    expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'dollars' })).toMatchObject({
+      status: 422,
+      body: code('CURRENCY_MISMATCH'),
+    })
+  })
+
+  test('is refused with 422 when the amount is no safe integer', async () => {
+    const sandbox = createSandbox()
+    sandbox.addService({ productId: 'dear', amount: Number.MAX_SAFE_INTEGER })
+    expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'dear' })).toMatchObject({
+      status: 422,
+      body: code('AMOUNT_TOO_LARGE'),
+    })
+  })
+
+  test('is refused with 402 when the wallet holds too little, and accepted after a top-up', async () => {
+    const sandbox = createSandbox({ balance: 499 })
+    const api = caller(sandbox)
+    expect(await api.order('k')).toMatchObject({ status: 402, body: code('PAYMENT_REQUIRED') })
+    sandbox.topUp(sandbox.customerId, 1)
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    expect(sandbox.customer(sandbox.customerId).wallet).toEqual({ amount: 0, currency: 'EUR' })
+  })
+
+  test('accepts quantities on the step, fractions of it included', async () => {
+    const api = caller(createSandbox())
+    for (const [serviceId, quantity] of [
+      ['svc_bulk', 300],
+      ['svc_offset', 15],
+      ['svc_fractional', 3],
+    ] as const)
+      expect(await api.order(`k-${serviceId}`, { ...validBody, serviceId, quantity })).toMatchObject({
+        status: 201,
+      })
+  })
+
+  test('takes what was sold out of the stock', async () => {
+    const sandbox = createSandbox()
+    sandbox.addService({ productId: 'rare', amount: 10, stock: 3 })
+    const api = caller(sandbox)
+    const rare = { ...validBody, serviceId: 'rare' }
+    expect(await api.order('k1', rare)).toMatchObject({ status: 201 })
+    expect(await api.order('k2', rare)).toMatchObject({ status: 422, body: code('OUT_OF_STOCK') })
+    expect(await api.order('k3', { ...rare, quantity: 1 })).toMatchObject({ status: 201 })
+    expect((await api.get('/v1/services/rare')).body).toMatchObject({ stockState: 'out_of_stock' })
+  })
+
+  test('spends the wallet of the organization for an organizational key', async () => {
+    const sandbox = createSandbox()
+    await caller(sandbox, sandbox.organizationApiKey).order('k')
+    expect(sandbox.customer(sandbox.organizationId).wallet?.amount).toBe(999_500)
+    expect(sandbox.customer(sandbox.customerId).wallet?.amount).toBe(1_000_000)
+  })
+
+  test('never lets two orders spend the same money', async () => {
+    const sandbox = createSandbox({ balance: 700 })
+    const api = caller(sandbox)
+    const statuses = (await Promise.all([api.order('a'), api.order('b')])).map(({ status }) => status)
+    expect(statuses.sort()).toEqual([201, 402])
+    sandbox.expectCharges(1)
+  })
+
+  test('is refused with 413 when the body is larger than 1 MiB', async () => {
+    const sandbox = createSandbox()
+    const metadata = { externalOrderId: 'x'.repeat(1024 * 1024) }
+    expect(await caller(sandbox).order('k', { ...validBody, metadata })).toMatchObject({
+      status: 413,
+      body: code('PAYLOAD_TOO_LARGE'),
+    })
+  })
+})
+
+describe('paths and methods', () => {
+  test.each(['/', '/v1', '/v2/orders', '/v1/orders/', '/v1/orders/a/b', '/v1/order', '/v1/services/%ff'])(
+    '%s is answered with 404',
+    async (path) => {
+      expect(await caller(createSandbox()).get(path)).toMatchObject({ status: 404 })
+    },
+  )
+
+  test.each([
+    ['DELETE', '/v1/orders', 'GET, POST'],
+    ['PUT', '/v1/orders/ord_1', 'GET'],
+    ['POST', '/v1/services', 'GET'],
+    ['PATCH', '/v1/balance', 'GET'],
+  ])('%s %s is answered with 405 and what is allowed', async (method, path, allow) => {
+    const answered = await caller(createSandbox()).send(path, { method })
+    expect(answered.status).toBe(405)
+    expect(answered.headers.get('allow')).toBe(allow)
+  })
+
+  test('a base URL with a path is answered below that path', async () => {
+    const sandbox = createSandbox({ baseUrl: 'https://shop.test/ordering/' })
+    expect(sandbox.baseUrl).toBe('https://shop.test/ordering')
+    expect(await caller(sandbox).get('/v1/balance')).toMatchObject({ status: 200 })
+  })
+})
