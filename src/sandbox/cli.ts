@@ -3,10 +3,12 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type SandboxPreset, sandboxPresets } from './behaviour.ts'
 import { parseFaultRules } from './fault-rules.ts'
+import { parseJsonFile } from './json-file.ts'
 import type { SandboxOptions } from './options.ts'
 import type { SandboxRequest } from './reply.ts'
 import { createSandbox, type Sandbox } from './sandbox.ts'
 import { type SandboxServer, serveSandbox } from './server.ts'
+import { readState } from './state.ts'
 
 const usage = `customer-ordering-sandbox: the Customer Ordering API in memory, on a port
 
@@ -107,7 +109,7 @@ async function start(argv: string[]): Promise<void> {
   }
   const sandbox = reading('options', () => createSandbox(options))
   if (state !== undefined && existsSync(state))
-    reading(state, () => sandbox.load(JSON.parse(readFileSync(state, 'utf8'))))
+    reading(state, () => sandbox.load(readState(parseJsonFile(readFileSync(state, 'utf8')))))
   const server = await serveSandbox(sandbox, {
     port: integer('--port', flags.port, 4010, 65_535),
     host: flags.host ?? '127.0.0.1',

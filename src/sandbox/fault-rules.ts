@@ -1,5 +1,6 @@
 import type { FaultAction, FaultRule } from './faults.ts'
-import { isJsonObject, readJson } from './json.ts'
+import { isJsonObject } from './json.ts'
+import { parseJsonFile } from './json-file.ts'
 import {
   anything,
   assertShape,
@@ -136,11 +137,10 @@ export function checkFaultRule(value: FaultRule): void {
 
 /**
  * Reads fault rules from the text of a JSON file, an array of rules without functions. Throws a TypeError with the
- * JSON path of the first mistake, or what the JSON parser said.
+ * JSON path of the first mistake, or its line and column if the text is no JSON at all.
  */
 export function parseFaultRules(json: string): readonly FaultRule[] {
-  const reading = readJson(json)
-  if (!reading.ok) throw new TypeError(`not JSON: ${reading.problem}`)
-  assertShape<readonly FaultRule[]>(reading.value, listOf(rule), '$')
-  return reading.value
+  const rules = parseJsonFile(json)
+  assertShape<readonly FaultRule[]>(rules, listOf(rule), '$')
+  return rules
 }

@@ -1,0 +1,68 @@
+/** Reads the text of a JSON file; a mistake is reported as a TypeError with its line and column. */
+export function parseJsonFile(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Engines word their errors differently, and V8 leaves the position out of the most common one.
+    const before = text.slice(0, firstMistake(text)).split('\n')
+    const line = before.length
+    const column = (before.at(-1)?.length ?? 0) + 1
+    const found = text.slice(before.join('\n').length).trimStart().slice(0, 12).split('\n')[0]
+    throw new TypeError(
+      `not JSON: line ${line}, column ${column}: ${found ? `unexpected ${JSON.stringify(found)}` : 'unexpected end of the file'}`,
+    )
+  }
+}
+
+const TOKEN =
+  /[ \t\n\r]*(?:(?<mark>[{}[\],:])|(?<text>"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|(?<other>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/uy
+
+/** What may come next: a value (or the end of an empty array), a field name, a colon, or what follows a value. */
+type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'after'
+
+/** Where the text stops being JSON: the offset of the first token that cannot be there. */
+function firstMistake(text: string): number {
+  const open: string[] = []
+  let expected: Expected = 'value'
+  let offset = 0
+  for (;;) {
+    TOKEN.lastIndex = offset
+    const groups = TOKEN.exec(text)?.groups
+    const start = offset + (/^[ \t\n\r]*/.exec(text.slice(offset))?.[0].length ?? 0)
+    if (groups === undefined) return start
+    const next = step(expected, groups['mark'], groups['text'] !== undefined, open)
+    if (next === null) return start
+    expected = next
+    offset = TOKEN.lastIndex
+  }
+}
+
+/** What may come after this token, or null if the token itself may not be here. */
+function step(
+  expected: Expected,
+  mark: string | undefined,
+  isText: boolean,
+  open: string[],
+): Expected | null {
+  const closes = (mark === ']' && open.at(-1) === '[') || (mark === '}' && open.at(-1) === '{')
+  if (closes && (expected === 'after' || expected === 'value or ]' || expected === 'name or }')) {
+    open.pop()
+    return 'after'
+  }
+  switch (expected) {
+    case 'value':
+    case 'value or ]':
+      if (mark === undefined) return 'after'
+      if (mark !== '[' && mark !== '{') return null
+      open.push(mark)
+      return mark === '[' ? 'value or ]' : 'name or }'
+    case 'name':
+    case 'name or }':
+      return isText ? ':' : null
+    case ':':
+      return mark === ':' ? 'value' : null
+    case 'after':
+      if (mark !== ',' || open.length === 0) return null
+      return open.at(-1) === '[' ? 'value' : 'name'
+  }
+}

@@ -1,0 +1,130 @@
+import { createSandbox, type FaultAction, parseFaultRules } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+
+/** One of every kind, with all its fields; the compiler keeps the list complete. */
+const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction, { type: Type }> } = {
+  refuseConnection: { type: 'refuseConnection' },
+  drop: { type: 'drop' },
+  commitThenDrop: { type: 'commitThenDrop' },
+  crash: { type: 'crash' },
+  cutBody: { type: 'cutBody', after: 3, cleanly: true },
+  stallBody: { type: 'stallBody', after: 0 },
+  stall: { type: 'stall', commit: true },
+  delay: { type: 'delay', ms: 1.5, when: 'during' },
+  status: {
+    type: 'status',
+    status: 599,
+    headers: { a: 'b' },
+    json: null,
+    text: '',
+    html: true,
+    code: 'X',
+    commit: false,
+  },
+  inProgress: { type: 'inProgress', commit: false },
+  forgetKeys: { type: 'forgetKeys' },
+  retryAfter: { type: 'retryAfter', value: '-1', status: 503, commit: true },
+  transformBody: { type: 'transformBody', patch: [{ op: 'add', path: '/a', value: null }] },
+  capLimit: { type: 'capLimit', limit: 1 },
+  shortPage: { type: 'shortPage', fewer: 1 },
+  mutateList: { type: 'mutateList', change: 'shuffle' },
+  redirect: { type: 'redirect', location: '/x', status: 301, commit: true },
+  bytes: { type: 'bytes', body: '', contentType: 'text/plain', status: 200, commit: false },
+  hugeBody: { type: 'hugeBody', bytes: 1, gzip: true },
+}
+
+describe('fault rules from a file', () => {
+  test.each(Object.keys(everyAction))('may have the action %s', (type) => {
+    const rules = [
+      {
+        match: {
+          operation: 'createOrder',
+          method: 'POST',
+          path: '/v1',
+          externalOrderId: 'a',
+          idempotencyKey: 'b',
+        },
+        skip: 1,
+        times: 'always',
+        probability: 0.5,
+        action: everyAction[type as FaultAction['type']],
+      },
+    ]
+    expect(parseFaultRules(JSON.stringify(rules))).toEqual(rules)
+    expect(createSandbox({ faults: parseFaultRules(JSON.stringify(rules)) }).faults.pending()).toHaveLength(1)
+  })
+
+  test.each([
+    ['{}', '$: expected an array, got {}'],
+    ['[1]', '$[0]: expected an object, got 1'],
+    ['[{}]', '$[0]: the field "action" is missing'],
+    ['[{"action":"drop"}]', '$[0].action: expected an object, got "drop"'],
+    ['[{"action":{}}]', '$[0].action.type: expected "refuseConnection" or'],
+    ['[{"action":{"type":"toString"}}]', '$[0].action.type: expected "refuseConnection" or'],
+    ['[{"action":{"type":"drop"}},{"action":{"type":"dorp"}}]', '$[1].action.type: expected'],
+    ['[{"action":{"type":"drop","commit":true}}]', '$[0].action: unknown field "commit"; known: type'],
+    ['[{"action":{"type":"drop"},"time":1}]', '$[0]: unknown field "time"; known: action, match, skip'],
+    [
+      '[{"action":{"type":"drop"},"times":0}]',
+      '$[0].times: expected a number of times from 1 on or "always"',
+    ],
+    ['[{"action":{"type":"drop"},"skip":-1}]', '$[0].skip: expected an integer from 0, got -1'],
+    ['[{"action":{"type":"drop"},"probability":2}]', '$[0].probability: expected a number from 0 up to 1'],
+    [
+      '[{"action":{"type":"drop"},"match":{"path":"v1"}}]',
+      '$[0].match.path: expected the beginning of a path',
+    ],
+    [
+      '[{"action":{"type":"drop"},"match":{"operation":"x"}}]',
+      '$[0].match.operation: expected "createOrder"',
+    ],
+    [
+      '[{"action":{"type":"drop"},"match":{"method":"post"}}]',
+      '$[0].match.method: expected a method in upper',
+    ],
+    [
+      '[{"action":{"type":"status","status":99}}]',
+      '$[0].action.status: expected an integer from 200 up to 599',
+    ],
+    ['[{"action":{"type":"status"}}]', '$[0].action: the field "status" is missing'],
+    [
+      '[{"action":{"type":"status","status":200,"headers":{"a":"b\\r\\nc"}}}]',
+      '$[0].action.headers.a: expected text that fits into a header, got "b\\r\\nc"',
+    ],
+    ['[{"action":{"type":"transformBody"}}]', '$[0].action: needs "patch"'],
+    [
+      '[{"action":{"type":"transformBody","patch":[{"op":"add","path":"a"}]}}]',
+      '$[0].action.patch[0].path: expected a JSON pointer',
+    ],
+    ['[{"action":{"type":"mutateList","change":"sort"}}]', '$[0].action.change: expected "dropFirst" or'],
+    ['[{"action":{"type":"mutateList","change":[]}}]', '$[0].action.change: expected "dropFirst" or'],
+  ])('%s are refused with the place and the reason', (text, message) => {
+    expect(() => parseFaultRules(text)).toThrow(message)
+  })
+
+  test.each([
+    ['[\n  {"action": }\n]', 'line 2, column 14: unexpected "}"'],
+    ['', 'line 1, column 1: unexpected end of the file'],
+    ['[{"a":1},', 'line 1, column 10: unexpected end of the file'],
+    ['[1, 2,\n]', 'line 2, column 1: unexpected "]"'],
+    ['[{a: 1}]', 'line 1, column 3: unexpected "a: 1}]"'],
+    ['[{"a" 1}]', 'line 1, column 7: unexpected "1}]"'],
+    ['[{"a": 1,}]', 'line 1, column 10: unexpected "}]"'],
+    ['{"a": 1} x', 'line 1, column 10: unexpected "x"'],
+    ['{"a": 1},', 'line 1, column 9: unexpected ","'],
+    ['["a\\x"]', 'line 1, column 2: unexpected'],
+    ['[01]', 'line 1, column 3: unexpected "1]"'],
+    ['[}', 'line 1, column 2: unexpected "}"'],
+    ['[[], {}, -1.5e3, true, null, {"a": {"b": []}}, oops]', 'line 1, column 48: unexpected "oops]"'],
+  ])('%j is refused as no JSON, with line and column', (text, message) => {
+    expect(() => parseFaultRules(text)).toThrow(`not JSON: ${message}`)
+  })
+})
+
+test('a malformed rule added in code is refused, and nothing is added', () => {
+  const { faults } = createSandbox()
+  expect(() => faults.add(JSON.parse('{"action":{"type":"delay"}}'))).toThrow(
+    'rule.action: the field "ms" is missing',
+  )
+  expect(faults.pending()).toEqual([])
+})

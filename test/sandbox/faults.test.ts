@@ -1,0 +1,492 @@
+import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { caller, manualClock, settled, validBody } from './caller.ts'
+
+function withFault(action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) {
+  const clock = manualClock()
+  const sandbox = createSandbox({ ...clock, faults: [{ ...rule, action }] })
+  return { clock, sandbox, api: caller(sandbox) }
+}
+
+const request = (sandbox: Sandbox, signal?: AbortSignal) =>
+  sandbox.fetch(`${sandbox.baseUrl}/v1/orders`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${sandbox.apiKey}`,
+      'content-type': 'application/json',
+      'idempotency-key': 'k',
+    },
+    body: JSON.stringify(validBody),
+    ...(signal !== undefined && { signal }),
+  })
+
+/** What a promise was rejected with. */
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => expect.unreachable('should have failed'),
+    (error: unknown) => error,
+  )
+
+describe('lost connections', () => {
+  test.each([
+    ['refuseConnection', 'ECONNREFUSED', 'connect', 0],
+    ['drop', 'ECONNRESET', 'read', 0],
+    ['commitThenDrop', 'ECONNRESET', 'read', 1],
+    ['crash', 'ECONNRESET', 'read', 0],
+  ] as const)('%s fails like a network, with %s, and charges %s', async (type, code, syscall, charges) => {
+    const { sandbox, api } = withFault({ type })
+    const error = await failureOf(request(sandbox))
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error).toMatchObject({ message: 'fetch failed', cause: { name: 'Error', code, syscall } })
+    sandbox.expectCharges(charges)
+    expect(sandbox.requests).toMatchObject([{ status: 'dropped', charged: charges === 1 }])
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('cutBody breaks the body off halfway, after the charge', async () => {
+    const { sandbox } = withFault({ type: 'cutBody' })
+    const response = await request(sandbox)
+    expect(response.status).toBe(201)
+    expect(await failureOf(response.text())).toMatchObject({
+      message: 'terminated',
+      cause: { code: 'UND_ERR_SOCKET' },
+    })
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('cutBody delivers the bytes before the break', async () => {
+    const { sandbox } = withFault({ type: 'cutBody', after: 7 })
+    const reader = (await request(sandbox)).body?.getReader()
+    const first = await reader?.read()
+    expect(new TextDecoder().decode(first?.value)).toBe('{"id":"')
+    await expect(reader?.read()).rejects.toThrow('terminated')
+  })
+
+  test('cutBody can end cleanly: the text is whole for fetch, broken for JSON', async () => {
+    const { sandbox } = withFault({ type: 'cutBody', after: 7, cleanly: true })
+    expect(await (await request(sandbox)).text()).toBe('{"id":"')
+  })
+
+  test('cutBody can keep the whole body back', async () => {
+    const { sandbox } = withFault({ type: 'cutBody', after: 0 })
+    await expect((await request(sandbox)).text()).rejects.toThrow('terminated')
+  })
+})
+
+describe('silence', () => {
+  test.each([true, false])('stall answers never, commit %s, and ends with the signal', async (commit) => {
+    const { sandbox } = withFault({ type: 'stall', commit })
+    const controller = new AbortController()
+    const work = request(sandbox, controller.signal)
+    await settled()
+    sandbox.expectCharges(commit ? 1 : 0)
+    const reason = new Error('enough')
+    controller.abort(reason)
+    expect(await failureOf(work)).toBe(reason)
+  })
+
+  test('stallBody gives the headers and half of the body, then nothing until the signal', async () => {
+    const { sandbox } = withFault({ type: 'stallBody' })
+    const controller = new AbortController()
+    const response = await request(sandbox, controller.signal)
+    expect(response.status).toBe(201)
+    const work = response.text()
+    await settled()
+    const reason = new Error('enough')
+    controller.abort(reason)
+    expect(await failureOf(work)).toBe(reason)
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('stallBody notices a signal that fired between headers and body', async () => {
+    const { sandbox } = withFault({ type: 'stallBody', after: 0 })
+    const controller = new AbortController()
+    const response = await request(sandbox, controller.signal)
+    controller.abort(new Error('enough'))
+    await expect(response.text()).rejects.toThrow('enough')
+  })
+})
+
+describe('delay', () => {
+  test('before: nothing is known of the request until then', async () => {
+    const { clock, sandbox, api } = withFault({ type: 'delay', ms: 500 })
+    const late = request(sandbox)
+    await settled()
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    clock.advance(500)
+    expect((await late).status).toBe(201)
+    sandbox.expectCharges(1)
+  })
+
+  test('during: the creation is registered as running', async () => {
+    const { clock, sandbox, api } = withFault({ type: 'delay', ms: 500, when: 'during' })
+    const late = request(sandbox)
+    await settled()
+    expect(await api.order('k')).toMatchObject({ status: 409, body: { code: 'IDEMPOTENCY_IN_PROGRESS' } })
+    clock.advance(500)
+    expect((await late).status).toBe(201)
+  })
+
+  test('after: the charge is made, the answer waits', async () => {
+    const { clock, sandbox } = withFault({ type: 'delay', ms: 500, when: 'after' })
+    const late = request(sandbox)
+    await settled()
+    sandbox.expectCharges(1)
+    clock.advance(500)
+    expect((await late).status).toBe(201)
+  })
+
+  test('a caller who gives up does not stop the server: the charge comes later', async () => {
+    const { clock, sandbox } = withFault({ type: 'delay', ms: 500 })
+    const controller = new AbortController()
+    const work = failureOf(request(sandbox, controller.signal))
+    await settled()
+    controller.abort(new Error('timeout'))
+    expect(await work).toMatchObject({ message: 'timeout' })
+    sandbox.expectCharges(0)
+    clock.advance(500)
+    await settled()
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('a caller who gives up waits no longer for a late answer', async () => {
+    const { clock, sandbox } = withFault({ type: 'delay', ms: 500, when: 'after' })
+    const controller = new AbortController()
+    const work = failureOf(request(sandbox, controller.signal))
+    await settled()
+    controller.abort(new Error('timeout'))
+    expect(await work).toMatchObject({ message: 'timeout' })
+    await settled()
+    expect(clock.sleepers()).toBe(0)
+    expect(sandbox.requests).toMatchObject([{ status: 'dropped', charged: true }])
+  })
+
+  test('reads can be slow in every phase', async () => {
+    const { clock, sandbox, api } = withFault({ type: 'delay', ms: 1, when: 'during' })
+    sandbox.faults.add({ action: { type: 'delay', ms: 2, when: 'before' } })
+    const work = api.get('/v1/balance')
+    await settled()
+    clock.advance(2)
+    await settled()
+    clock.advance(1)
+    expect(await work).toMatchObject({ status: 200 })
+  })
+})
+
+describe('made-up answers', () => {
+  test.each([true, false])('status replaces the answer, commit %s', async (commit) => {
+    const { sandbox, api } = withFault({
+      type: 'status',
+      status: 502,
+      commit,
+      html: true,
+      headers: { 'X-Proxy': 'p1' },
+    })
+    const { status, headers, body } = await api.order('k')
+    expect(status).toBe(502)
+    expect(headers.get('content-type')).toBe('text/html')
+    expect(headers.get('x-proxy')).toBe('p1')
+    expect(body).toContain('<h1>502</h1>')
+    sandbox.expectCharges(commit ? 1 : 0)
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    sandbox.expectCharges(1)
+  })
+
+  test('status has a body of JSON, of text, or an ErrorResponse with any code', async () => {
+    const json = withFault({ type: 'status', status: 409, json: { error: { code: 'ODD' } } })
+    expect((await json.api.order('k')).body).toEqual({ error: { code: 'ODD' } })
+    const text = withFault({ type: 'status', status: 503, text: 'maintenance' })
+    expect((await text.api.order('k')).body).toBe('maintenance')
+    const code = withFault({ type: 'status', status: 409, code: 'TEAPOT' })
+    expect((await code.api.order('k')).body).toMatchObject({ code: 'TEAPOT' })
+    const plain = withFault({ type: 'status', status: 418 })
+    expect((await plain.api.order('k')).body).toMatchObject({ code: 'HTTP_418' })
+  })
+
+  test.each([204, 205, 304])('status %i has no body', async (status) => {
+    expect(await withFault({ type: 'status', status }).api.order('k')).toMatchObject({ status, body: '' })
+  })
+
+  test('inProgress answers as often as it is told, committed or not', async () => {
+    const { sandbox, api } = withFault({ type: 'inProgress', commit: true }, { times: 2 })
+    const codes = []
+    for (let i = 0; i < 3; i++) codes.push((await api.order('k')).status)
+    expect(codes).toEqual([409, 409, 201])
+    sandbox.expectChargedOnce('k')
+    const other = withFault({ type: 'inProgress' })
+    expect((await other.api.order('k')).body).toMatchObject({ code: 'IDEMPOTENCY_IN_PROGRESS' })
+    other.sandbox.expectCharges(0)
+  })
+
+  test('retryAfter gives 429 or 503 with any text', async () => {
+    const { api } = withFault({ type: 'retryAfter', value: 'soon' })
+    const first = await api.order('k')
+    expect(first.status).toBe(429)
+    expect(first.headers.get('retry-after')).toBe('soon')
+    const other = withFault({ type: 'retryAfter', value: '120', status: 503, commit: true })
+    expect(await other.api.order('k')).toMatchObject({ status: 503 })
+    other.sandbox.expectCharges(1)
+  })
+
+  test('bytes replaces the body of the real answer', async () => {
+    const { sandbox, api } = withFault({ type: 'bytes', body: '{"id":', contentType: 'text/x-odd' })
+    const { status, headers, body } = await api.order('k')
+    expect([status, headers.get('content-type'), body]).toEqual([201, 'text/x-odd', '{"id":'])
+    sandbox.expectCharges(1)
+  })
+
+  test('bytes can have any status and leave the request unprocessed', async () => {
+    const { sandbox, api } = withFault({ type: 'bytes', body: 'x', status: 201, commit: false })
+    await expect(api.order('k')).rejects.toThrow('JSON')
+    sandbox.expectCharges(0)
+    const json = withFault({ type: 'bytes', body: '1', commit: false })
+    expect(await json.api.order('k')).toMatchObject({ status: 200, body: 1 })
+  })
+
+  test('hugeBody streams that many spaces before the real body', async () => {
+    const { sandbox } = withFault({ type: 'hugeBody', bytes: 200_000 })
+    const text = await (await request(sandbox)).text()
+    expect(text.length - text.trimStart().length).toBe(200_000)
+    expect(JSON.parse(text)).toMatchObject({ amount: 500 })
+  })
+
+  test('hugeBody stops when the caller stops', async () => {
+    const { sandbox } = withFault({ type: 'hugeBody', bytes: Number.MAX_SAFE_INTEGER })
+    const controller = new AbortController()
+    const reader = (await request(sandbox, controller.signal)).body?.getReader()
+    await reader?.read()
+    controller.abort(new Error('enough'))
+    const readOn = async () => {
+      for (;;) await reader?.read()
+    }
+    await expect(readOn()).rejects.toThrow('enough')
+  })
+})
+
+describe('transformBody', () => {
+  test('patches fields: wrong types, missing ids, unsafe amounts', async () => {
+    const { api } = withFault({
+      type: 'transformBody',
+      patch: [
+        { op: 'remove', path: '/id' },
+        { op: 'replace', path: '/amount', value: 2 ** 60 },
+        { op: 'add', path: '/metadata/a~1b', value: null },
+        { op: 'replace', path: '/no/such/place', value: 1 },
+      ],
+    })
+    const { body } = await api.order('k')
+    expect(body).not.toHaveProperty('id')
+    expect(body).toMatchObject({ amount: 2 ** 60, metadata: { 'a/b': null } })
+  })
+
+  test('patches rows of lists', async () => {
+    const { sandbox, api } = withFault({
+      type: 'transformBody',
+      patch: [
+        { op: 'remove', path: '/data/0' },
+        { op: 'add', path: '/data/-', value: { id: 'ghost' } },
+        { op: 'replace', path: '/data/0', value: 'not an order' },
+        { op: 'add', path: '/data/9', value: 'too far' },
+      ],
+    })
+    sandbox.addOrder()
+    sandbox.addOrder()
+    expect((await api.get('/v1/orders')).body).toEqual({ data: ['not an order', { id: 'ghost' }] })
+  })
+
+  test('replaces the whole body', async () => {
+    const { api } = withFault({ type: 'transformBody', patch: [{ op: 'replace', path: '', value: [] }] })
+    expect((await api.get('/v1/balance')).body).toEqual([])
+    const none = withFault({ type: 'transformBody', patch: [{ op: 'remove', path: '' }] })
+    expect((await none.api.get('/v1/balance')).body).toBeNull()
+  })
+
+  test('runs a function, which may also return the text to send', async () => {
+    const { api } = withFault({
+      type: 'transformBody',
+      transform: (body, { path }) => ({ ...(body as object), path }),
+    })
+    expect((await api.get('/v1/balance')).body).toMatchObject({ amount: 1_000_000, path: '/v1/balance' })
+    const raw = withFault({ type: 'transformBody', transform: () => '{"amount":9007199254740993}' })
+    const response = await raw.sandbox.fetch(`${raw.sandbox.baseUrl}/v1/balance`)
+    expect(await response.text()).toBe('{"amount":9007199254740993}')
+  })
+
+  test('does not change what is stored', async () => {
+    const { api } = withFault({ type: 'transformBody', patch: [{ op: 'remove', path: '/metadata' }] })
+    await api.order('k')
+    expect((await api.order('k')).body).toMatchObject({ metadata: { externalOrderId: 'shop-1' } })
+  })
+
+  test('that throws is answered with 500 and still logs the charge', async () => {
+    const { sandbox, api } = withFault({
+      type: 'transformBody',
+      transform: () => {
+        throw new Error('typo')
+      },
+    })
+    expect(await api.order('k')).toMatchObject({
+      status: 500,
+      body: { message: 'The sandbox failed: typo' },
+    })
+    expect(sandbox.requests).toMatchObject([{ status: 500 }])
+  })
+})
+
+test('forgetKeys makes a replay a second order', async () => {
+  const { sandbox, api } = withFault({ type: 'forgetKeys' }, { skip: 1 })
+  await api.order('k')
+  await api.order('k')
+  sandbox.expectCharges(2)
+})
+
+describe('faults of lists', () => {
+  const idsOf = (body: unknown) => (body as { data: { id: string }[] }).data.map(({ id }) => id).join('')
+  const listed = (action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) => {
+    const { sandbox, api } = withFault(action, { times: Infinity, ...rule })
+    for (const id of ['e', 'd', 'c', 'b', 'a']) sandbox.addOrder({ id })
+    return async (query: string) => idsOf((await api.get(`/v1/orders?${query}`)).body)
+  }
+
+  test('capLimit makes pages smaller than asked for', async () => {
+    const list = listed({ type: 'capLimit', limit: 2 })
+    expect([await list('limit=4'), await list('limit=1')]).toEqual(['ab', 'a'])
+  })
+
+  test('shortPage leaves rows out at the end of a page', async () => {
+    const list = listed({ type: 'shortPage', fewer: 2 }, { times: 1 })
+    expect([await list('limit=4'), await list('limit=4&offset=2')]).toEqual(['ab', 'cde'])
+  })
+
+  test.each([
+    ['dropFirst', 'bc', 'de'],
+    ['duplicateFirst', 'aa', 'bc'],
+    ['reverse', 'ed', 'cb'],
+  ] as const)('mutateList %s shifts rows', async (change, first, second) => {
+    const list = listed({ type: 'mutateList', change })
+    expect([await list('limit=2'), await list('limit=2&offset=2')]).toEqual([first, second])
+  })
+
+  test('mutateList shuffles by seed', async () => {
+    const list = listed({ type: 'mutateList', change: 'shuffle' })
+    const again = listed({ type: 'mutateList', change: 'shuffle' })
+    const shuffled = await list('')
+    expect([...shuffled].sort().join('')).toBe('abcde')
+    expect(await again('')).toBe(shuffled)
+  })
+
+  test('mutateList with skip happens between pages', async () => {
+    const list = listed(
+      { type: 'mutateList', change: (rows) => [{ id: '!', status: 'new', amount: 1 }, ...rows] },
+      { skip: 1 },
+    )
+    expect([await list('limit=2'), await list('limit=2&offset=2')]).toEqual(['ab', 'bc'])
+  })
+
+  test('changes of several rules add up', async () => {
+    const { sandbox, api } = withFault({ type: 'mutateList', change: 'reverse' })
+    sandbox.faults.add({ action: { type: 'mutateList', change: 'dropFirst' } })
+    sandbox.faults.add({ action: { type: 'shortPage' } })
+    for (const id of ['c', 'b', 'a']) sandbox.addOrder({ id })
+    expect(idsOf((await api.get('/v1/orders?limit=2')).body)).toBe('b')
+  })
+})
+
+describe('rules', () => {
+  const gone = { type: 'status', status: 500 } as const
+
+  test.each([
+    ['operation', { operation: 'listServices' }],
+    ['method', { method: 'GET', path: '/v1/services' }],
+    ['path as text', { path: '/v1/serv' }],
+    ['path as pattern', { path: /serv.ces$/g }],
+    ['when', { when: ({ query }) => query.get('limit') === '1' }],
+  ] satisfies [string, FaultRule['match']][])('match by %s', async (_, match) => {
+    const { api } = withFault(gone, { match, times: 'always' })
+    expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
+    expect(await api.get('/v1/services?limit=1')).toMatchObject({ status: 500 })
+    expect(await api.get('/v1/services?limit=1')).toMatchObject({ status: 500 })
+  })
+
+  test.each([
+    ['externalOrderId', { externalOrderId: 'shop-2' }],
+    ['idempotencyKey', { idempotencyKey: 'k2' }],
+    [
+      'when',
+      {
+        when: ({ body, apiKeyId }) => apiKeyId === 'key_personal' && JSON.stringify(body).includes('shop-2'),
+      },
+    ],
+  ] satisfies [string, FaultRule['match']][])('match orders by %s', async (_, match) => {
+    const { api } = withFault(gone, { match })
+    expect(await api.order('k1')).toMatchObject({ status: 201 })
+    const second = { ...validBody, metadata: { externalOrderId: 'shop-2' } }
+    expect(await api.order('k2', second)).toMatchObject({ status: 500 })
+  })
+
+  test('let skip requests pass and act as often as times says', async () => {
+    const { api } = withFault(gone, { skip: 1, times: 2 })
+    const statuses = []
+    for (let i = 0; i < 4; i++) statuses.push((await api.get('/v1/balance')).status)
+    expect(statuses).toEqual([200, 500, 500, 200])
+  })
+
+  test('act by chance, drawn from the seed', async () => {
+    const run = async (seed: number) => {
+      const sandbox = createSandbox({ seed, faults: [{ times: Infinity, probability: 0.5, action: gone }] })
+      const api = caller(sandbox)
+      let pattern = ''
+      for (let i = 0; i < 64; i++) pattern += (await api.get('/v1/balance')).status === 500 ? 'x' : '.'
+      return pattern
+    }
+    const first = await run(7)
+    expect(await run(7)).toBe(first)
+    expect(await run(8)).not.toBe(first)
+    const hits = first.split('x').length - 1
+    expect(hits).toBeGreaterThan(16)
+    expect(hits).toBeLessThan(48)
+  })
+
+  test('form a script: one decides per request, the next waits for its turn', async () => {
+    const sandbox = createSandbox({
+      faults: [
+        { action: { type: 'drop' } },
+        { action: { type: 'commitThenDrop' } },
+        { action: { type: 'inProgress' } },
+      ],
+    })
+    const api = caller(sandbox)
+    await expect(api.order('k')).rejects.toThrow('fetch failed')
+    sandbox.expectCharges(0)
+    await expect(api.order('k')).rejects.toThrow('fetch failed')
+    sandbox.expectCharges(1)
+    expect(await api.order('k')).toMatchObject({ status: 409 })
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    expect(sandbox.faults.pending()).toEqual([])
+  })
+
+  test('that bend meet with one that decides', async () => {
+    const { clock, sandbox } = withFault({ type: 'delay', ms: 5, when: 'after' })
+    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const work = failureOf(request(sandbox))
+    await settled()
+    sandbox.expectCharges(1)
+    clock.advance(5)
+    expect(await work).toMatchObject({ message: 'fetch failed' })
+  })
+
+  test('can be removed one by one or all at once', async () => {
+    const { sandbox, api } = withFault(gone, { times: Infinity })
+    const remove = sandbox.faults.add({ action: gone })
+    expect(sandbox.faults.pending()).toHaveLength(2)
+    remove()
+    expect(sandbox.faults.pending()).toHaveLength(1)
+    sandbox.faults.clear()
+    expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
+  })
+
+  test('apply to paths that do not exist, too', async () => {
+    expect(await withFault(gone).api.get('/nowhere')).toMatchObject({ status: 500 })
+  })
+})

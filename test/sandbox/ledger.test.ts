@@ -1,0 +1,149 @@
+import { createSandbox, SandboxAssertionError } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { caller, manualClock, validBody } from './caller.ts'
+
+describe('the ledger', () => {
+  test('has every charge with the exact body', async () => {
+    const clock = manualClock(1000)
+    const sandbox = createSandbox(clock)
+    const body = `  ${JSON.stringify(validBody)} `
+    await caller(sandbox).order('k', body)
+    expect(sandbox.ledger).toEqual([
+      {
+        orderId: sandbox.orders()[0]?.id,
+        amount: 500,
+        currency: 'EUR',
+        customerId: 'cus_personal',
+        idempotencyKey: 'k',
+        externalOrderId: 'shop-1',
+        body,
+        at: 1000,
+      },
+    ])
+  })
+
+  test('leaves externalOrderId out when there was none', async () => {
+    const sandbox = createSandbox()
+    await caller(sandbox).order('k', { ...validBody, metadata: { note: 1 } })
+    expect(sandbox.ledger[0]).not.toHaveProperty('externalOrderId')
+    await caller(sandbox).order('k2', { ...validBody, metadata: undefined })
+    expect(sandbox.expectChargedOnce('k2')).not.toHaveProperty('externalOrderId')
+  })
+
+  test('is found by externalOrderId or Idempotency-Key', async () => {
+    const sandbox = createSandbox()
+    await caller(sandbox).order('k')
+    expect(sandbox.expectChargedOnce('shop-1')).toBe(sandbox.expectChargedOnce('k'))
+    sandbox.expectNotCharged('shop-2')
+    sandbox.expectCharges(1)
+  })
+})
+
+describe('its assertions', () => {
+  const failing = (check: () => unknown) => {
+    try {
+      check()
+    } catch (error) {
+      return error
+    }
+    return expect.unreachable('should have thrown')
+  }
+
+  test('throw an AssertionError with what was found', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    await api.order('k1')
+    await api.order('k2')
+    const [first, second] = sandbox.ledger
+    const error = failing(() => sandbox.expectChargedOnce('shop-1'))
+    expect(error).toBeInstanceOf(SandboxAssertionError)
+    expect(error).toMatchObject({ name: 'AssertionError', code: 'ERR_ASSERTION', actual: 2, expected: 1 })
+    expect(error).toHaveProperty(
+      'message',
+      [
+        'expected exactly one charge for "shop-1", found 2:',
+        `  ${first?.orderId}: 500 EUR, key k1, externalOrderId "shop-1"`,
+        `  ${second?.orderId}: 500 EUR, key k2, externalOrderId "shop-1"`,
+      ].join('\n'),
+    )
+  })
+
+  test('say what else is in the ledger when nothing was found', async () => {
+    const sandbox = createSandbox()
+    expect(failing(() => sandbox.expectChargedOnce('x'))).toHaveProperty(
+      'message',
+      'expected exactly one charge for "x", found 0.',
+    )
+    await caller(sandbox).order('k', { ...validBody, metadata: undefined })
+    expect(failing(() => sandbox.expectChargedOnce('x'))).toHaveProperty(
+      'message',
+      `expected exactly one charge for "x", found 0. The ledger has:\n  ${sandbox.ledger[0]?.orderId}: 500 EUR, key k`,
+    )
+  })
+
+  test('count, and complain about unwanted charges', async () => {
+    const sandbox = createSandbox()
+    await caller(sandbox).order('k')
+    expect(failing(() => sandbox.expectNotCharged('k'))).toMatchObject({ actual: 1, expected: 0 })
+    expect(failing(() => sandbox.expectCharges(2))).toMatchObject({
+      actual: 1,
+      expected: 2,
+      message: expect.stringContaining('expected 2 charges in all, found 1:'),
+    })
+  })
+
+  test('keep long ledgers short', async () => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    for (let i = 0; i < 12; i++) await api.order(`k${i}`)
+    const error = failing(() => sandbox.expectCharges(1))
+    expect(error).toHaveProperty(
+      'message',
+      expect.stringMatching(/1 charge in all, found 12:[\s\S]*and 2 more$/),
+    )
+  })
+})
+
+describe('the request log', () => {
+  test('has every request without the text of its API key', async () => {
+    const sandbox = createSandbox(manualClock(1000))
+    const api = caller(sandbox)
+    await api.order('k', validBody, { headers: { 'x-trace': 't1' } })
+    await api.get('/v1/orders?limit=2')
+    await caller(sandbox, 'stranger').send('/nowhere', { method: 'PUT', body: 'x' })
+    expect(sandbox.requests).toMatchObject([
+      {
+        operation: 'createOrder',
+        method: 'POST',
+        path: '/v1/orders',
+        idempotencyKey: 'k',
+        apiKeyId: 'key_personal',
+        headers: { 'content-type': 'application/json', 'idempotency-key': 'k', 'x-trace': 't1' },
+        body: JSON.stringify(validBody),
+        at: 1000,
+        status: 201,
+        delivery: 'complete',
+        charged: true,
+      },
+      {
+        operation: 'listOrders',
+        path: '/v1/orders?limit=2',
+        idempotencyKey: null,
+        status: 200,
+        charged: false,
+      },
+      { operation: null, method: 'PUT', path: '/nowhere', apiKeyId: null, body: 'x', status: 404 },
+    ])
+    const text = JSON.stringify(sandbox.requests)
+    expect(text).not.toContain(sandbox.apiKey)
+    expect(text).not.toContain('stranger')
+  })
+
+  test('shows a request that is running', async () => {
+    const sandbox = createSandbox()
+    const work = caller(sandbox).get('/v1/balance')
+    await expect.poll(() => sandbox.requests[0]?.status).toBeDefined()
+    await work
+    expect(sandbox.requests[0]?.status).toBe(200)
+  })
+})

@@ -1,0 +1,237 @@
+import { createSandbox, type Sandbox, type SandboxState } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { caller, manualClock, settled, validBody } from './caller.ts'
+
+const copyOf = (state: SandboxState): SandboxState => JSON.parse(JSON.stringify(state))
+
+describe('dump and load', () => {
+  test('carry everything over to another sandbox, keys and wallets included', async () => {
+    const first = createSandbox({ seed: 5 })
+    const created = await caller(first).order('k')
+    const second = createSandbox({ seed: 6 })
+    second.load(copyOf(first.dump()))
+    expect(second.apiKey).toBe(first.apiKey)
+    expect(second.organizationApiKey).toBe(first.organizationApiKey)
+    expect(await caller(second).order('k')).toMatchObject({ status: 201, body: created.body })
+    expect(second.ledger).toEqual(first.ledger)
+    expect(second.dump()).toEqual(first.dump())
+    expect((await caller(second).order('next')).body).toEqual({
+      ...((await caller(first).order('next')).body as object),
+      createdAt: expect.any(String),
+    })
+  })
+
+  test('are separate from what happens afterwards', async () => {
+    const sandbox = createSandbox()
+    const before = sandbox.dump()
+    await caller(sandbox).order('k')
+    expect(before.ledger).toEqual([])
+    sandbox.load(before)
+    sandbox.expectCharges(0)
+    expect(sandbox.customer(sandbox.customerId).wallet?.amount).toBe(1_000_000)
+  })
+
+  test('turn running requests into orphans and cut their connections', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({
+      ...clock,
+      behaviour: { processingTime: 100, orphanedMarkLifetime: 1000 },
+    })
+    const api = caller(sandbox)
+    const lost = api.order('k').catch((error: unknown) => error)
+    await settled()
+    const state = copyOf(sandbox.dump())
+    expect(state.keys).toMatchObject([{ key: 'k', answer: null, orphanedAt: clock.now() }])
+    sandbox.load(state)
+    clock.advance(100)
+    expect(await lost).toMatchObject({ message: 'fetch failed' })
+    sandbox.expectCharges(0)
+    expect(await api.order('k')).toMatchObject({ body: { code: 'IDEMPOTENCY_IN_PROGRESS' } })
+    clock.advance(1000)
+    const again = api.order('k')
+    await settled()
+    clock.advance(100)
+    expect(await again).toMatchObject({ status: 201 })
+  })
+
+  test('carry remembered refusals and faults', async () => {
+    const first = createSandbox({ preset: 'remembers-refusals' })
+    const refused = { ...validBody, serviceId: 'svc_none' }
+    await caller(first).order('refused', refused)
+    first.faults.add({ action: { type: 'status', status: 503, text: 'down' } })
+    await caller(first).order('failed')
+    const second = createSandbox({ preset: 'remembers-refusals' })
+    second.load(copyOf(first.dump()))
+    expect(await caller(second).order('refused', refused)).toMatchObject({ status: 404 })
+    expect(await caller(second).order('failed')).toMatchObject({ status: 503, body: 'down' })
+  })
+
+  const broken = (change: (state: Record<string, unknown>) => void) => {
+    const state = JSON.parse(JSON.stringify(createSandbox().dump()))
+    change(state)
+    return state
+  }
+
+  test.each([
+    ['nothing', null, 'state: expected an object, got null'],
+    ['another version', broken((state) => Object.assign(state, { version: 2 })), 'state.version: expected 1'],
+    ['a missing table', broken((state) => delete state['orders']), 'state: the field "orders" is missing'],
+    [
+      'an unknown customer',
+      broken((state) => Object.assign(state, { customers: [] })),
+      'state.apiKeys[0].customerId: there is no customer "cus_personal"',
+    ],
+    [
+      'an amount that is no integer',
+      broken((state) =>
+        Object.assign(state, {
+          customers: [{ id: 'c', type: 'personal', wallet: { amount: 1.5, currency: 'EUR' } }],
+        }),
+      ),
+      'state.customers[0].wallet.amount: expected an integer from 0, got 1.5',
+    ],
+    [
+      'a key with an odd answer',
+      broken((state) =>
+        Object.assign(state, {
+          keys: [
+            { scope: 's', key: 'k', payload: '', startedAt: 0, orphanedAt: null, answer: { kind: 'x' } },
+          ],
+        }),
+      ),
+      'state.keys[0].answer.kind: expected "order"',
+    ],
+  ])('refuse %s and stay as they were', async (_, state, message) => {
+    const sandbox = createSandbox()
+    expect(() => sandbox.load(state)).toThrow(message)
+    expect(sandbox.services()).toHaveLength(7)
+  })
+})
+
+describe('reset', () => {
+  test('brings state, switches, faults and log back to the beginning', async () => {
+    const clock = manualClock()
+    const sandbox = createSandbox({
+      ...clock,
+      preset: 'rfc9457',
+      faults: [{ action: { type: 'status', status: 500 } }],
+    })
+    const beginning = sandbox.dump()
+    const run = async () => {
+      const answers = [await caller(sandbox).order('k'), await caller(sandbox).order('k')]
+      return answers.map(({ status, body, headers }) => [status, body, [...headers]])
+    }
+    const first = await run()
+    sandbox.configure('minimal-answers')
+    sandbox.addService({ productId: 'extra', amount: 1 })
+    sandbox.faults.add({ action: { type: 'drop' } })
+    sandbox.reset()
+    expect(sandbox.dump()).toEqual(beginning)
+    expect(sandbox.requests).toEqual([])
+    expect(await run()).toEqual(first)
+    expect(first.map(([status]) => status)).toEqual([500, 201])
+  })
+})
+
+describe('determinism', () => {
+  const run = async (seed: number) => {
+    const clock = manualClock()
+    const sandbox = createSandbox({
+      ...clock,
+      seed,
+      behaviour: { ordering: 'random' },
+      faults: [{ times: Infinity, probability: 0.3, action: { type: 'status', status: 500 } }],
+    })
+    const api = caller(sandbox)
+    for (let i = 0; i < 20; i++) await api.order(`k${i}`)
+    const { body } = await api.get('/v1/orders')
+    return JSON.stringify([sandbox.apiKey, body, sandbox.dump(), sandbox.requests])
+  }
+
+  test('the same seed gives the same run', async () => {
+    expect(await run(42)).toBe(await run(42))
+  })
+
+  test('another seed gives another run', async () => {
+    expect(await run(42)).not.toBe(await run(43))
+  })
+
+  test('reading does not change the ids of later orders', async () => {
+    const [quiet, busy] = [createSandbox(), createSandbox()]
+    await caller(busy).get('/v1/balance')
+    await caller(quiet).order('k')
+    await caller(busy).order('k')
+    expect(busy.orders()[0]?.id).toBe(quiet.orders()[0]?.id)
+  })
+})
+
+describe('preparing a sandbox', () => {
+  test('API keys and ids can be given', () => {
+    const sandbox = createSandbox({ apiKey: 'mine', organizationApiKey: 'ours' })
+    expect([sandbox.apiKey, sandbox.organizationApiKey]).toEqual(['mine', 'ours'])
+    expect(sandbox.addCustomer({ id: 'ada', type: 'organization' })).toEqual({
+      id: 'ada',
+      type: 'organization',
+      wallet: { amount: 0, currency: 'EUR' },
+    })
+    expect(sandbox.addApiKey({ customer: 'ada', secret: 'hers' })).toBe('hers')
+  })
+
+  test('the catalogue can be given', () => {
+    const sandbox = createSandbox({ services: [{ productId: 'only', amount: 3 }] })
+    expect(sandbox.services()).toEqual([
+      {
+        productId: 'only',
+        amount: 3,
+        currency: 'EUR',
+        minQuantity: 1,
+        maxQuantity: 1000,
+        stepQuantity: 1,
+        stock: null,
+        published: true,
+      },
+    ])
+  })
+
+  test('a customer without a wallet gets one by a top-up', () => {
+    const sandbox = createSandbox({ currency: 'CHF' })
+    const customer = sandbox.addCustomer({ wallet: null })
+    sandbox.topUp(customer, 5)
+    expect(sandbox.customer(customer).wallet).toEqual({ amount: 5, currency: 'CHF' })
+  })
+
+  test.each([
+    [
+      'an unknown customer',
+      (sandbox) => sandbox.addApiKey({ customer: 'none' }),
+      'there is no customer "none"',
+    ],
+    ['an unknown API key', (sandbox) => sandbox.revokeApiKey('none'), 'there is no such API key'],
+    ['an unknown order', (sandbox) => sandbox.setOrderStatus('none', 'x'), 'there is no order "none"'],
+    [
+      'a negative balance',
+      (sandbox) => sandbox.topUp(sandbox.customerId, -1_000_001),
+      'customer.wallet.amount',
+    ],
+    [
+      'a step of zero',
+      (sandbox) => sandbox.addService({ productId: 'x', amount: 1, stepQuantity: 0 }),
+      'service.stepQuantity',
+    ],
+    [
+      'an API key with a space',
+      (sandbox) => sandbox.addApiKey({ customer: sandbox.customerId, secret: 'a b' }),
+      'apiKey.secret',
+    ],
+    [
+      'an order of -1',
+      (sandbox) => sandbox.addOrder({ amount: -1 }),
+      'order.amount: expected an integer from 0',
+    ],
+  ] satisfies [string, (sandbox: Sandbox) => unknown, string][])('%s is refused', (_, act, message) => {
+    const sandbox = createSandbox()
+    const before = sandbox.dump()
+    expect(() => act(sandbox)).toThrow(message)
+    expect(sandbox.dump().customers).toEqual(before.customers)
+  })
+})
