@@ -3,9 +3,16 @@ import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** An integer that JavaScript holds exactly. JSON has already rounded a larger one, so money must never pass as one. */
-export const safeInteger: z.ZodMiniType<number> = z.number().check(
-  z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
-)
+export const safeInteger: z.ZodMiniType<number> = z
+  .number()
+  .check(
+    z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
+  )
+
+/** Not blank: an empty reference, id or service would make different things look the same. */
+export const filled: z.ZodMiniType<string> = z
+  .string()
+  .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
 
 /** A checked value, or what is wrong with it. */
 export type Checked<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
@@ -14,7 +21,10 @@ export type Checked<T> = { readonly value: T } | { readonly issues: readonly Iss
  * Checks a value with any Standard Schema: ours (zod/mini) or the caller's. Our schemas answer at once; a caller's may
  * take its time. A schema that throws counts as one issue.
  */
-export function check<T>(schema: StandardSchemaV1<unknown, T>, value: unknown): Checked<T> | Promise<Checked<T>> {
+export function check<T>(
+  schema: StandardSchemaV1<unknown, T>,
+  value: unknown,
+): Checked<T> | Promise<Checked<T>> {
   try {
     const result = schema['~standard'].validate(value)
     return result instanceof Promise ? result.then(toChecked, schemaThrew) : toChecked(result)

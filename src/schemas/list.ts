@@ -18,11 +18,8 @@ export type OrderListResponse = readonly Order[] | { readonly [field: string]: u
 /** Response of `GET /v1/services`. The API document does not show the envelope, so only the rows have a type. */
 export type ServiceListResponse = readonly Service[] | { readonly [field: string]: unknown }
 
-/** An array, or any object: what it means is read by {@link readEnvelope}. */
-export const listResponseSchema: z.ZodMiniType<readonly unknown[] | { readonly [field: string]: unknown }> = z.union([
-  z.array(z.unknown()),
-  z.record(z.string(), z.unknown()),
-])
+/** Any JSON object; what its fields mean is read by {@link readEnvelope}. */
+export const listObjectSchema: z.ZodMiniType<{ readonly [field: string]: unknown }> = z.looseObject({})
 
 const TOTALS = ['total', 'totalCount', 'total_count']
 const MORE = ['hasMore', 'has_more', 'hasNext', 'has_next']
@@ -32,23 +29,42 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
  * Finds the rows of a list answer: the answer itself if it is an array, else its one array-valued property. Where
  * several properties are arrays, the only one whose rows all carry an identifier is taken. Never guesses beyond that.
  */
-export function readEnvelope(body: unknown, identifier: string): { readonly envelope: ListEnvelope } | { readonly issues: readonly Issue[] } {
-  const parsed = z.safeParse(listResponseSchema, body)
+export function readEnvelope(
+  body: unknown,
+  identifier: string,
+): { readonly envelope: ListEnvelope } | { readonly issues: readonly Issue[] } {
+  if (Array.isArray(body)) return { envelope: { items: body } }
+  const parsed = z.safeParse(listObjectSchema, body)
   if (!parsed.success) return { issues: [{ path: '', message: 'is neither an array nor an object' }] }
-  if (Array.isArray(parsed.data)) return { envelope: { items: parsed.data } }
-  const fields = parsed.data as Readonly<Record<string, unknown>>
+  const fields = parsed.data
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
-  const rows = arrays.length === 1 ? arrays[0] : arrays.find((array) => array.length > 0 && array.every(hasIdentifier))
+  const rows =
+    arrays.length === 1 ? arrays[0] : arrays.find((array) => array.length > 0 && array.every(hasIdentifier))
   const candidates = arrays.filter((array) => array.length > 0 && array.every(hasIdentifier)).length
   const allEmpty = arrays.length > 0 && arrays.every((array) => array.length === 0)
   if (arrays.length > 1 && candidates !== 1 && !allEmpty) {
-    return { issues: [{ path: '', message: 'has several arrays; say which one holds the rows with the option listEnvelope' }] }
+    return {
+      issues: [
+        {
+          path: '',
+          message: 'has several arrays; say which one holds the rows with the option listEnvelope',
+        },
+      ],
+    }
   }
   if (arrays.length === 0) {
-    return { issues: [{ path: '', message: 'has no array of rows; say where they are with the option listEnvelope' }] }
+    return {
+      issues: [
+        { path: '', message: 'has no array of rows; say where they are with the option listEnvelope' },
+      ],
+    }
   }
   const places = [fields, ...PAGING.map((name) => fields[name]).filter(isRecord)]
-  const total = first(places, TOTALS, (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0)
+  const total = first(
+    places,
+    TOTALS,
+    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0,
+  )
   const hasMore = first(places, MORE, (value) => typeof value === 'boolean')
   return {
     envelope: {

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { safeInteger } from './check.ts'
+import { filled, safeInteger } from './check.ts'
 
 /** Client metadata of an order. Other keys than the documented one are sent as they are. */
 export interface OrderMetadata {
@@ -32,20 +32,17 @@ export interface Order {
   readonly [field: string]: unknown
 }
 
-/** Not blank: an empty reference or service would make different orders look the same. */
-const filled: z.ZodMiniType<string> = z.string().check(z.regex(/\S/, 'must not be empty'))
-
 /** Checks a request before anything is sent. */
 export const createOrderRequestSchema: z.ZodMiniType<CreateOrderRequest> = z.looseObject({
   serviceId: filled,
   target: filled,
-  quantity: safeInteger.check(z.gte(1, 'must be at least 1')),
+  quantity: safeInteger.check(z.refine((value) => value >= 1, 'must be at least 1')),
   metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled) })),
 })
 
 /** Checks an order as the service returned it. */
 export const orderSchema: z.ZodMiniType<Order> = z.looseObject({
-  id: z.string().check(z.minLength(1)),
+  id: filled,
   status: z.string(),
   amount: safeInteger,
 })

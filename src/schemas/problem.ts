@@ -9,7 +9,7 @@ export interface ErrorResponse {
 }
 
 /** Any JSON object. */
-export const errorResponseSchema: z.ZodMiniType<ErrorResponse> = z.record(z.string(), z.unknown())
+export const errorResponseSchema: z.ZodMiniType<ErrorResponse> = z.looseObject({})
 
 /** The two codes that the API document names. */
 export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
@@ -40,8 +40,10 @@ export function readProblem(text: string): Problem {
   if (!parsed.success) return { recognised: false }
   const { error, errors, type } = parsed.data
   const places: unknown[] = [parsed.data, error, Array.isArray(errors) ? errors[0] : errors]
-  const code = find(places, CODE, asCode) ?? asCode(error) ?? (type === 'about:blank' ? undefined : asCode(type))
-  const found = find(places, MESSAGE, asText) ?? asText(error) ?? asText(Array.isArray(errors) ? errors[0] : undefined)
+  const code =
+    find(places, CODE, asCode) ?? asCode(error) ?? (type === 'about:blank' ? undefined : asCode(type))
+  const found =
+    find(places, MESSAGE, asText) ?? asText(error) ?? asText(Array.isArray(errors) ? errors[0] : undefined)
   const idempotency = documentedCode(parsed.data)
   return {
     recognised: code !== undefined || found !== undefined,
@@ -51,7 +53,11 @@ export function readProblem(text: string): Problem {
   }
 }
 
-function find(places: readonly unknown[], names: readonly string[], read: (value: unknown) => string | undefined): string | undefined {
+function find(
+  places: readonly unknown[],
+  names: readonly string[],
+  read: (value: unknown) => string | undefined,
+): string | undefined {
   for (const place of places) {
     if (typeof place !== 'object' || place === null) continue
     for (const name of names) {
@@ -88,7 +94,8 @@ function documentedCode(body: unknown): IdempotencyCode | undefined {
       if (typeof node === 'string') {
         const code = DOCUMENTED.exec(node)?.[1]
         if (code !== undefined) found.add(code)
-      } else if (typeof node === 'object' && node !== null) next.push(...Object.values(node).slice(0, MOST_NODES))
+      } else if (typeof node === 'object' && node !== null)
+        next.push(...Object.values(node).slice(0, MOST_NODES))
     }
     level = next
   }

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { safeInteger } from './check.ts'
+import { filled, safeInteger } from './check.ts'
 
 /** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
 export interface Service {
@@ -21,7 +21,7 @@ export interface Service {
 
 /** Checks a service as the service catalogue returned it. */
 export const serviceSchema: z.ZodMiniType<Service> = z.looseObject({
-  productId: z.string().check(z.minLength(1)),
+  productId: filled,
   amount: safeInteger,
   currency: z.string(),
   minQuantity: z.number(),
