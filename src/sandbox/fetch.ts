@@ -56,10 +56,11 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   if (delivery.type === 'stall') return untilAborted(new Promise<never>(() => {}), signal)
   // The constructor of Response refuses bodies for these.
   const empty = reply.status === 204 || reply.status === 205 || reply.status === 304
-  const response = new Response(empty ? null : bodyOf(reply, signal), {
-    status: reply.status,
-    headers: { ...reply.headers },
-  })
+  const headers = new Headers(reply.headers)
+  // Announcing more than comes is how HTTP tells a broken connection from an end.
+  if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
+    headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
+  const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
   // Responses made by hand have no URL; those of a real fetch do.
   Object.defineProperty(response, 'url', { value: url })
   return response

@@ -40,11 +40,11 @@ export function createHandler(
     log.push(entry)
 
     const processed = await answerTo(world, faults, message, routed, call, view).catch(
-      (error: unknown): Processed => {
-        const reason = error instanceof Error ? error.message : String(error)
-        const refusal = { status: 500, code: 'INTERNAL_ERROR', message: `The sandbox failed: ${reason}` }
-        return { answer: errorAnswer(refusal, behaviour), charged: false, delivery: { type: 'complete' } }
-      },
+      (error: unknown): Processed => ({
+        answer: sandboxFailed(error, world),
+        charged: false,
+        delivery: { type: 'complete' },
+      }),
     )
     const { answer, charged, delay = 0 } = processed
     entry.charged = charged
@@ -116,12 +116,24 @@ async function answerTo(
     const answer = read(world, routed, call, plan)
     processed = { answer, charged: false, delivery: complete }
   }
-  if (plan.transforms.length > 0) {
-    const body = plan.transforms.reduce((value, transform) => transform(value), processed.answer.body)
-    processed = { ...processed, answer: { ...processed.answer, body: body ?? null } }
-  }
+  processed = { ...processed, answer: transformed(processed.answer, plan, world) }
   if (ending !== null) processed = after(world, ending, call, processed)
   return { ...processed, delay: plan.delay.after }
+}
+
+/** A transformation that throws must not hide what was charged, so it becomes an answer of its own. */
+function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
+  try {
+    const body = plan.transforms.reduce((value, transform) => transform(value), answer.body)
+    return { ...answer, body: body ?? null }
+  } catch (error) {
+    return sandboxFailed(error, world)
+  }
+}
+
+function sandboxFailed(error: unknown, world: World): Answer {
+  const message = `The sandbox failed: ${error instanceof Error ? error.message : String(error)}`
+  return errorAnswer({ status: 500, code: 'INTERNAL_ERROR', message }, world.behaviour)
 }
 
 function read(world: World, routed: Routed, call: Call, plan: FaultPlan): Answer {

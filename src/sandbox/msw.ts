@@ -16,12 +16,18 @@ export function sandboxHandlers(sandbox: Sandbox, options: SandboxHandlersOption
   const baseUrl = (options.baseUrl ?? sandbox.baseUrl).replace(/\/+$/, '')
   return [
     http.all(`${baseUrl}/*`, async ({ request }) => {
-      const message = await messageOf(request)
-      const url = sandbox.baseUrl + message.url.slice(baseUrl.length)
-      const reply = await sandbox.handle({ ...message, url })
-      const { type } = reply.delivery
-      if (type === 'drop' || type === 'refuse') return HttpResponse.error()
-      return respond(reply, request.signal, message.url)
+      try {
+        const message = await messageOf(request)
+        const url = sandbox.baseUrl + message.url.slice(baseUrl.length)
+        const reply = await sandbox.handle({ ...message, url })
+        const { type } = reply.delivery
+        if (type === 'drop' || type === 'refuse') return HttpResponse.error()
+        return await respond(reply, request.signal, message.url)
+      } catch (error) {
+        // msw reports what a resolver throws as a mistake in the handlers; a caller who gave up is none.
+        if (request.signal.aborted) return HttpResponse.error()
+        throw error
+      }
     }),
   ]
 }

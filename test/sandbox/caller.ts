@@ -82,3 +82,8 @@ export function manualClock(start = Date.UTC(2026, 0, 1)) {
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
+
+/** Waits, without a fixed time, until something outside this process's microtasks has happened. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await settled()
+}

@@ -330,7 +330,8 @@ describe('transformBody', () => {
       status: 500,
       body: { message: 'The sandbox failed: typo' },
     })
-    expect(sandbox.requests).toMatchObject([{ status: 500 }])
+    expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
+    sandbox.expectChargedOnce('k')
   })
 })
 

@@ -1,0 +1,27 @@
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { describe, expect, test } from 'vitest'
+
+describe('what browsers load', () => {
+  test.each(['index', 'msw'])('%s.ts mentions nothing that only Node has', async (entry) => {
+    const { metafile, outputFiles } = await build({
+      entryPoints: [fileURLToPath(new URL(`../../src/sandbox/${entry}.ts`, import.meta.url))],
+      bundle: true,
+      write: false,
+      metafile: true,
+      format: 'esm',
+      platform: 'browser',
+      external: ['msw'],
+      minifyWhitespace: true,
+      legalComments: 'none',
+    })
+    const text = outputFiles[0]?.text ?? ''
+    expect(text).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\brequire\b|\bsetImmediate\b/)
+    const outside = Object.values(metafile.inputs).flatMap(({ imports }) =>
+      imports.filter(({ external }) => external === true).map(({ path }) => path),
+    )
+    expect([...new Set(outside)]).toEqual(entry === 'msw' ? ['msw'] : [])
+    const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
+    expect(foreign, 'the sandbox shares no code with the client').toEqual([])
+  })
+})

@@ -1,0 +1,181 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { validBody } from './caller.ts'
+
+const cli = fileURLToPath(new URL('../../src/sandbox/cli.ts', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'sandbox-cli-'))
+const children = new Set<ChildProcess>()
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+function run(...args: string[]) {
+  const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  children.add(child)
+  const output = { stdout: '', stderr: '' }
+  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    child.on('close', (code) => {
+      children.delete(child)
+      resolve({ code, ...output })
+    })
+  })
+  const firstLine = new Promise<string>((resolve, reject) => {
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      output.stdout += chunk
+      if (output.stdout.includes('\n')) resolve(output.stdout.split('\n')[0] ?? '')
+    })
+    ended.then(() => reject(new Error(`ended early: ${output.stderr}`)))
+  })
+  // A command that is meant to fail has no first line.
+  firstLine.catch(() => {})
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    output.stderr += chunk
+  })
+  return { child, ended, firstLine }
+}
+
+async function started(...args: string[]) {
+  const { child, ended, firstLine } = run('--port', '0', ...args)
+  const line = await firstLine
+  const [, url = '', apiKey = ''] =
+    /^customer-ordering-sandbox listening on (http:\/\/\S+) \(API key: (\S+)\)$/.exec(line) ?? []
+  const order = (key: string) =>
+    fetch(`${url}/v1/orders`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        'content-type': 'application/json',
+        'idempotency-key': key,
+      },
+      body: JSON.stringify(validBody),
+    })
+  const stop = (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    return ended
+  }
+  return { url, apiKey, order, stop }
+}
+
+describe('the command customer-ordering-sandbox', () => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('serves, logs, and stops on %s', async (signal) => {
+    const { url, apiKey, order, stop } = await started()
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+    expect((await order('key-1')).status).toBe(201)
+    expect((await fetch(`${url}/v1/balance`)).status).toBe(401)
+    const { code, stdout, stderr } = await stop(signal)
+    expect(code).toBe(0)
+    expect(stderr).toBe('')
+    expect(stdout.split('\n').slice(1)).toEqual([
+      'POST /v1/orders 201 charged, key key-1, key_personal',
+      'GET /v1/balance 401 no API key',
+      '',
+    ])
+    expect(stdout.split(apiKey)).toHaveLength(2)
+  })
+
+  test('has the API key that the seed gives, and is silent after it when told so', async () => {
+    const { apiKey, order, stop } = await started('--seed', '7', '--quiet')
+    expect(apiKey).toBe(createSandbox({ seed: 7 }).apiKey)
+    await order('k')
+    expect((await stop('SIGTERM')).stdout.split('\n')).toHaveLength(2)
+  })
+
+  test('takes a preset, an API key, a balance, an address and CORS', async () => {
+    const { url, apiKey, order, stop } = await started(
+      ...['--preset', 'rfc9457', '--api-key', 'mine', '--balance', '499', '--host', 'localhost', '--cors'],
+    )
+    expect(apiKey).toBe('mine')
+    const refused = await order('k')
+    expect(refused.status).toBe(402)
+    expect(refused.headers.get('content-type')).toBe('application/problem+json')
+    expect((await fetch(url)).headers.get('access-control-allow-origin')).toBe('*')
+    await stop('SIGTERM')
+  })
+
+  test('acts out fault rules from a file', async () => {
+    const rules = [{ action: { type: 'commitThenDrop' } }, { action: { type: 'inProgress' } }]
+    const { order, stop } = await started('--faults', file('faults.json', JSON.stringify(rules)))
+    await expect(order('k')).rejects.toThrow('fetch failed')
+    expect((await order('k')).status).toBe(409)
+    expect((await order('k')).status).toBe(201)
+    expect((await stop('SIGTERM')).stdout).toContain('POST /v1/orders dropped drop, charged, key k')
+  })
+
+  test('keeps its state in a file from one run to the next', async () => {
+    const state = join(folder, 'state.json')
+    const first = await started('--state', state, '--seed', '3')
+    const created = await (await first.order('k')).json()
+    expect((await first.stop('SIGTERM')).code).toBe(0)
+    const second = await started('--state', state)
+    expect(second.apiKey).toBe(first.apiKey)
+    expect(await (await second.order('k')).json()).toEqual(created)
+    await second.stop('SIGTERM')
+    expect(JSON.parse(readFileSync(state, 'utf8')).ledger).toHaveLength(1)
+  })
+
+  test('explains itself', async () => {
+    const { code, stdout } = await run('--help').ended
+    expect(code).toBe(0)
+    for (const flag of ['--port', '--host', '--seed', '--preset', '--faults', '--state', '--quiet'])
+      expect(stdout).toContain(flag)
+  })
+})
+
+describe('a start that cannot succeed ends with code 2 and the reason', () => {
+  const goodState = JSON.stringify(createSandbox().dump())
+  test.each([
+    ['an unknown flag', ['--prot', '1'], "Unknown option '--prot'"],
+    ['a stray word', ['4010'], "Unexpected argument '4010'"],
+    ['a flag without its value', ['--port'], "'--port <value>' argument missing"],
+    ['a port that is no number', ['--port', 'x'], '--port: expected a whole number up to 65535, got "x"'],
+    ['a port that is too high', ['--port', '65536'], '--port: expected a whole number up to 65535'],
+    ['a seed with a fraction', ['--seed', '1.5'], '--seed: expected a whole number up to 4294967295'],
+    ['an unknown preset', ['--preset', 'strict'], '--preset: expected one of default, remembers-refusals'],
+    ['an API key with a space', ['--api-key', 'a b'], 'expected an identifier without spaces'],
+    ['a fault file that is not there', ['--faults', join(folder, 'none.json')], 'none.json: ENOENT'],
+    [
+      'a fault file that is no JSON',
+      ['--faults', file('broken.json', '[\n{"action":{"type":"drop"}}\n{')],
+      'broken.json: not JSON: line 3, column 1: unexpected "{"',
+    ],
+    [
+      'a fault file with a wrong rule',
+      ['--faults', file('wrong.json', '[{"action":{"type":"drip"}}]')],
+      'wrong.json: $[0].action.type: expected "refuseConnection"',
+    ],
+    [
+      'a state file that is no JSON',
+      ['--state', file('half.json', goodState.slice(0, 100))],
+      'half.json: not JSON: line 1, column',
+    ],
+    [
+      'a state file of another kind',
+      ['--state', file('other.json', '{"version":1}')],
+      'other.json: state: the field "random" is missing',
+    ],
+    [
+      'an address that is not here',
+      ['--host', '192.0.2.1', '--port', '0'],
+      'cannot listen: listen EADDRNOTAVAIL',
+    ],
+  ])('%s', async (_, args, message) => {
+    const { code, stdout, stderr } = await run(...args).ended
+    expect(stderr).toContain(`customer-ordering-sandbox: `)
+    expect(stderr).toContain(message)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+    expect(stdout).toBe('')
+    expect(code).toBe(2)
+  })
+})

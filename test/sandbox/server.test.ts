@@ -1,0 +1,294 @@
+import { connect } from 'node:net'
+import { createSandbox, type FaultAction, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type SandboxServer, type ServeSandboxOptions, serveSandbox } from '../../src/sandbox/server.ts'
+import { manualClock, until, validBody } from './caller.ts'
+
+const servers: SandboxServer[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
+  const sandbox = createSandbox(options)
+  const server = await serveSandbox(sandbox, serverOptions)
+  servers.push(server)
+  const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' }
+  return {
+    sandbox,
+    server,
+    order: (key = 'k', init: RequestInit = {}) =>
+      fetch(`${server.url}/v1/orders`, {
+        method: 'POST',
+        headers: { ...headers, 'idempotency-key': key },
+        body: JSON.stringify(validBody),
+        ...init,
+      }),
+    get: (path: string) => fetch(server.url + path, { headers }),
+  }
+}
+
+const withFault = (action: FaultAction) => serve({ faults: [{ action }] })
+
+/** What a raw text sent over a socket gets back, once the server has closed the connection. */
+function exchange(server: SandboxServer, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(server.port, '127.0.0.1')
+    let answer = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (chunk: string) => {
+      answer += chunk
+    })
+    socket.on('error', reject)
+    socket.on('end', () => resolve(answer))
+    socket.write(text, 'latin1')
+  })
+}
+
+describe('a sandbox on a port', () => {
+  test('answers as sandbox.fetch does', async () => {
+    const { sandbox, order, get } = await serve()
+    const response = await order()
+    expect(response.status).toBe(201)
+    expect(response.headers.get('x-request-id')).toMatch(/^req_/)
+    const created = (await response.json()) as { id: string }
+    expect(await (await order()).json()).toEqual(created)
+    expect(await (await get(`/v1/orders/${created.id}`)).json()).toEqual(created)
+    expect(await (await get('/v1/orders?limit=1')).json()).toEqual({ data: [created] })
+    expect(await (await get('/v1/balance')).json()).toEqual({ amount: 999_500, currency: 'EUR' })
+    sandbox.expectChargedOnce('shop-1')
+  })
+
+  test('serves the base URL’s own path at the root', async () => {
+    const { get } = await serve({ baseUrl: 'https://shop.test/ordering' })
+    expect((await get('/v1/balance')).status).toBe(200)
+  })
+
+  test('lets one of two concurrent requests with one key through', async () => {
+    const clock = manualClock()
+    const { sandbox, order } = await serve({ ...clock, behaviour: { processingTime: 1000 } })
+    const first = order()
+    await until(() => clock.sleepers() === 1)
+    const second = await order()
+    expect(second.status).toBe(409)
+    expect(await second.json()).toMatchObject({ code: 'IDEMPOTENCY_IN_PROGRESS' })
+    clock.advance(1000)
+    expect((await first).status).toBe(201)
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('charges although the caller has gone away meanwhile', async () => {
+    const clock = manualClock()
+    const { sandbox, order } = await serve({ ...clock, behaviour: { processingTime: 1000 } })
+    const controller = new AbortController()
+    const lost = order('k', { signal: controller.signal }).catch((error: unknown) => error)
+    await until(() => clock.sleepers() === 1)
+    controller.abort()
+    await lost
+    clock.advance(1000)
+    await until(() => sandbox.ledger.length === 1)
+    expect((await order()).status).toBe(201)
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('reports every request when its answer is on the way', async () => {
+    const seen: unknown[] = []
+    const { order, get } = await serve(
+      { faults: [{ action: { type: 'drop' } }] },
+      { onRequest: ({ method, path, status }) => seen.push([method, path, status]) },
+    )
+    await order().catch(() => {})
+    await get('/nowhere')
+    expect(seen).toEqual([
+      ['POST', '/v1/orders', 'dropped'],
+      ['GET', '/nowhere', 404],
+    ])
+  })
+
+  test('is refused on a port that is taken', async () => {
+    const { server } = await serve()
+    await expect(serveSandbox(createSandbox(), { port: server.port })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+    })
+  })
+
+  test('closes with requests still open', async () => {
+    const { server, order } = await withFault({ type: 'stall' })
+    const lost = order().catch((error: unknown) => error)
+    await server.close()
+    servers.length = 0
+    expect(await lost).toBeInstanceOf(TypeError)
+  })
+
+  test('lets pages of any origin in when told so', async () => {
+    const { server, get } = await serve({}, { cors: true })
+    const preflight = await fetch(`${server.url}/v1/orders`, {
+      method: 'OPTIONS',
+      headers: { 'access-control-request-headers': 'authorization,idempotency-key' },
+    })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-headers')).toBe('authorization,idempotency-key')
+    expect((await get('/v1/balance')).headers.get('access-control-allow-origin')).toBe('*')
+    const closed = await serve()
+    expect((await closed.get('/v1/balance')).headers.get('access-control-allow-origin')).toBeNull()
+  })
+})
+
+describe('faults on real sockets', () => {
+  test.each([
+    ['drop', 0],
+    ['refuseConnection', 0],
+    ['crash', 0],
+    ['commitThenDrop', 1],
+  ] as const)('%s resets the connection and charges %s', async (type, charges) => {
+    const { sandbox, order } = await withFault({ type })
+    await expect(order()).rejects.toMatchObject({ cause: { code: 'ECONNRESET', syscall: 'read' } })
+    sandbox.expectCharges(charges)
+    expect((await order()).status).toBe(201)
+    sandbox.expectCharges(1)
+  })
+
+  test('cutBody closes the connection in the middle of the body', async () => {
+    const { sandbox, order } = await withFault({ type: 'cutBody', after: 7 })
+    const response = await order()
+    expect(response.status).toBe(201)
+    const reader = response.body?.getReader()
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('{"id":"')
+    await expect(reader?.read()).rejects.toThrow('terminated')
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('cutBody cleanly ends like a whole answer', async () => {
+    const { order } = await withFault({ type: 'cutBody', after: 7, cleanly: true })
+    const response = await order()
+    expect(response.headers.get('content-length')).toBeNull()
+    expect(await response.text()).toBe('{"id":"')
+  })
+
+  test.each([true, false])('stall keeps the connection open, commit %s', async (commit) => {
+    const { sandbox, order } = await withFault({ type: 'stall', commit })
+    const controller = new AbortController()
+    const lost = order('k', { signal: controller.signal }).catch((error: unknown) => error)
+    await until(() => sandbox.requests[0]?.status === 'dropped')
+    sandbox.expectCharges(commit ? 1 : 0)
+    controller.abort(new Error('enough'))
+    expect(await lost).toMatchObject({ message: 'enough' })
+  })
+
+  test('stallBody sends headers and half of the body', async () => {
+    const { order } = await withFault({ type: 'stallBody', after: 7 })
+    const controller = new AbortController()
+    const response = await order('k', { signal: controller.signal })
+    const reader = response.body?.getReader()
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('{"id":"')
+    const next = reader?.read()
+    controller.abort(new Error('enough'))
+    await expect(next).rejects.toThrow('enough')
+  })
+
+  test('a late answer is given up when the caller goes away', async () => {
+    const clock = manualClock()
+    const { sandbox, order } = await serve({
+      ...clock,
+      faults: [{ action: { type: 'delay', ms: 1000, when: 'after' } }],
+    })
+    const controller = new AbortController()
+    const lost = order('k', { signal: controller.signal }).catch((error: unknown) => error)
+    await until(() => clock.sleepers() === 1)
+    controller.abort()
+    await lost
+    await until(() => clock.sleepers() === 0)
+    await until(() => sandbox.requests[0]?.status === 'dropped')
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('status, redirect and Retry-After arrive as they are', async () => {
+    const { order } = await serve({
+      faults: [
+        { action: { type: 'status', status: 204 } },
+        { action: { type: 'status', status: 502, html: true } },
+        { action: { type: 'redirect', location: '/elsewhere' } },
+        { action: { type: 'retryAfter', value: 'Wed, 21 Oct 2026 07:28:00 GMT' } },
+      ],
+    })
+    expect(await (await order()).text()).toBe('')
+    expect((await order()).headers.get('content-type')).toBe('text/html')
+    const redirect = await order('k', { redirect: 'manual' })
+    expect([redirect.status, redirect.headers.get('location')]).toEqual([307, '/elsewhere'])
+    expect((await order()).headers.get('retry-after')).toBe('Wed, 21 Oct 2026 07:28:00 GMT')
+  })
+
+  test.each([true, false])('hugeBody streams, gzip %s', async (gzip) => {
+    const { order } = await withFault({ type: 'hugeBody', bytes: 3_000_000, gzip })
+    const response = await order()
+    expect(response.headers.get('content-encoding')).toBe(gzip ? 'gzip' : null)
+    const text = await response.text()
+    expect(text.length).toBeGreaterThan(3_000_000)
+    expect(JSON.parse(text)).toMatchObject({ amount: 500 })
+  })
+
+  test('hugeBody ends when the caller has had enough', async () => {
+    const { order, get } = await withFault({ type: 'hugeBody', bytes: Number.MAX_SAFE_INTEGER, gzip: true })
+    const controller = new AbortController()
+    const response = await order('k', { signal: controller.signal })
+    await response.body?.getReader().read()
+    controller.abort()
+    expect((await get('/v1/balance')).status).toBe(200)
+  })
+})
+
+describe('garbage', () => {
+  test.each([
+    ['no HTTP at all', 'hello\r\n\r\n', 400],
+    ['a broken header', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n', 400],
+    ['no Host', 'GET /v1/balance HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    ['huge headers', `GET / HTTP/1.1\r\nHost: x\r\nX-Pad: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    [
+      'a path with a broken escape',
+      'GET /v1/orders/%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+      404,
+    ],
+    ['a foreign absolute URL', 'GET http://[ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 400],
+    ['an unknown method', 'TRACE /v1/orders HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 405],
+    ['dots', 'GET //../v1/../..//x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 404],
+    [
+      'bytes that are no UTF-8',
+      'POST /v1/orders HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n\xff\xfe',
+      401,
+    ],
+  ])('%s gets its status and does no harm', async (_, text, status) => {
+    const { server, get } = await serve()
+    expect(await exchange(server, text)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect((await get('/v1/balance')).status).toBe(200)
+  })
+
+  test('gets its answer in the configured error shape', async () => {
+    const { server } = await serve({ behaviour: { errorShape: 'nested' } })
+    const answer = await exchange(server, 'hello\r\n\r\n')
+    expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({
+      error: { code: 'INVALID_REQUEST' },
+    })
+  })
+
+  test('a body of more than 1 MiB gets 413', async () => {
+    const { order, get } = await serve()
+    const response = await order('k', { body: JSON.stringify({ pad: 'x'.repeat(3_000_000) }) })
+    expect(response.status).toBe(413)
+    expect(await response.json()).toMatchObject({ code: 'PAYLOAD_TOO_LARGE' })
+    expect((await get('/v1/balance')).status).toBe(200)
+  })
+
+  test('a caller that vanishes in the middle of its body does no harm', async () => {
+    const { sandbox, server, get } = await serve()
+    await new Promise<void>((resolve) => {
+      const socket = connect(server.port, '127.0.0.1', () => {
+        socket.write('POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{', () => {
+          socket.resetAndDestroy()
+          resolve()
+        })
+      })
+    })
+    expect((await get('/v1/balance')).status).toBe(200)
+    sandbox.expectCharges(0)
+  })
+})
