@@ -79,6 +79,20 @@ function replaceNodeSqlite(replacement: object | undefined): void {
     name === 'node:sqlite' ? replacement : original(name)) as typeof process.getBuiltinModule)
 }
 
+/** Collects the connections that SqliteStore opens. */
+function watchOpening(): readonly DatabaseSync[] {
+  const opened: DatabaseSync[] = []
+  replaceNodeSqlite({
+    DatabaseSync: class extends DatabaseSync {
+      constructor(file: string) {
+        super(file)
+        opened.push(this)
+      }
+    },
+  })
+  return opened
+}
+
 describe('SqliteStore with a file', { timeout: 60_000 }, () => {
   const open = () => new SqliteStore({ path })
   storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
@@ -117,15 +131,7 @@ describe('opening a file', () => {
   })
 
   it('sets a write-ahead log, a sync of every commit, the busy timeout and overwriting of deleted data', async () => {
-    const opened: DatabaseSync[] = []
-    replaceNodeSqlite({
-      DatabaseSync: class extends DatabaseSync {
-        constructor(file: string) {
-          super(file)
-          opened.push(this)
-        }
-      },
-    })
+    const opened = watchOpening()
     const store = new SqliteStore({ path })
     const hasty = new SqliteStore({ path, busyTimeout: 1 })
     const pragma = (name: string, database = opened[0]) =>
@@ -197,10 +203,12 @@ describe('opening a file', () => {
   it('refuses a file that is no database, and leaves it as it is', async () => {
     const content = 'This is a text, long enough to be read as the header of a database file. '.repeat(100)
     writeFileSync(path, content)
+    const opened = watchOpening()
     const error = await failureOf(() => new SqliteStore({ path }))
     expect(error.message).toContain(`${path}: the file is not an SQLite database`)
     expect(error.cause).toMatchObject({ code: 'SQLITE_NOTADB' })
     expect(readFileSync(path, 'utf8')).toBe(content)
+    expect(opened.map(({ isOpen }) => isOpen)).toEqual([false])
     expect(readdirSync(directory)).toEqual(['orders.db'])
   })
 
@@ -215,6 +223,8 @@ describe('opening a file', () => {
       'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)',
     )
     expect(readFileSync(path).equals(before)).toBe(true)
+    // Nor does it stay open.
+    expect(readdirSync(directory)).toEqual(['orders.db'])
   })
 
   it('finishes what an opening that was interrupted had begun', async () => {
@@ -344,6 +354,17 @@ describe('failures', () => {
     expect(error.cause).toMatchObject({ code: 'SQLITE_CORRUPT' })
     await failureOf(() => damaged.insert(makeRow(99)))
     await damaged.close()
+  })
+
+  it('reject on text that is no UTF-8 instead of putting other characters in its place', async () => {
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    const database = new DatabaseSync(path)
+    database.exec("UPDATE customer_ordering_rows SET data = CAST(x'61ff62' AS TEXT)")
+    const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+    expect(error.cause).toMatchObject({ code: 'ERR_ENCODING_INVALID_ENCODED_DATA' })
+    database.close()
+    await store.close()
   })
 
   it('reject when the tables were changed by hand', async () => {
@@ -597,6 +618,7 @@ describe('many rows', () => {
       finished.push('prune')
       return removed
     })
+    await new Promise((resolve) => setImmediate(resolve))
     await store.insert(makeRow(2))
     finished.push('insert')
     expect(await pruned).toBe(1_100)
@@ -618,17 +640,24 @@ describe('many rows', () => {
     const store = new SqliteStore({ database: watched })
     fill(database, 5_000)
     database.exec('ANALYZE')
-    const selective = [...prepared].filter((sql) => !sql.startsWith('INSERT'))
-    expect(selective.length).toBe(5)
-    for (const sql of selective) {
-      const plan = database
-        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
-        .all()
-        .map((step) => String(step['detail']))
-      const steps = plan.filter((detail) => !detail.startsWith('LIST SUBQUERY'))
-      expect(steps.length, sql).toBeGreaterThan(0)
-      for (const step of steps) expect(step, sql).toMatch(/^SEARCH /)
-    }
+    const plans = [...prepared]
+      .filter((sql) => !sql.startsWith('INSERT'))
+      .flatMap((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all())
+      .map(({ detail }) => String(detail))
+      .filter((detail) => !detail.startsWith('LIST SUBQUERY'))
+    const byKey = 'USING INDEX sqlite_autoindex_customer_ordering_rows_1 (scope=? AND id=?)'
+    expect(plans.map((plan) => plan.replace('SEARCH customer_ordering_rows ', '')).sort()).toEqual([
+      // prune: the batch is found first, then each of its rows.
+      'USING COVERING INDEX customer_ordering_closed (scope=? AND state=? AND updated_at<?)',
+      // list
+      'USING INDEX customer_ordering_list (scope=? AND (updated_at,id)>(?,?))',
+      // listOpen
+      'USING INDEX customer_ordering_open (scope=? AND id>?)',
+      // get and update
+      byKey,
+      byKey,
+      'USING INTEGER PRIMARY KEY (rowid=?)',
+    ])
     await store.close()
     database.close()
   })
@@ -664,6 +693,15 @@ describe('several processes', { timeout: 120_000 }, () => {
       expect((await store.get(SCOPE, makeRow(number).id))?.data).toBe(String(pid))
     }
     await store.close()
+  })
+
+  it('that open new files at once all succeed', async () => {
+    const racers = await Promise.all([1, 2, 3, 4].map(() => start('open')))
+    for (let file = 0; file < 60; file++) {
+      const answers = racers.map(nextMessage)
+      for (const racer of racers) racer.send(join(directory, `${file}.db`))
+      expect(await Promise.all(answers)).toEqual(['opened', 'opened', 'opened', 'opened'])
+    }
   })
 
   it('find every write that one of them had acknowledged before it was killed', async () => {
