@@ -85,7 +85,7 @@ function logLine({
   apiKeyId,
 }: SandboxRequest): string {
   const notes = [
-    delivery === 'complete' ? '' : delivery,
+    delivery === 'complete' || delivery === 'drop' ? '' : delivery,
     charged ? 'charged' : '',
     idempotencyKey === null ? '' : `key ${idempotencyKey}`,
     apiKeyId ?? 'no API key',

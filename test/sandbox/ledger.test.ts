@@ -1,6 +1,6 @@
 import { createSandbox, SandboxAssertionError } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, validBody } from './caller.ts'
+import { caller, manualClock, settled, validBody } from './caller.ts'
 
 describe('the ledger', () => {
   test('has every charge with the exact body', async () => {
@@ -140,10 +140,13 @@ describe('the request log', () => {
   })
 
   test('shows a request that is running', async () => {
-    const sandbox = createSandbox()
+    const clock = manualClock()
+    const sandbox = createSandbox({ ...clock, faults: [{ action: { type: 'delay', ms: 1 } }] })
     const work = caller(sandbox).get('/v1/balance')
-    await expect.poll(() => sandbox.requests[0]?.status).toBeDefined()
+    await settled()
+    expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 'running' }])
+    clock.advance(1)
     await work
-    expect(sandbox.requests[0]?.status).toBe(200)
+    expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 200 }])
   })
 })

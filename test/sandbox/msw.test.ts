@@ -2,7 +2,7 @@ import { sandboxHandlers } from 'customer-ordering-sdk/msw'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { setupServer } from 'msw/node'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { validBody } from './caller.ts'
+import { until, validBody } from './caller.ts'
 
 const sandbox = createSandbox()
 const server = setupServer(...sandboxHandlers(sandbox))
@@ -74,7 +74,7 @@ describe('msw handlers', () => {
     sandbox.faults.add({ action: { type: 'stall' } })
     const controller = new AbortController()
     const work = order(sandbox.baseUrl, { signal: controller.signal }).catch((error: unknown) => error)
-    await expect.poll(() => sandbox.requests.length).toBe(1)
+    await until(() => sandbox.requests.length === 1)
     controller.abort(new Error('enough'))
     expect(await work).toMatchObject({ message: 'enough' })
   })
