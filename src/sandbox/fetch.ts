@@ -4,7 +4,7 @@ import type { SandboxMessage, SandboxReply } from './reply.ts'
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
 /** The rejection of a fetch that failed on the network, as Node words it. */
-export function networkError(code: string, syscall: string): TypeError {
+function networkError(code: string, syscall: string): TypeError {
   return new TypeError('fetch failed', {
     cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }),
   })
@@ -80,7 +80,6 @@ function nextHop(request: Request, status: number, url: URL, body: string): Requ
   const toGet = status === 303 || (request.method === 'POST' && status < 303)
   const method = toGet ? 'GET' : request.method
   if (toGet) headers.delete('content-type')
-  if (url.origin !== new URL(request.url).origin) headers.delete('authorization')
   const hasBody = method !== 'GET' && method !== 'HEAD'
   return new Request(url, { method, headers, signal: request.signal, ...(hasBody && { body }) })
 }
