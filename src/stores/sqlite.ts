@@ -241,7 +241,7 @@ export class SqliteStore implements OrderStore {
         )
         removed += batch
         if (batch < PRUNE_BATCH) break
-        await new Promise<void>((resolve) => setImmediate(resolve))
+        await new Promise<void>((resolve) => setTimeout(resolve))
       }
     }
     return removed
