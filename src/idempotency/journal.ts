@@ -11,12 +11,15 @@ import {
   type Unusable,
   unusableError,
 } from './record.ts'
-import type { OrderStore, RowPage, StoredRow } from './store.ts'
+import type { OrderStore, PruneOptions, StoredRow } from './store.ts'
 
 /** How long one operation of a store may take, milliseconds. */
 const STORE_TIMEOUT = 10_000
-/** How long past the end of a call its store operations may go on, so that what is told is also what is stored. */
-const GRACE = 900
+/**
+ * How long past the end of a call the store may go on, so that what is told is also what is stored. Two in a row (a
+ * write, and one that follows from it) still end within the second that a call may take past its deadline.
+ */
+const GRACE = 450
 /** How often a proven charge is written over other writers' versions before it goes to the background. */
 const MAX_MERGES = 8
 /** Delays between background attempts to store a proven charge, milliseconds; after the last, `recover()` has to do it. */
@@ -61,6 +64,7 @@ export class Journal {
   readonly scope: string
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
+  /** Ends of the background work that is going on. */
   readonly #background = new Set<() => Promise<void>>()
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
@@ -75,17 +79,8 @@ export class Journal {
    * @throws {StoreError} `'unknown'`: without reading the record nobody knows what an earlier call did
    */
   async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
-    let row: StoredRow | Interruption | undefined
-    try {
-      row = await this.#bounded(this.store.get(this.scope, id), deadline)
-    } catch (cause) {
-      throw readError(cause)
-    }
-    if (row instanceof Interruption) {
-      const over = deadline.over()
-      if (over !== undefined) return over
-      throw readError(undefined)
-    }
+    const row = await this.#read(id, deadline)
+    if (row instanceof Interruption) return row
     return row === undefined ? { id } : await this.open(row)
   }
 
@@ -105,7 +100,10 @@ export class Journal {
     return decodeRow(row, this.#codec)
   }
 
-  /** Writes a record if nothing changed since it was found. What a lost answer leaves open is read back. */
+  /**
+   * Writes a record if nothing changed since it was found. What a lost answer leaves open is read back: a row of this
+   * version with this very text can only be this write's, because every call's `claim` is in the text.
+   */
   async write(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
@@ -127,24 +125,28 @@ export class Journal {
         ? this.#call(() => this.store.insert(row)).then(({ inserted }) => inserted)
         : this.#call(() => this.store.update(row, version - 1))
     let failure: unknown
+    let applied: boolean | Interruption | undefined
+    let grace: Deadline | undefined
     try {
-      let applied = await this.#bounded(pending, deadline)
-      // The write is on its way and may still be applied: knowing is worth a moment past the call's end.
-      if (applied instanceof Interruption)
-        applied = await new Deadline(this.#runtime, GRACE, undefined).race(pending)
+      applied = await this.#bounded(pending, deadline)
+      if (applied instanceof Interruption) {
+        // The write is on its way and may still be applied: knowing is worth a moment past the call's end.
+        grace = new Deadline(this.#runtime, GRACE, undefined)
+        applied = await new Deadline(this.#runtime, GRACE / 2, undefined).race(pending)
+      }
       if (applied === true) return written
-      if (applied === false) return { result: 'lost' }
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
-    // Read back: the write may have been applied although its answer was lost. The claim tells whose it is.
-    const grace = new Deadline(this.#runtime, GRACE, undefined)
-    const current = await this.load(found.id, grace).catch(() => new Interruption('deadline'))
-    if (current instanceof Interruption) return { result: 'doubt', cause: failure }
-    if (current.record?.claim === content.claim && current.row?.version === version) return written
-    if (current.row !== undefined && current.row.version >= version) return { result: 'lost' }
+    // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
+    grace ??= new Deadline(this.#runtime, GRACE, undefined)
+    const current = await this.#read(found.id, grace).catch(() => new Interruption('deadline'))
+    const read = !(current instanceof Interruption)
+    if (read && current?.version === version && current.data === row.data) return written
+    if (applied === false || (read && current !== undefined && current.version >= version))
+      return { result: 'lost' }
     // A write that was answered with an error and is not there is not applied; one without an answer may yet be.
-    return { result: failure === undefined ? 'doubt' : 'failed', cause: failure }
+    return { result: read && failure !== undefined ? 'failed' : 'doubt', cause: failure }
   }
 
   /**
@@ -157,20 +159,32 @@ export class Journal {
     merge: (newest: JournalRecord) => RecordContent | undefined,
     deadline: Deadline,
   ): Promise<boolean> {
-    if (await this.#prove(found, merge, new Deadline(this.#runtime, settleTime(deadline), undefined)))
-      return true
-    this.#retryInBackground(found, merge)
+    if (await this.#prove(found, merge, this.#settling(deadline))) return true
+    this.#proveInBackground(found, merge)
     return false
   }
 
   /** Writes the ending of a call if the version that the call wrote last is still the newest. */
   settle(found: FoundRecord, content: RecordContent, deadline: Deadline): Promise<Written> {
-    return this.write(found, content, new Deadline(this.#runtime, settleTime(deadline), undefined))
+    return this.write(found, content, this.#settling(deadline))
   }
 
-  /** Empties a closed record; false if it changed meanwhile. */
-  async forget(found: FoundRecord): Promise<boolean> {
-    return await this.store.update(forgottenRow(found.row), found.row.version)
+  /**
+   * Empties a closed record; false if it changed meanwhile.
+   * @throws {StoreError} if the store did not confirm it
+   */
+  async forget({ row }: FoundRecord): Promise<boolean> {
+    const pending = this.#call(() => this.store.update(forgottenRow(row), row.version))
+    return await this.#confirmed(pending, 'The store did not confirm that the record was removed.')
+  }
+
+  /**
+   * Removes closed records that were last written before the times given, milliseconds since 1970.
+   * @throws {StoreError} if the store failed
+   */
+  async prune(options: PruneOptions): Promise<number> {
+    const pending = this.#call(() => this.store.prune(this.scope, options))
+    return await this.#confirmed(pending, 'The store could not remove old records.')
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -180,22 +194,20 @@ export class Journal {
     let after: string | undefined
     do {
       const options = { limit: 100, ...defined({ after }) }
-      let page: RowPage
-      try {
-        page = await ('open' in which
+      const pending = this.#call(() =>
+        'open' in which
           ? this.store.listOpen(this.scope, options)
-          : this.store.list(this.scope, { ...options, since: which.since }))
-      } catch (cause) {
-        throw readError(cause)
-      }
+          : this.store.list(this.scope, { ...options, since: which.since }),
+      )
+      const page = await this.#confirmed(pending, UNREADABLE)
       yield* page.rows
       after = page.next
     } while (after !== undefined)
   }
 
-  /** Tries once more what still waits to be stored. */
+  /** Tries once more, for the last time, what still waits to be stored; afterwards nothing goes on in the background. */
   async flush(): Promise<void> {
-    for (const attempt of [...this.#background]) await attempt()
+    await Promise.all([...this.#background].map((finish) => finish()))
   }
 
   async #prove(
@@ -203,42 +215,83 @@ export class Journal {
     merge: (newest: JournalRecord) => RecordContent | undefined,
     deadline: Deadline,
   ): Promise<boolean> {
-    let newest = found
+    const last = new Deadline(this.#runtime, Math.max(deadline.remaining(), 0) + GRACE, undefined)
+    let newest: Found & { readonly record: JournalRecord } = found
     for (let round = 0; round < MAX_MERGES; round++) {
       const content = merge(newest.record)
       if (content === undefined) return true
       const { result } = await this.write(newest, content, deadline)
       if (result === 'written') return true
       if (result !== 'lost') return false
-      const current = await this.load(found.id, deadline).catch(() => undefined)
+      const current = await this.load(found.id, last).catch(() => undefined)
       if (current === undefined || current instanceof Interruption) return false
-      if (current.record === undefined || current.row === undefined) return false
-      newest = { id: current.id, row: current.row, record: current.record }
+      // A record that was forgotten or pruned meanwhile comes back: a proven charge is never left out.
+      newest = { ...current, record: current.record ?? newest.record }
     }
     return false
   }
 
-  #retryInBackground(found: FoundRecord, merge: (newest: JournalRecord) => RecordContent | undefined): void {
+  #proveInBackground(found: FoundRecord, merge: (newest: JournalRecord) => RecordContent | undefined): void {
     let cancel: () => void = () => {}
     let tries = 0
+    let last = false
     const attempt = async (): Promise<void> => {
-      cancel()
-      this.#background.delete(attempt)
       const stored = await this.#prove(found, merge, new Deadline(this.#runtime, STORE_TIMEOUT, undefined))
-      if (!stored) schedule()
+      if (stored || last) this.#background.delete(finish)
+      else schedule()
+    }
+    const finish = async (): Promise<void> => {
+      last = true
+      cancel()
+      await attempt()
     }
     const schedule = (): void => {
       const delay = BACKGROUND_DELAYS[tries++]
-      if (delay === undefined) return
-      this.#background.add(attempt)
-      cancel = this.#runtime.setTimer(() => void attempt(), delay)
+      if (delay === undefined) this.#background.delete(finish)
+      else cancel = this.#runtime.setTimer(() => void attempt(), delay)
     }
+    this.#background.add(finish)
     schedule()
+  }
+
+  /** What the store has, or the interruption of the call. */
+  async #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
+    let row: StoredRow | Interruption | undefined
+    try {
+      row = await this.#bounded(
+        this.#call(() => this.store.get(this.scope, id)),
+        deadline,
+      )
+    } catch (cause) {
+      throw storeError(UNREADABLE, cause)
+    }
+    if (!(row instanceof Interruption)) return row
+    const over = deadline.over()
+    if (over !== undefined) return over
+    throw storeError(UNREADABLE)
+  }
+
+  /** A store operation outside of any call's deadline. */
+  async #confirmed<T>(pending: Promise<T>, otherwise: string): Promise<T> {
+    let result: T | Interruption
+    try {
+      result = await new Deadline(this.#runtime, STORE_TIMEOUT, undefined).race(pending)
+    } catch (cause) {
+      throw storeError(otherwise, cause)
+    }
+    if (result instanceof Interruption) throw storeError(otherwise)
+    return result
   }
 
   #bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
     const time = Math.min(STORE_TIMEOUT, deadline.remaining())
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
+  }
+
+  /** A call's ending is stored even if the call is over: what is told must be what is stored. */
+  #settling(deadline: Deadline): Deadline {
+    const time = deadline.over() === undefined ? deadline.remaining() : 0
+    return new Deadline(this.#runtime, time, undefined)
   }
 
   /** A store that throws instead of rejecting has failed all the same. */
@@ -247,14 +300,9 @@ export class Journal {
   }
 }
 
-/** A call's ending is stored even if the call has no time left: what is told must be what is stored. */
-function settleTime(deadline: Deadline): number {
-  return Math.min(STORE_TIMEOUT, Math.max(deadline.remaining(), 0)) + GRACE
-}
+const UNREADABLE =
+  'The store could not be read, so nothing was sent by this call; whether an earlier one was charged is not known. Repair the store and call again with the same request.'
 
-function readError(cause: unknown): StoreError {
-  return new StoreError(
-    'The store could not be read, so nothing was sent by this call; whether an earlier one was charged is not known. Repair the store and call again with the same request.',
-    { charged: 'unknown', ...(cause === undefined ? {} : { cause }) },
-  )
+function storeError(message: string, cause?: unknown): StoreError {
+  return new StoreError(message, { charged: 'unknown', ...defined({ cause }) })
 }

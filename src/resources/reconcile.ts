@@ -1,8 +1,15 @@
 import { defined } from '../defined.ts'
 import type { CallSettings } from '../http/call.ts'
-import { type JournalRecord, type OrderRecord, publicRecord } from '../idempotency/record.ts'
+import {
+  type JournalRecord,
+  type OrderRecord,
+  publicRecord,
+  type Unusable,
+  unusableError,
+} from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './order-context.ts'
+import { records } from './remembered.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**
@@ -36,34 +43,43 @@ export async function* reconcile(
   const byId = new Map<string, JournalRecord>()
   const byReference = new Map<string, JournalRecord>()
   const local = new Set<JournalRecord>()
-  for await (const row of context.journal.rows({ since: options.since })) {
-    const { record } = await context.journal.open(row)
-    if (record === undefined || record.state === 'rejected') continue
+  let unusable: Unusable | undefined
+  for await (const record of records(context, { since: options.since })) {
+    if (typeof record === 'string') {
+      unusable = record
+      continue
+    }
+    const { state, order, externalOrderId } = record
     // An archived anonymous order stands under two names until its slot is used again.
-    if (record.order?.id !== undefined && byId.has(record.order.id)) continue
+    if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
     local.add(record)
-    if (record.order?.id !== undefined) byId.set(record.order.id, record)
-    if (record.externalOrderId !== undefined) byReference.set(record.externalOrderId, record)
+    if (order?.id !== undefined) byId.set(order.id, record)
+    // Where the id is known, another order with the same reference is another order, and nobody's here.
+    else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
+  const scan = {
+    operation: 'orders.reconcile',
+    settings: options.settings,
+    sourceSystem: options.sourceSystem,
+  }
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || local.size > 0); sweep++) {
-    const scan = {
-      operation: 'orders.reconcile',
-      settings: options.settings,
-      sourceSystem: options.sourceSystem,
-    }
     for await (const listed of scanOrders(context, scan)) {
       if (reported.has(listed.id)) continue
       reported.add(listed.id)
-      const record =
-        byId.get(listed.id) ??
-        (listed.externalOrderId === undefined ? undefined : byReference.get(listed.externalOrderId))
-      if (record !== undefined) local.delete(record)
+      const reference = listed.externalOrderId ?? ''
+      const record = byId.get(listed.id) ?? byReference.get(reference)
+      if (record !== undefined) {
+        local.delete(record)
+        byReference.delete(reference)
+      }
       yield compare(record, listed)
     }
   }
   // Open records belong to recovery: whether they exist at the service is not known on this side either.
   for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
+  // Some of those without a record here may belong to one that cannot be read.
+  if (unusable !== undefined) throw unusableError(unusable)
 }
 
 function compare(record: JournalRecord | undefined, listed: ListedOrder): Reconciled {

@@ -2,16 +2,21 @@ import { defined } from '../defined.ts'
 import { type Charged, InvalidRequestError, StoreError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { segment } from '../http/path.ts'
-import { MAX_ITEM_BYTES, read } from '../http/read.ts'
 import { isBusy } from '../idempotency/decision.ts'
 import { checkIdempotencyKey, rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
-import { isPending, type JournalRecord, type OrderRecord, publicRecord } from '../idempotency/record.ts'
-import { check } from '../schemas/check.ts'
-import { orderSchema } from '../schemas/order.ts'
-import { chargedOf, makeKey, ORDERS_PATH, type OrderContext } from './order-context.ts'
-import { markCreated } from './recover.ts'
+import {
+  isPending,
+  type JournalRecord,
+  type OrderRecord,
+  publicRecord,
+  type Unusable,
+  unusableError,
+} from '../idempotency/record.ts'
+import type { OrderStore } from '../idempotency/store.ts'
+import { readOrder } from './look-up.ts'
+import { chargedOf, makeKey, type OrderContext } from './order-context.ts'
+import { markCreated } from './recovery-outcome.ts'
 
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
 export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
@@ -29,10 +34,7 @@ export async function* remembered(
 ): AsyncGenerator<OrderRecord, void, undefined> {
   if ('since' in query) {
     if (!Number.isFinite(query.since)) throw invalid('since', 'must be a time in milliseconds since 1970')
-    for await (const row of context.journal.rows({ since: query.since })) {
-      const { record } = await context.journal.open(row)
-      if (record !== undefined) yield publicRecord(record)
-    }
+    yield* views(context, { since: query.since })
     return
   }
   const found = await findRecord(context, query)
@@ -41,13 +43,56 @@ export async function* remembered(
 
 /** Records whose ending, or whose order, is not known. */
 export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRecord, void, undefined> {
+  yield* views(context, { open: true })
+}
+
+/** All readable records first; then the error for those that are not, because an end would hide them. */
+async function* views(
+  context: OrderContext,
+  which: { readonly open: true } | { readonly since: number },
+): AsyncGenerator<OrderRecord, void, undefined> {
+  let unusable: Unusable | undefined
+  for await (const record of records(context, which)) {
+    if (typeof record === 'string') unusable = record
+    else if (!('open' in which) || isPending(record)) yield publicRecord(record)
+  }
+  if (unusable !== undefined) throw unusableError(unusable)
+}
+
+/** Each record once, although a store may repeat rows that change while they are listed; or why it is unreadable. */
+export async function* records(
+  context: OrderContext,
+  which: { readonly open: true } | { readonly since: number },
+): AsyncGenerator<JournalRecord | Unusable, void, undefined> {
   const seen = new Set<string>()
-  for await (const row of context.journal.rows({ open: true })) {
+  for await (const row of context.journal.rows(which)) {
     if (seen.has(row.id)) continue
     seen.add(row.id)
-    const { record } = await context.journal.open(row)
-    if (record !== undefined && isPending(record)) yield publicRecord(record)
+    const record = await context.journal.decode(row)
+    if (record !== 'forgotten') yield record
   }
+}
+
+/** Time between two removals of old records, milliseconds. */
+const PRUNE_INTERVAL = 60 * 60 * 1000
+
+// By store and not by client: clients that share a store need not each clear it up.
+const pruned = new WeakMap<OrderStore, Map<string, number>>()
+
+/** Removes closed records that are older than the client keeps them, at most once an hour; nobody waits for it. */
+export function pruneClosed({ connection, journal, retention }: OrderContext): void {
+  const { runtime, reporter } = connection
+  const { store, scope } = journal
+  const times = pruned.get(store) ?? new Map<string, number>()
+  pruned.set(store, times)
+  const last = times.get(scope)
+  if (last !== undefined && runtime.monotonic() - last < PRUNE_INTERVAL) return
+  times.set(scope, runtime.monotonic())
+  const now = runtime.now()
+  const limits = { createdBefore: now - retention.created, rejectedBefore: now - retention.rejected }
+  journal.prune(limits).catch(({ code }: StoreError) => {
+    reporter.log('warn', 'old records were not removed; tried again in an hour', { code })
+  })
 }
 
 /** Closes an open record by a person's decision. */
@@ -120,15 +165,7 @@ async function resolveCreated(
   if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
     throw invalid('orderId', 'differs from the id of the order that is remembered')
   }
-  const { value: order } = await read(context.connection, {
-    endpoint: { operation: 'orders.resolve', method: 'GET', permission: 'orders:read', missing: 'order' },
-    path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
-    settings,
-    maxBytes: MAX_ITEM_BYTES,
-    repeatable: true,
-    money: 'none',
-    parse: (body) => check(orderSchema, body),
-  })
+  const order = await readOrder(context, 'orders.resolve', orderId, 'none', settings)
   const metadata = order['metadata']
   const echoed =
     typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata

@@ -4,7 +4,7 @@ import type { CallSettings } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
-import { check } from '../schemas/check.ts'
+import { type Checked, check } from '../schemas/check.ts'
 import { readEnvelope } from '../schemas/list.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
@@ -27,7 +27,8 @@ export interface ScanOptions {
   readonly maxPages?: number
 }
 
-const PAGE_SIZE = 100
+/** The documented default, so no service can find it too large. */
+const PAGE_SIZE = 50
 const MOST_OVERLAP = 10
 
 /**
@@ -52,11 +53,7 @@ export async function* scanOrders(
       maxBytes: MAX_LIST_BYTES,
       repeatable: true,
       money: 'none',
-      parse: (body) => {
-        if (context.listEnvelope !== undefined) return { value: context.listEnvelope(body).items }
-        const found = readEnvelope(body, 'id')
-        return 'issues' in found ? found : { value: found.envelope.items }
-      },
+      parse: (body) => rowsOf(context, body),
     })
     if (rows.length === 0) return
     let unseen = 0
@@ -79,6 +76,20 @@ export async function* scanOrders(
     }
     offset += rows.length - Math.min(MOST_OVERLAP, Math.floor(rows.length / 4))
   }
+}
+
+function rowsOf(context: OrderContext, body: unknown): Checked<readonly unknown[]> {
+  if (context.listEnvelope === undefined) {
+    const found = readEnvelope(body, 'id')
+    return 'issues' in found ? found : { value: found.envelope.items }
+  }
+  try {
+    const { items } = context.listEnvelope(body)
+    if (Array.isArray(items)) return { value: items }
+  } catch {
+    // The caller's function failed on a body that it did not expect, which says that the body is not a list.
+  }
+  return { issues: [{ path: '', message: 'is no list for the option listEnvelope' }] }
 }
 
 function readRow(row: unknown): ListedOrder | undefined {

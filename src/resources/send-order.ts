@@ -103,7 +103,7 @@ export async function sendOrder(
       beforeSend: async (apiKey) => {
         const now = runtime.now()
         // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
-        const claimHolds = now < (record.busyUntil ?? 0) && now >= (record.firstSentAt ?? now) - CLOCK_SKEW
+        const claimHolds = now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
         if (!claimHolds || now > sendUntil) return false
         const tag = tagOf(context, mine.record.key, apiKey)
         if (tag === mine.record.apiKeyTag) return true
@@ -183,7 +183,8 @@ export async function sendOrder(
         : openContent(
             mine.record,
             history.ambiguous,
-            ending.end === 'aborted' ? 'aborted' : verdict?.hold,
+            // Whoever ends a recovery early has said nothing about the order.
+            ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted',
             attempts,
           )
     const written = await context.journal.settle(mine, content, options.deadline)

@@ -1,0 +1,106 @@
+import { defined } from '../defined.ts'
+import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
+import { segment } from '../http/path.ts'
+import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import type { FoundRecord } from '../idempotency/journal.ts'
+import { publicRecord } from '../idempotency/record.ts'
+import { check } from '../schemas/check.ts'
+import { type Order, orderSchema } from '../schemas/order.ts'
+import { ORDERS_PATH, type OrderContext } from './order-context.ts'
+import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
+import { scanOrders } from './scan-orders.ts'
+
+/** A record to be looked up, because repeating its request is not safe. */
+export interface Lookup {
+  readonly found: FoundRecord
+  readonly reason: AttentionReason
+}
+
+/** Codes of errors after which looking again later may find what was sought. */
+const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
+const MAX_PAGES = 200
+/** A second sweep, because rows move while the list is read; more would prove no more. */
+const SWEEPS = 2
+
+/** Reads the order with this id; an answer about another order is refused. */
+export async function readOrder(
+  context: OrderContext,
+  operation: string,
+  orderId: string,
+  money: 'none' | 'charged',
+  settings: CallSettings,
+): Promise<Order> {
+  const { value } = await read(context.connection, {
+    endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
+    path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
+    settings,
+    maxBytes: MAX_ITEM_BYTES,
+    repeatable: true,
+    money,
+    parse: (body) => {
+      const checked = check(orderSchema, body)
+      if (checked instanceof Promise || !('value' in checked) || checked.value.id === orderId) return checked
+      return { issues: [{ path: 'id', message: 'is not the id that was asked for' }] }
+    },
+  })
+  return value
+}
+
+/** Reads an order that is known to exist by its id. */
+export async function lookUpById(
+  context: OrderContext,
+  operation: string,
+  found: FoundRecord,
+  orderId: string,
+  settings: CallSettings,
+): Promise<RecoveryOutcome> {
+  try {
+    const order = await readOrder(context, operation, orderId, 'charged', { ...settings, maxRetries: 0 })
+    return await markCreated(context, found, { id: order.id, order })
+  } catch (error) {
+    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+    return { outcome: 'created', record: publicRecord(found.record), reason: 'unreadable', error }
+  }
+}
+
+/** Looks records up in the order list by their reference: found is proof, not found is none. */
+export async function* lookUp(
+  context: OrderContext,
+  operation: string,
+  lookups: readonly Lookup[],
+  settings: CallSettings,
+  reachable: boolean,
+): AsyncGenerator<RecoveryOutcome, void, undefined> {
+  const wanted = new Map<string, Lookup>()
+  for (const lookup of lookups) {
+    const { externalOrderId } = lookup.found.record
+    if (externalOrderId !== undefined) wanted.set(externalOrderId, lookup)
+  }
+  let looked = reachable
+  let error: CustomerOrderingError | undefined
+  try {
+    for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && reachable; sweep++) {
+      for await (const listed of scanOrders(context, { operation, settings, maxPages: MAX_PAGES })) {
+        const lookup = listed.externalOrderId === undefined ? undefined : wanted.get(listed.externalOrderId)
+        if (lookup === undefined || listed.externalOrderId === undefined) continue
+        wanted.delete(listed.externalOrderId)
+        yield await markCreated(context, lookup.found, listed)
+        if (wanted.size === 0) break
+      }
+    }
+  } catch (caught) {
+    if (!isCustomerOrderingError(caught) || caught.code === 'aborted') throw caught
+    error = caught
+    looked = !PASSING.has(caught.code)
+  }
+  for (const { found, reason } of lookups) {
+    const { externalOrderId } = found.record
+    const record = publicRecord(found.record)
+    if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
+    else if (wanted.has(externalOrderId))
+      yield looked
+        ? { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+        : { outcome: 'still_open', record, ...defined({ error }) }
+  }
+}
