@@ -1,0 +1,61 @@
+/**
+ * Writes the tables of docs/errors.md that have their source in the code:
+ *
+ *     npm run docs:tables
+ *
+ * With `--check` it writes nothing and fails if a table is not current.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { type Meaning, OUTCOMES, type OutcomeRow } from '../src/idempotency/outcome.ts'
+
+const page = new URL('../docs/errors.md', import.meta.url)
+
+const next: Readonly<Record<OutcomeRow['next'], string>> = {
+  stop: 'stop',
+  now: 'retry, the first time at once',
+  backoff: 'retry after a backoff',
+  refresh: 'retry with a fresh API key',
+  poll: 'wait and ask again, until the deadline',
+  replay: 'ask again to read it, at most twice',
+}
+
+const rejections: Readonly<Record<NonNullable<Meaning['rejection']>, string>> = {
+  refused: 'rejected',
+  not_processed: 'rejected',
+  conflict: 'rejected, its generation kept',
+  cancelled: 'rejected',
+  abandoned: 'rejected',
+}
+
+function meaning({ charged, state, rejection }: Meaning): string {
+  return `\`'${charged}'\`, ${rejection === undefined ? state : rejections[rejection]}`
+}
+
+/** The outcome table: one line for each row of `OUTCOMES`. */
+function outcomeTable(): string {
+  return [
+    '| an attempt ends with | nothing was in doubt before: `charged`, record | an earlier attempt is in doubt | the call goes on |',
+    '| --- | --- | --- | --- |',
+    ...Object.values(OUTCOMES).map(
+      (row) => `| ${row.when} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
+    ),
+  ].join('\n')
+}
+
+/** The page with its generated part replaced. */
+function withTable(text: string, name: string, table: string): string {
+  const [begin, end] = [`<!-- ${name}: written by npm run docs:tables -->`, `<!-- end of ${name} -->`]
+  const [before, rest] = text.split(begin)
+  const after = rest?.split(end)[1]
+  if (before === undefined || after === undefined) throw new Error(`docs/errors.md has no place for ${name}`)
+  return `${before}${begin}\n\n${table}\n\n${end}${after}`
+}
+
+const current = readFileSync(page, 'utf8')
+const wanted = withTable(current, 'outcomes', outcomeTable())
+if (process.argv.includes('--check')) {
+  if (current !== wanted) {
+    process.stderr.write('docs/errors.md is not current: npm run docs:tables\n')
+    process.exitCode = 1
+  }
+} else writeFileSync(page, wanted)
