@@ -1,0 +1,120 @@
+import { scopeOf } from './idempotency/identity.ts'
+import { Journal } from './idempotency/journal.ts'
+import { type LiveCalls, liveCalls } from './idempotency/live.ts'
+import type { ClientOptions, RequestOptions, Schemas } from './options.ts'
+import { Wallet } from './resources/balance.ts'
+import type { PlacedOrder } from './resources/order-context.ts'
+import { Orders } from './resources/orders.ts'
+import { type RawRequest, type RawResult, sendRequest } from './resources/request.ts'
+import { Services } from './resources/services.ts'
+import type { Runtime } from './runtime.ts'
+import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
+import { callSettings, mergeOptions, readArguments, resolveSettings, type Settings } from './settings.ts'
+
+/**
+ * Client of the Customer Ordering API. Make one and share it: it may be used from anywhere at once.
+ *
+ * @example
+ * const client = new CustomerOrderingClient({
+ *   baseUrl: 'https://api.example.com',
+ *   apiKey: process.env.ORDERING_API_KEY,
+ *   account: 'shop-eu',
+ *   store: new SqliteStore({ path: 'orders.db' }),
+ * })
+ */
+export class CustomerOrderingClient<S extends Schemas = Schemas> implements AsyncDisposable {
+  static {
+    // Not as a method: runtimes without the symbol would name it "undefined".
+    if (Symbol.asyncDispose !== undefined) {
+      Object.defineProperty(CustomerOrderingClient.prototype, Symbol.asyncDispose, {
+        value: function (this: CustomerOrderingClient): Promise<void> {
+          return this.close()
+        },
+        configurable: true,
+        writable: true,
+      })
+    }
+  }
+
+  /** Placing, reading and settling orders. */
+  readonly orders: Orders<S>
+  /** The store products that can be ordered. */
+  readonly services: Services<S>
+  /** The wallet that orders are paid from. */
+  readonly balance: Wallet<S>
+  /** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */
+  declare readonly [Symbol.asyncDispose]: () => Promise<void>
+
+  readonly #settings: Settings<S>
+  readonly #runtime: Partial<Runtime>
+  readonly #journal: Journal
+  readonly #live: LiveCalls<PlacedOrder>
+  #sharesStore = false
+
+  /**
+   * @param options see {@link ClientOptions}; `baseUrl` and `apiKey` may come from the environment
+   * @param runtime for tests: clocks, timers, randomness, ids
+   * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
+   */
+  constructor(options: ClientOptions<S> = {}, runtime: Partial<Runtime> = {}) {
+    const settings = resolveSettings(options, runtime)
+    const { connection, store, codec, server, account } = settings
+    const scope = scopeOf(server, account)
+    this.#settings = settings
+    this.#runtime = runtime
+    this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
+    // By store, so that derived clients and others over the same store know of each other's calls.
+    this.#live = liveCalls(store, scope)
+    this.orders = new Orders(settings, { ...settings, journal: this.#journal, live: this.#live })
+    this.services = new Services(settings)
+    this.balance = new Wallet(settings)
+  }
+
+  /**
+   * Sends a request to an endpoint that this package does not know, with the same retries, time limits, hooks and errors.
+   * Nothing of it is remembered: never place orders with it.
+   *
+   * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
+   * @example
+   * const refund = await client.request({ method: 'GET', path: '/v1/refunds/ref_1', schema: refundSchema })
+   */
+  async request<Schema extends StandardSchemaV1 | undefined = undefined>(
+    request: RawRequest<Schema>,
+    options?: RequestOptions,
+  ): Promise<RawResult<Schema>> {
+    const { connection, defaults } = this.#settings
+    const settings = callSettings(defaults, readArguments.call(options))
+    return (await sendRequest(connection, request, settings)) as RawResult<Schema>
+  }
+
+  /**
+   * A client with some options changed. It shares everything else: the store, unless another one is given, and what is
+   * known of the calls at work.
+   */
+  withOptions<Changed extends Schemas = S>(
+    overrides: Partial<ClientOptions<Changed>>,
+  ): CustomerOrderingClient<Changed> {
+    const derived = new CustomerOrderingClient<Changed>(
+      mergeOptions(this.#settings.options, overrides),
+      this.#runtime,
+    )
+    derived.#sharesStore = derived.#settings.store === this.#settings.store
+    return derived
+  }
+
+  /**
+   * Waits for the orders being placed, stores what still waits to be stored, and closes the store (unless this client was
+   * derived from another and shares its store). Calls made later find a closed store.
+   */
+  async close(): Promise<void> {
+    await this.#live.idle()
+    await this.#journal.flush()
+    if (!this.#sharesStore) await this.#settings.store.close()
+  }
+
+  /** What may be printed of a client: where it points, and for whom. */
+  toJSON(): { readonly baseUrl: string; readonly account?: string } {
+    const { connection, account } = this.#settings
+    return { baseUrl: connection.baseUrl, ...(account === undefined ? {} : { account }) }
+  }
+}

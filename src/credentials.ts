@@ -1,0 +1,58 @@
+import { ConfigurationError } from './errors.ts'
+import type { Credentials } from './http/call.ts'
+import type { Read } from './option-readers.ts'
+import type { ApiKey } from './options.ts'
+
+const PROBLEM = 'must be 1 to 4096 visible ASCII characters without spaces'
+
+/** A usable key out of a text, which may have the line break that ends it in a file; undefined if it is none. */
+function keyOf(value: unknown): string | undefined {
+  const key = typeof value === 'string' ? value.replace(/\r?\n$/, '') : ''
+  return /^[!-~]{1,4096}$/.test(key) ? key : undefined
+}
+
+/** The option `apiKey`. What a function returns is checked when it is called. */
+export const apiKey: Read<ApiKey> = (value, refuse) => {
+  if (value === null || typeof value === 'function') return value as ApiKey
+  return (
+    keyOf(value) ??
+    refuse(
+      `${typeof value === 'string' ? '' : 'must be a text, a function or null; as a text it '}${PROBLEM}`,
+    )
+  )
+}
+
+/** Where the transport gets keys from. A literal key lives in a closure, where no inspector prints it. */
+export function credentialsOf(source: ApiKey): Credentials {
+  if (typeof source !== 'function') return { rotates: false, get: () => source }
+  return {
+    rotates: true,
+    get: () => {
+      const given: unknown = source()
+      return typeof given === 'string' ? checked(given) : Promise.resolve(given).then(checked)
+    },
+  }
+}
+
+function checked(given: unknown): string {
+  const key = keyOf(given)
+  if (key === undefined) throw new ConfigurationError(`What the apiKey function returned ${PROBLEM}.`)
+  return key
+}
+
+/** True in a page and in a web worker, where visitors can read what the program knows. */
+export function isBrowser(): boolean {
+  const scope = globalThis as Readonly<Record<string, unknown>>
+  if (scope['window'] !== undefined && scope['document'] !== undefined) return true
+  const { WorkerGlobalScope } = scope
+  // Server runtimes have the class too.
+  if (typeof WorkerGlobalScope !== 'function' || serverRuntime()) return false
+  const { userAgent } = globalThis.navigator ?? {}
+  return globalThis instanceof WorkerGlobalScope && userAgent !== 'Cloudflare-Workers'
+}
+
+/** True in Node, Bun and Deno. */
+export function serverRuntime(): boolean {
+  const { process, Deno } = globalThis as { process?: { versions?: { node?: unknown } }; Deno?: unknown }
+  return Deno !== undefined || typeof process?.versions?.node === 'string'
+}

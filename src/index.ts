@@ -1,0 +1,91 @@
+/** The public names of `customer-ordering-sdk`. */
+export { CustomerOrderingClient } from './client.ts'
+export {
+  type AnyCustomerOrderingError,
+  ApiError,
+  type ApiErrorCode,
+  AuthenticationError,
+  BadRequestError,
+  type Charged,
+  ConfigurationError,
+  type ConflictCode,
+  ConflictError,
+  ConnectionError,
+  CustomerOrderingError,
+  DuplicateOrderError,
+  type ErrorFacts,
+  IdempotencyConflictError,
+  IdempotencyInProgressError,
+  InvalidRequestError,
+  InvalidResponseError,
+  type Issue,
+  isCustomerOrderingError,
+  type MissingResource,
+  NotFoundError,
+  OrderNotAcceptedError,
+  PaymentRequiredError,
+  type Permission,
+  PermissionDeniedError,
+  RateLimitError,
+  RequestAbortedError,
+  ServerError,
+  StoreError,
+  type SupportReference,
+  TimeoutError,
+  UnresolvedOrderError,
+} from './errors.ts'
+export type {
+  CallEvent,
+  Hooks,
+  Logger,
+  LogLevel,
+  RequestEvent,
+  ResponseEvent,
+  RetryEvent,
+  SettledEvent,
+} from './hooks.ts'
+export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from './idempotency/record.ts'
+export type {
+  InsertResult,
+  ListRowsOptions,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from './idempotency/store.ts'
+export { formatAmount, type Money } from './money.ts'
+export type {
+  ApiKey,
+  BalanceOf,
+  ClientOptions,
+  CreateOptions,
+  ListOrdersParams,
+  ListParams,
+  OrderOf,
+  ReconcileParams,
+  RecoverOptions,
+  RequestOptions,
+  Retention,
+  Schemas,
+  ServiceOf,
+  WaitForOptions,
+} from './options.ts'
+export type { Page, Pages } from './pages.ts'
+export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
+export type { Wallet } from './resources/balance.ts'
+export type { Orders } from './resources/orders.ts'
+export type { Reconciled } from './resources/reconcile.ts'
+export type { AttentionReason, RecoveryOutcome } from './resources/recover.ts'
+export type { OrderName, RememberedQuery, Resolution } from './resources/remembered.ts'
+export type { RawRequest, RawResult, RequestMethod } from './resources/request.ts'
+export type { Services } from './resources/services.ts'
+export { type ResponseInfo, responseInfo } from './response-info.ts'
+export type { Runtime } from './runtime.ts'
+export type { Balance } from './schemas/balance.ts'
+export type { ListEnvelope, OrderListResponse, ServiceListResponse } from './schemas/list.ts'
+export type { CreateOrderRequest, Order, OrderMetadata } from './schemas/order.ts'
+export type { ErrorResponse } from './schemas/problem.ts'
+export type { Service } from './schemas/service.ts'
+export type { StandardSchemaV1 } from './schemas/standard-schema.ts'
+export { MemoryStore } from './stores/memory.ts'

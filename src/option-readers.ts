@@ -1,0 +1,138 @@
+/** Ends the reading of a value: says what is wrong, and where inside of it. Never quotes the value: it may be a secret. */
+export type Refuse = (problem: string, inside?: string) => never
+
+/** Checks a value and returns it as it is to be used. */
+export type Read<T> = (value: unknown, refuse: Refuse) => T
+
+/** One reader for every field of an options object. */
+export type Readers<T extends object> = {
+  readonly [Name in keyof T]-?: Read<Exclude<T[Name], undefined>>
+}
+
+/**
+ * Reads an options object: own fields only, so that nothing comes out of a polluted `Object.prototype`, and each of them
+ * once. The result is frozen and has no prototype. `undefined` counts as absent.
+ */
+export function readFields<T extends object>(
+  value: unknown,
+  readers: Readers<T>,
+  refuse: Refuse,
+): Partial<T> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse('must be an object')
+  const fields: Partial<T> = Object.create(null)
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(readers, name)) refuse(`is not known${suggestion(name, Object.keys(readers))}`, name)
+    const known = name as keyof T & string
+    const field: unknown = (value as Readonly<Record<string, unknown>>)[name]
+    if (field === undefined) continue
+    fields[known] = readers[known](field, (problem, inside) => refuse(problem, join(name, inside)))
+  }
+  return Object.freeze(fields)
+}
+
+function join(name: string, inside: string | undefined): string {
+  return inside === undefined ? name : `${name}.${inside}`
+}
+
+/** A reader of an options object within another. */
+export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> {
+  return (value, refuse) => readFields(value, readers, refuse)
+}
+
+/** A reader that takes what passes a test. */
+export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
+  return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
+}
+
+export const duration: Read<number> = only(
+  (value) => Number.isFinite(value) && Number(value) > 0,
+  'must be a finite number of milliseconds above 0',
+)
+
+/** A reader of integers. */
+export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): Read<number> {
+  const upTo = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`
+  return only(
+    (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most,
+    `must be an integer ${upTo}`,
+  )
+}
+
+export const flag: Read<boolean> = only((value) => typeof value === 'boolean', 'must be true or false')
+
+/** Not blank, and without lone surrogates, which neither JSON nor URLs can carry. */
+export const text: Read<string> = only(
+  (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
+  'must be a text that is not blank',
+)
+
+/** A reader of one of several texts. */
+export function oneOf<T extends string>(...values: readonly T[]): Read<T> {
+  return only((value) => values.includes(value as T), `must be one of: ${values.join(', ')}`)
+}
+
+/** A reader of functions. */
+export function callable<T>(): Read<T> {
+  return only((value) => typeof value === 'function', 'must be a function')
+}
+
+/** A reader of objects with methods, own or inherited. */
+export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T> {
+  return only(
+    (value) =>
+      typeof value === 'object' &&
+      value !== null &&
+      names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function'),
+    `must be an object with ${names.length > 1 ? 'the functions' : 'the function'} ${names.join(', ')}`,
+  )
+}
+
+/** Those that the client sets itself, and those that only the platform may set. */
+const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
+
+/** Headers, with lower-case names. */
+export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
+  const prototype: unknown =
+    typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : value
+  // A Headers object has no fields of its own: its headers would be lost without a word.
+  if (prototype !== null && prototype !== Object.prototype) return refuse('must be a plain object')
+  const read: Record<string, string> = Object.create(null)
+  for (const [name, content] of Object.entries(value as object) as [string, unknown][]) {
+    const lower = name.toLowerCase()
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has a name that is no header name')
+    if (REFUSED.test(lower)) refuse('is set by the client itself', name)
+    if (Object.hasOwn(read, lower)) refuse('is there twice', name)
+    if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
+      refuse('must be a text of visible ASCII characters', name)
+    read[lower] = content as string
+  }
+  return Object.freeze(read)
+}
+
+/** The nearest known name, if it is near enough to be what was meant. */
+function suggestion(name: string, known: readonly string[]): string {
+  let nearest = ''
+  let least = 1 + Math.max(2, Math.floor(name.length / 3))
+  for (const candidate of known) {
+    const distance = edits(name.toLowerCase(), candidate.toLowerCase())
+    if (distance < least) {
+      least = distance
+      nearest = candidate
+    }
+  }
+  return nearest === '' ? '' : `; did you mean ${nearest}?`
+}
+
+/** Levenshtein distance. */
+function edits(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

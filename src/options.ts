@@ -1,0 +1,267 @@
+import type { Hooks, Logger, LogLevel } from './hooks.ts'
+import type { Codec } from './idempotency/record.ts'
+import type { OrderStore } from './idempotency/store.ts'
+import type { Balance } from './schemas/balance.ts'
+import type { ListEnvelope } from './schemas/list.ts'
+import type { Order } from './schemas/order.ts'
+import type { Service } from './schemas/service.ts'
+import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
+
+/**
+ * Schemas of your own, for fields of the service that the API document does not show. Anything that follows Standard
+ * Schema (zod, valibot, arktype, …) fits. Each runs after the built-in check, on the same data; what it returns is what
+ * the methods return, typed so.
+ */
+export interface Schemas {
+  /** For `orders.create`, `retrieve`, `list` and `waitFor`. */
+  readonly order?: StandardSchemaV1
+  /** For `services.list` and `retrieve`. */
+  readonly service?: StandardSchemaV1
+  /** For `balance.retrieve`. */
+  readonly balance?: StandardSchemaV1
+}
+
+/** What the order methods of a client with these schemas return. */
+export type OrderOf<S extends Schemas> = OutputOf<S, 'order', Order>
+
+/** What the service methods of a client with these schemas return. */
+export type ServiceOf<S extends Schemas> = OutputOf<S, 'service', Service>
+
+/** What `balance.retrieve` of a client with these schemas returns. */
+export type BalanceOf<S extends Schemas> = OutputOf<S, 'balance', Balance>
+
+type OutputOf<S extends Schemas, Name extends keyof Schemas, Default> =
+  S extends Readonly<Record<Name, infer Schema extends StandardSchemaV1>>
+    ? StandardSchemaV1.InferOutput<Schema>
+    : Default
+
+/**
+ * An API key; a function that returns one, now or later; or null if a proxy adds the Authorization header.
+ *
+ * The function is asked before every request, so it can read a secret store that rotates keys; cache there what is slow.
+ * After a 401 it is asked once more and the request repeated. A key is 1 to 4096 visible ASCII characters without
+ * spaces; one line break at its end (as files have it) is cut off.
+ */
+export type ApiKey = string | (() => string | Promise<string>) | null
+
+/** How long settled orders are remembered, milliseconds. */
+export interface Retention {
+  /**
+   * Created orders. Until then, `create()` with the same reference or key returns the remembered order; after it, the
+   * same call asks the service again. Default 400 days (34,560,000,000).
+   */
+  readonly created?: number
+  /** Refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
+  readonly rejected?: number
+}
+
+/**
+ * Options of the client. All are read once, when the client is made; `undefined` means the default. A name that is not
+ * here is refused, because a misspelled `acount` would silently cost the protection it was meant to give.
+ */
+export interface ClientOptions<S extends Schemas = Schemas> {
+  /**
+   * Address of the service, before `/v1`, for example `https://api.example.com`. https, except for this machine
+   * (`localhost`, `127.0.0.1`, `[::1]`). No user name, query or fragment; a path is kept, slashes at its end are not.
+   * Default: the environment variable `CUSTOMER_ORDERING_BASE_URL`; required one way or the other.
+   */
+  readonly baseUrl?: string
+
+  /**
+   * Where the API key comes from. A key belongs on a server: in a page or web worker a literal one is refused, see
+   * {@link ClientOptions.dangerouslyAllowBrowser}.
+   * Default: the environment variable `CUSTOMER_ORDERING_API_KEY`; required one way or the other.
+   * @example
+   * apiKey: () => secrets.read('ordering-api-key')
+   */
+  readonly apiKey?: ApiKey
+
+  /**
+   * Label of the customer account that the API key acts for, for example `shop-eu`. Choose it once and keep it: it
+   * separates remembered orders, and together with {@link ClientOptions.server} the Idempotency-Key of an order with an
+   * `externalOrderId` is computed from it, so that another process, or one that lost its store, sends the same key.
+   * Two accounts must never share one.
+   * Default: none, and keys are random. Required with a store that outlives the process.
+   */
+  readonly account?: string
+
+  /**
+   * Where orders are remembered until their ending is known, and after. The default protects against retries and racing
+   * calls in this process; a durable one (`customer-ordering-sdk/stores/sqlite`, or your own) also against crashes.
+   * Default: a new `MemoryStore`.
+   */
+  readonly store?: OrderStore
+
+  /**
+   * Label of the service, for remembered orders and computed keys. Set it if the same service has several addresses, or
+   * moves to another one; otherwise open orders would be looked for under the wrong name. Never share one between
+   * sandbox and production.
+   * Default: {@link ClientOptions.baseUrl} in one normal spelling.
+   */
+  readonly server?: string
+
+  /**
+   * Milliseconds for one attempt, from sending to the last byte of the answer. Never more than what is left of
+   * {@link ClientOptions.totalTimeout}. Default 30,000.
+   */
+  readonly timeout?: number
+
+  /**
+   * Milliseconds for a whole call, with all attempts and the waits between them; for lists, for each page. It also
+   * counts against {@link ClientOptions.safeRetryWindow}. Default 120,000.
+   */
+  readonly totalTimeout?: number
+
+  /**
+   * Most retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create` are safe: they carry the same key.
+   * Waiting for an earlier request with the same key, and asking again for an answer that could not be read, are no
+   * retries. Default 4.
+   */
+  readonly maxRetries?: number
+
+  /**
+   * Milliseconds from its first send during which an Idempotency-Key may be sent again. The API document does not say
+   * how long the service remembers keys; a key it has forgotten would buy a second time. Widen it once your provider
+   * confirms a lifetime. What is older is looked up and never repeated blindly. A call's `totalTimeout` is subtracted,
+   * so a window that is not longer leaves nothing to be repeated by another call. Default 20 minutes (1,200,000).
+   */
+  readonly safeRetryWindow?: number
+
+  /**
+   * Whose Idempotency-Keys the service remembers together. `'apiKey'` assumes the least: each API key has its own, so an
+   * order in doubt is repeated only with the API key that sent it. `'customer'`: all API keys of a customer share them;
+   * set it if your provider says so, and key rotation no longer leaves orders to be looked up. Default `'apiKey'`.
+   */
+  readonly idempotencyScope?: 'apiKey' | 'customer'
+
+  /**
+   * How much of a created order is remembered: all of it, or only `id`, `status` and `amount`, where the rest should
+   * not be at rest in the store. A remembered order that `create()` returns is then as short. Default `'order'`.
+   */
+  readonly remember?: 'order' | 'id'
+
+  /** How long settled orders are remembered. Orders whose ending is not known are never dropped. */
+  readonly retention?: Retention
+
+  /**
+   * Encrypts what is stored. Names of rows, their state and times stay readable, for the store must find them.
+   * Default: none. API keys are never stored.
+   */
+  readonly codec?: Codec
+
+  /**
+   * Sends requests in place of the global `fetch`: a proxy agent's, an instrumented one, the sandbox's.
+   * With it, no failure counts as "surely not sent". Default: the global `fetch`, looked up at each request.
+   */
+  readonly fetch?: typeof fetch
+
+  /**
+   * Headers of every request. Values are visible ASCII. Refused are those that belong to the client: `Authorization`,
+   * `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`, `Transfer-Encoding` and `Cookie`.
+   */
+  readonly defaultHeaders?: Readonly<Record<string, string>>
+
+  /** Functions that watch every request, retry and ending. They cannot change anything; see {@link Hooks}. */
+  readonly hooks?: Hooks
+
+  /** Where log lines go; `console` fits. Lines hold no header, body or key. Default: none, nothing is logged. */
+  readonly logger?: Logger
+
+  /** Least severe level that is logged. Default `'warn'`: orders whose ending is not known or not stored. */
+  readonly logLevel?: LogLevel
+
+  /**
+   * Your own schemas for orders, services and balances; the methods' return types follow.
+   * @example
+   * schemas: { order: z.looseObject({ id: z.string(), status: z.enum(['queued', 'done']) }) }
+   */
+  readonly schemas?: S
+
+  /**
+   * Finds the rows of a list answer. The API document does not show the envelope; without this option the answer must be
+   * an array or hold exactly one.
+   * @example
+   * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })
+   */
+  readonly listEnvelope?: (body: unknown) => ListEnvelope
+
+  /**
+   * True to accept a literal API key in a page or web worker, where every visitor can read it and spend the wallet.
+   * Meant for internal tools; otherwise let a server of yours add the key and set `apiKey: null`. Default false.
+   */
+  readonly dangerouslyAllowBrowser?: boolean
+}
+
+/** Options of one call, always its last argument. Absent means what the client was made with. */
+export interface RequestOptions {
+  /** Ends the call when it is aborted; its reason becomes the error's `cause`. For lists, ends the iteration. */
+  readonly signal?: AbortSignal
+  /** Milliseconds for one attempt, its body included. */
+  readonly timeout?: number
+  /** Milliseconds for the whole call; for lists, for each page. */
+  readonly totalTimeout?: number
+  /** Most retries, 0 to 100. */
+  readonly maxRetries?: number
+  /** Headers of this call, over those of the client; the same names are refused. */
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Options of `orders.create`. */
+export interface CreateOptions extends RequestOptions {
+  /**
+   * Idempotency-Key to send, 1 to 255 visible ASCII characters; used as it is and never changed. One key is one order.
+   * Without an `externalOrderId` it is also the order's name. Default: computed from the reference, or random.
+   */
+  readonly idempotencyKey?: string
+  /**
+   * True to buy the same thing again although an order without reference and key for it is still unresolved. For orders
+   * without reference and key only; others have a name of their own. Default false.
+   */
+  readonly allowDuplicate?: boolean
+  /** The service being ordered, to check the quantity before anything is sent. */
+  readonly service?: Service
+}
+
+/** Options of `orders.waitFor`. */
+export interface WaitForOptions<T = Order> extends RequestOptions {
+  /** Says whether the order is as wanted. Statuses are not documented, so only you can tell. */
+  readonly until: (order: T) => boolean | Promise<boolean>
+  /** Milliseconds for the whole wait, not for one attempt. Default 120,000. */
+  readonly timeout?: number
+}
+
+/** Options of `orders.recover`. */
+export interface RecoverOptions extends RequestOptions {
+  /**
+   * `'all'` repeats requests also past the safe-retry window, after an abort, and after a refusal that proved nothing.
+   * It can buy a second time if the service has forgotten the key. Default `'safe'`.
+   */
+  readonly replay?: 'safe' | 'all'
+  /**
+   * True to claim orders at once that a call of another process may still be placing. Safe; meant for start-up after a
+   * crash, when that process is known to be gone. Default false.
+   */
+  readonly takeOver?: boolean
+}
+
+/** What part of a list to read. */
+export interface ListParams {
+  /** Most items per page, a positive integer. Default: the service's, which is 50. */
+  readonly limit?: number
+  /** Items to skip, an integer from 0 on. Default 0. */
+  readonly offset?: number
+}
+
+/** What part of the order list to read. */
+export interface ListOrdersParams extends ListParams {
+  /** Only orders created by this integration. */
+  readonly sourceSystem?: string
+}
+
+/** What `orders.reconcile` compares. */
+export interface ReconcileParams {
+  /** Only remembered orders written since then, milliseconds since 1970. Default 0: all. */
+  readonly since?: number
+  /** Only listed orders created by this integration. */
+  readonly sourceSystem?: string
+}

@@ -1,0 +1,29 @@
+import type { BalanceOf, RequestOptions, Schemas } from '../options.ts'
+import { balanceSchema } from '../schemas/balance.ts'
+import { callSettings, readArguments } from '../settings.ts'
+import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+
+const RETRIEVE = {
+  operation: 'balance.retrieve',
+  method: 'GET',
+  permission: 'balance:read',
+  missing: 'wallet',
+} as const
+
+/** The wallet that orders are paid from (permission `balance:read`). */
+export class Wallet<S extends Schemas = Schemas> {
+  readonly #context: ResourceContext
+  readonly #parse: Parse<BalanceOf<S>>
+
+  constructor(context: ResourceContext) {
+    this.#context = context
+    this.#parse = parser(balanceSchema, context.schemas.balance)
+  }
+
+  /** The balance: of the user's wallet with a personal API key, of the organization's with an organization's. */
+  async retrieve(options?: RequestOptions): Promise<BalanceOf<S>> {
+    const { connection, defaults } = this.#context
+    const settings = callSettings(defaults, readArguments.call(options))
+    return await retrieve(connection, RETRIEVE, '/v1/balance', this.#parse, settings)
+  }
+}

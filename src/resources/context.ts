@@ -1,0 +1,53 @@
+import type { CallSettings, Connection } from '../http/call.ts'
+import type { Endpoint } from '../http/failure.ts'
+import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import type { Schemas } from '../options.ts'
+import { attachInfo } from '../response-info.ts'
+import { type Checked, check } from '../schemas/check.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
+import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
+
+/** What every resource is made of. */
+export interface ResourceContext {
+  readonly connection: Connection
+  readonly defaults: CallSettings
+  readonly schemas: Schemas
+  /** Finds the rows of a list answer, where the caller says how. */
+  readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
+}
+
+/** Checks a value of the service and returns it as methods return it. */
+export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
+
+/**
+ * Checks with the documented schema and then with the caller's, if there is one, whose output is the result. `T` is
+ * that output, or without a schema of the caller what the documented one says.
+ */
+export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | undefined): Parse<T> {
+  if (own === undefined) return (value) => check(documented as StandardSchemaV1<unknown, T>, value)
+  return async (value) => {
+    const checked = await check(documented, value)
+    return 'issues' in checked ? checked : check(own as StandardSchemaV1<unknown, T>, value)
+  }
+}
+
+/** Reads one thing; `responseInfo` knows what came with it. */
+export async function retrieve<T>(
+  connection: Connection,
+  endpoint: Endpoint,
+  path: string,
+  parse: Parse<T>,
+  settings: CallSettings,
+): Promise<T> {
+  const { value, info } = await read(connection, {
+    endpoint,
+    path,
+    settings,
+    maxBytes: MAX_ITEM_BYTES,
+    repeatable: true,
+    money: 'none',
+    parse,
+  })
+  attachInfo(value, info)
+  return value
+}

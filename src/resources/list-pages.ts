@@ -1,0 +1,93 @@
+import { defined } from '../defined.ts'
+import type { CallSettings } from '../http/call.ts'
+import type { Endpoint } from '../http/failure.ts'
+import { queryString } from '../http/path.ts'
+import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import type { ListOrdersParams } from '../options.ts'
+import { type FetchedPage, Pages } from '../pages.ts'
+import type { Checked } from '../schemas/check.ts'
+import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
+import type { Parse, ResourceContext } from './context.ts'
+
+/** One of the lists of the service. */
+export interface ListEndpoint<T> {
+  readonly endpoint: Endpoint
+  readonly path: string
+  /** Field that tells rows apart. */
+  readonly identifier: string
+  readonly parse: Parse<T>
+}
+
+type Rows<T> = Omit<FetchedPage<T>, 'info'>
+
+/** A list as pages; nothing is sent before they are read. */
+export function listPages<T>(
+  { connection, listEnvelope }: ResourceContext,
+  list: ListEndpoint<T>,
+  { limit, offset = 0, sourceSystem }: ListOrdersParams,
+  settings: CallSettings,
+): Pages<T> {
+  return new Pages<T>(
+    async (at) => {
+      const { value, info } = await read<Rows<T>>(connection, {
+        endpoint: list.endpoint,
+        path: list.path,
+        query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
+        settings: { ...settings, signal: at.signal },
+        maxBytes: MAX_LIST_BYTES,
+        repeatable: true,
+        money: 'none',
+        parse: (body) => {
+          const found = envelopeOf(body, list.identifier, listEnvelope)
+          return 'issues' in found ? found : parseRows(found.envelope, list)
+        },
+      })
+      return { ...value, info }
+    },
+    { offset, signal: settings.signal, ...defined({ limit }) },
+  )
+}
+
+/** The rows of a list answer and what it says of the whole list, as the caller or the answer itself tells. */
+export function envelopeOf(
+  body: unknown,
+  identifier: string,
+  listEnvelope: ResourceContext['listEnvelope'],
+): ReturnType<typeof readEnvelope> {
+  if (listEnvelope === undefined) return readEnvelope(body, identifier)
+  let envelope: Partial<ListEnvelope> | null | undefined
+  try {
+    envelope = listEnvelope(body)
+  } catch {
+    return { issues: [{ path: '', message: 'is not what the option listEnvelope expects: it threw' }] }
+  }
+  const items: unknown = envelope?.items
+  if (!Array.isArray(items)) {
+    return { issues: [{ path: '', message: 'has no array of items by the option listEnvelope' }] }
+  }
+  const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
+  const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
+  return { envelope: { items, ...defined({ total, hasMore }) } }
+}
+
+function parseRows<T>(
+  { items, total, hasMore }: ListEnvelope,
+  { parse, identifier }: ListEndpoint<T>,
+): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
+  const whole = (parsed: readonly Checked<T>[]): Checked<Rows<T>> => {
+    const rows: { id: string; item: T }[] = []
+    for (const [index, row] of parsed.entries()) {
+      if ('issues' in row) {
+        const at = (path: string): string => `[${index}]${/^($|\[)/.test(path) ? '' : '.'}${path}`
+        return { issues: row.issues.map(({ path, message }) => ({ path: at(path), message })) }
+      }
+      // The documented schema has made sure that the raw row has it; the caller's may have renamed it since.
+      const id = String((items[index] as Readonly<Record<string, unknown>>)[identifier])
+      rows.push({ id, item: row.value })
+    }
+    return { value: { rows, ...defined({ total, hasMore }) } }
+  }
+  const parsed = items.map(parse)
+  const ready = (row: Checked<T> | Promise<Checked<T>>): row is Checked<T> => !(row instanceof Promise)
+  return parsed.every(ready) ? whole(parsed) : Promise.all(parsed).then(whole)
+}

@@ -1,0 +1,190 @@
+import { defined } from '../defined.ts'
+import { InvalidResponseError } from '../errors.ts'
+import { chargedSentence } from '../http/failure.ts'
+import { segment } from '../http/path.ts'
+import type { OrderRecord } from '../idempotency/record.ts'
+import type {
+  CreateOptions,
+  ListOrdersParams,
+  OrderOf,
+  ReconcileParams,
+  RecoverOptions,
+  RequestOptions,
+  Schemas,
+  WaitForOptions,
+} from '../options.ts'
+import type { Pages } from '../pages.ts'
+import { attachInfo } from '../response-info.ts'
+import { issuesText } from '../schemas/check.ts'
+import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
+import { callSettings, readArguments, refuseArgument } from '../settings.ts'
+import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { listPages } from './list-pages.ts'
+import { ORDERS_PATH, type OrderContext } from './order-context.ts'
+import { placeOrder } from './place-order.ts'
+import { type Reconciled, reconcile } from './reconcile.ts'
+import { type RecoveryOutcome, recover } from './recover.ts'
+import {
+  forget,
+  type OrderName,
+  type RememberedQuery,
+  type Resolution,
+  remembered,
+  resolve,
+  unresolved,
+} from './remembered.ts'
+import { waitForOrder } from './wait.ts'
+
+const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
+const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
+const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
+
+/** Orders: placing them once, reading them, and settling those whose ending is not known. */
+export class Orders<S extends Schemas = Schemas> {
+  readonly #context: ResourceContext
+  readonly #journal: OrderContext
+  readonly #parse: Parse<OrderOf<S>>
+
+  constructor(context: ResourceContext, journal: OrderContext) {
+    this.#context = context
+    this.#journal = journal
+    this.#parse = parser(orderSchema, context.schemas.order)
+  }
+
+  /**
+   * Places one order, paid from the wallet (permission `orders:write`).
+   *
+   * One intent is one charge: give each order your own `metadata.externalOrderId`, and however often it is asked for, by
+   * retries, restarts or several workers, the wallet is charged at most once and the same order is returned. After an
+   * error with `charged: 'unknown'`, call again with the same request; never under another reference.
+   *
+   * @example
+   * const order = await client.orders.create({
+   *   serviceId: service.productId,
+   *   target: '@someone',
+   *   quantity: 100,
+   *   metadata: { externalOrderId: 'invoice-4711' },
+   * })
+   */
+  async create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderOf<S>> {
+    const { idempotencyKey, allowDuplicate, service, ...call } = readArguments.create(options)
+    const settings = callSettings(this.#context.defaults, call)
+    const further = { idempotencyKey, allowDuplicate, service }
+    const { value, info } = await placeOrder(this.#journal, request, { settings, ...further })
+    const parsed = await this.#parse(value)
+    if ('issues' in parsed) {
+      // The order exists and is remembered; only the caller's own schema does not like it.
+      throw new InvalidResponseError(
+        `orders.create: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')}`,
+        {
+          charged: 'yes',
+          attempts: info.attempts,
+          issues: parsed.issues,
+          ...info.supportReference,
+          ...defined({ status: info.status, requestId: info.requestId }),
+        },
+      )
+    }
+    attachInfo(parsed.value, info)
+    return parsed.value
+  }
+
+  /** One order of this customer. Its status is the truth for reconciliation. */
+  async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
+    const { connection, defaults } = this.#context
+    const settings = callSettings(defaults, readArguments.call(options))
+    return await retrieve(connection, RETRIEVE, pathOf(orderId), this.#parse, settings)
+  }
+
+  /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
+  list(params?: ListOrdersParams, options?: RequestOptions): Pages<OrderOf<S>> {
+    const endpoint = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', parse: this.#parse }
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return listPages(this.#context, endpoint, readArguments.listOrders(params), settings)
+  }
+
+  /**
+   * Retrieves an order again and again until `until` says that it is as wanted; returns it then. Looks come 1 to 30
+   * seconds apart, closer again when the status changes. An order that was only just created may be unknown for up to ten
+   * seconds.
+   *
+   * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
+   * @example
+   * await client.orders.waitFor(order.id, { until: ({ status }) => status === 'delivered', timeout: 600_000 })
+   */
+  async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
+    const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
+    if (until === undefined) return refuseArgument('must be a function', 'until')
+    const { connection, defaults } = this.#context
+    const { value, info } = await waitForOrder(connection, {
+      endpoint: WAIT,
+      path: pathOf(orderId),
+      orderId,
+      parse: this.#parse,
+      until,
+      timeout: timeout ?? 120_000,
+      settings: callSettings(defaults, call),
+    })
+    attachInfo(value, info)
+    return value
+  }
+
+  /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
+  remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
+    return remembered(this.#journal, query)
+  }
+
+  /** Remembered orders whose ending, or whose order, is not known. Looks into the store and never sends. */
+  unresolved(): AsyncIterable<OrderRecord> {
+    return unresolved(this.#journal)
+  }
+
+  /**
+   * Settles every order that an earlier call left without a known ending, asking the service once for each: run it when
+   * your program starts. Safe in many processes at once, and safe to kill and run again. Nothing is done before the
+   * result is iterated, and leaving the loop ends the walk.
+   *
+   * @example
+   * for await (const { outcome, record, reason } of client.orders.recover()) console.log(record.slot, outcome, reason)
+   */
+  recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome> {
+    const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
+    return recover(this.#journal, {
+      settings: callSettings(this.#context.defaults, call),
+      replay,
+      takeOver,
+    })
+  }
+
+  /**
+   * `{ as: 'abandoned' }` can cost a second charge: it gives the order up, and the next call with its reference buys under
+   * a new key. `{ as: 'created', orderId }` closes it with the order that a person has found, after retrieving that. For
+   * orders that `recover()` reports as `needs_attention`; refused while a call is working on the order.
+   */
+  async resolve(name: OrderName, resolution: Resolution, options?: RequestOptions): Promise<OrderRecord> {
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return await resolve(this.#journal, name, resolution, settings)
+  }
+
+  /**
+   * Drops what is remembered of a settled order; false if nothing was. The next call with its reference or key asks the
+   * service again.
+   */
+  async forget(name: OrderName): Promise<boolean> {
+    return await forget(this.#journal, name)
+  }
+
+  /**
+   * Compares remembered orders with the service's list, by order id and by your reference where the service returns it.
+   * Reads the whole list; nothing is changed on either side.
+   */
+  reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled> {
+    const { since = 0, sourceSystem } = readArguments.reconcile(params)
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return reconcile(this.#journal, { settings, since, sourceSystem })
+  }
+}
+
+function pathOf(orderId: string): string {
+  return `${ORDERS_PATH}/${segment('orderId', orderId)}`
+}

@@ -1,0 +1,123 @@
+import type { CallSettings, Connection } from '../http/call.ts'
+import { queryString } from '../http/path.ts'
+import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import { CanonicalJsonError, canonicalJson } from '../idempotency/canonical.ts'
+import { checkIdempotencyKey } from '../idempotency/identity.ts'
+import { only, type Read, type Readers } from '../option-readers.ts'
+import { attachInfo } from '../response-info.ts'
+import { check } from '../schemas/check.ts'
+import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
+import { argument, refuseArgument } from '../settings.ts'
+
+/** HTTP methods of `client.request`. */
+export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** A request to an endpoint that this package does not know. */
+export interface RawRequest<Schema extends StandardSchemaV1 | undefined = StandardSchemaV1 | undefined> {
+  readonly method: RequestMethod
+  /** Path below `baseUrl`, percent-encoded, for example `/v1/orders/ord_1/refunds`. Without query. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
+  /** Sent as JSON. Not for GET and HEAD. */
+  readonly body?: unknown
+  /** Checks the answer and types the result, which is `unknown` without it. */
+  readonly schema?: Schema
+  /** Sent as Idempotency-Key. With it the request may be repeated, whatever its method. */
+  readonly idempotencyKey?: string
+}
+
+/** What `client.request` returns: the schema's output, or without a schema whatever JSON came. */
+export type RawResult<Schema extends StandardSchemaV1 | undefined> = Schema extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Schema>
+  : unknown
+
+const METHODS: readonly unknown[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
+  const prototype: unknown =
+    typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : value
+  if (prototype !== null && prototype !== Object.prototype) return refuse('must be a plain object')
+  for (const [name, field] of Object.entries(value as object) as [string, unknown][]) {
+    const fits = typeof field === 'string' || typeof field === 'boolean' || Number.isFinite(field)
+    if (!fits && field !== undefined) refuse('must be a text, a finite number, true or false', name)
+  }
+  return value as NonNullable<RawRequest['query']>
+}
+
+/**
+ * A path that stays below the base URL: no way to another host, and no dot segments, also where only a proxy that decodes
+ * once more would see them.
+ */
+const path: Read<string> = (value, refuse) => {
+  if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
+    return refuse('must be a text that begins with "/", percent-encoded')
+  }
+  if (/[?#]/.test(value)) refuse('must not have a query or fragment: use query')
+  let decoded = value.replace(/\/$/, '')
+  for (let round = 0; round < 5; round++) {
+    const segments = decoded.split(/[/\\]/).slice(1)
+    if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
+      return refuse('must not have empty or dot segments')
+    }
+    try {
+      decoded = decodeURIComponent(decoded)
+    } catch {
+      if (round === 0) refuse('must be percent-encoded')
+      break
+    }
+  }
+  return value
+}
+
+const REQUEST: Readers<RawRequest<StandardSchemaV1>> = {
+  method: only((value) => METHODS.includes(value), `must be one of: ${METHODS.join(', ')}`),
+  path,
+  query,
+  body: (value) => value,
+  schema: only(
+    (value) => typeof (value as Partial<StandardSchemaV1> | null)?.['~standard']?.validate === 'function',
+    'must be a Standard Schema',
+  ),
+  idempotencyKey: (value, refuse) => {
+    const problem = checkIdempotencyKey(value)
+    return problem === undefined ? String(value) : refuse(problem)
+  },
+}
+
+const readRequest = argument(REQUEST)
+
+/** Sends a request to any endpoint, with the client's retries, time limits and errors. Nothing of it is remembered. */
+export async function sendRequest(
+  connection: Connection,
+  request: unknown,
+  settings: CallSettings,
+): Promise<unknown> {
+  const { method, path, query = {}, body, schema, idempotencyKey } = readRequest(request)
+  if (method === undefined) return refuseArgument('is missing', 'method')
+  if (path === undefined) return refuseArgument('is missing', 'path')
+  const reads = method === 'GET' || method === 'HEAD'
+  if (reads && body !== undefined) refuseArgument(`is not for ${method}`, 'body')
+  const { value, info } = await read(connection, {
+    endpoint: { operation: 'request', method },
+    path,
+    query: queryString(query),
+    body: body === undefined ? undefined : jsonOf(body),
+    idempotencyKey,
+    settings,
+    maxBytes: MAX_LIST_BYTES,
+    repeatable: (method !== 'POST' && method !== 'PATCH') || idempotencyKey !== undefined,
+    money: reads ? 'none' : 'may_move',
+    parse: (answer) => (schema === undefined ? { value: answer } : check(schema, answer)),
+  })
+  attachInfo(value, info)
+  return value
+}
+
+function jsonOf(body: unknown): string {
+  try {
+    return canonicalJson(body)
+  } catch (error) {
+    if (!(error instanceof CanonicalJsonError)) throw error
+    return refuseArgument(error.message, error.path === '' ? 'body' : `body.${error.path}`)
+  }
+}

@@ -1,0 +1,37 @@
+import { segment } from '../http/path.ts'
+import type { ListParams, RequestOptions, Schemas, ServiceOf } from '../options.ts'
+import type { Pages } from '../pages.ts'
+import { serviceSchema } from '../schemas/service.ts'
+import { callSettings, readArguments } from '../settings.ts'
+import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { listPages } from './list-pages.ts'
+
+const PATH = '/v1/services'
+const LIST = { operation: 'services.list', method: 'GET', permission: 'services:read' } as const
+const RETRIEVE = { ...LIST, operation: 'services.retrieve', missing: 'service' } as const
+
+/** The store products that can be ordered (permission `services:read`). */
+export class Services<S extends Schemas = Schemas> {
+  readonly #context: ResourceContext
+  readonly #parse: Parse<ServiceOf<S>>
+
+  constructor(context: ResourceContext) {
+    this.#context = context
+    this.#parse = parser(serviceSchema, context.schemas.service)
+  }
+
+  /** The published services, fetched page by page while they are iterated. Their `productId` is an order's `serviceId`. */
+  list(params?: ListParams, options?: RequestOptions): Pages<ServiceOf<S>> {
+    const endpoint = { endpoint: LIST, path: PATH, identifier: 'productId', parse: this.#parse }
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return listPages(this.#context, endpoint, readArguments.list(params), settings)
+  }
+
+  /** One service: current price, quantity limits and stock state. */
+  async retrieve(serviceId: string, options?: RequestOptions): Promise<ServiceOf<S>> {
+    const { connection, defaults } = this.#context
+    const path = `${PATH}/${segment('serviceId', serviceId)}`
+    const settings = callSettings(defaults, readArguments.call(options))
+    return await retrieve(connection, RETRIEVE, path, this.#parse, settings)
+  }
+}

@@ -1,0 +1,282 @@
+import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
+import { defined } from './defined.ts'
+import { ConfigurationError, InvalidRequestError } from './errors.ts'
+import { Reporter } from './hooks.ts'
+import type { CallSettings, Connection } from './http/call.ts'
+import { createTransport } from './http/transport.ts'
+import { checkIdempotencyKey, normalizeServer } from './idempotency/identity.ts'
+import type { OrderStore } from './idempotency/store.ts'
+import {
+  callable,
+  duration,
+  fields,
+  flag,
+  headers,
+  integer,
+  oneOf,
+  only,
+  type Read,
+  type Readers,
+  readFields,
+  text,
+  withMethods,
+} from './option-readers.ts'
+import type {
+  ClientOptions,
+  CreateOptions,
+  ListOrdersParams,
+  ListParams,
+  ReconcileParams,
+  RecoverOptions,
+  RequestOptions,
+  Schemas,
+  WaitForOptions,
+} from './options.ts'
+import { platformRuntime, type Runtime } from './runtime.ts'
+import type { ListEnvelope } from './schemas/list.ts'
+import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
+import { MemoryStore } from './stores/memory.ts'
+import { VERSION } from './version.ts'
+
+/** Options of a client, checked, with all defaults filled in. */
+export interface Settings<S extends Schemas> {
+  /** The options as checked, the store included: what `withOptions` builds on. */
+  readonly options: Partial<ClientOptions<S>>
+  readonly connection: Connection
+  readonly defaults: CallSettings
+  readonly schemas: Schemas
+  readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
+  readonly store: OrderStore
+  readonly server: string
+  readonly account: string | undefined
+  readonly codec: ClientOptions['codec']
+  readonly safeRetryWindow: number
+  readonly idempotencyScope: 'apiKey' | 'customer'
+  readonly remember: 'order' | 'id'
+  readonly retention: { readonly created: number; readonly rejected: number }
+}
+
+const DAY = 24 * 60 * 60 * 1000
+
+const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+const baseUrl: Read<string> = (value, refuse) => {
+  let url: URL | undefined
+  try {
+    url = new URL(typeof value === 'string' ? value : '')
+  } catch {
+    // Refused below; the runtime's own error quotes the address, which may hold a password.
+  }
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    return refuse('must be an absolute https address, for example https://api.example.com')
+  }
+  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
+    refuse('must be an https address: over http, others could read the API key (only localhost may be http)')
+  }
+  if (url.username !== '' || url.password !== '') refuse('must not hold a user name or password')
+  if (/[?#]/.test(String(value))) refuse('must not have a query or a fragment')
+  return url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+const schema: Read<StandardSchemaV1> = only((value) => {
+  const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
+  return typeof standard?.validate === 'function'
+}, 'must be a Standard Schema (zod, valibot, arktype, …)')
+
+const store: Read<OrderStore> = (value, refuse) => {
+  const read = withMethods<OrderStore>('get', 'insert', 'update', 'listOpen', 'prune', 'list', 'close')
+  const { durability } = read(value, refuse)
+  oneOf('memory', 'device', 'server')(durability, (problem) => refuse(problem, 'durability'))
+  return read(value, refuse)
+}
+
+const CLIENT: Readers<ClientOptions> = {
+  baseUrl,
+  apiKey,
+  account: text,
+  store,
+  server: text,
+  timeout: duration,
+  totalTimeout: duration,
+  maxRetries: integer(0, 100),
+  safeRetryWindow: duration,
+  idempotencyScope: oneOf('apiKey', 'customer'),
+  remember: oneOf('order', 'id'),
+  retention: fields({ created: duration, rejected: duration }),
+  codec: withMethods('encrypt', 'decrypt'),
+  fetch: callable(),
+  defaultHeaders: headers,
+  hooks: fields({
+    onRequest: callable(),
+    onResponse: callable(),
+    onRetry: callable(),
+    onSettled: callable(),
+  }),
+  logger: withMethods('debug', 'info', 'warn', 'error'),
+  logLevel: oneOf('debug', 'info', 'warn', 'error', 'off'),
+  schemas: fields({ order: schema, service: schema, balance: schema }),
+  listEnvelope: callable(),
+  dangerouslyAllowBrowser: flag,
+}
+
+/** Checks the client's options and fills in defaults. */
+export function resolveSettings<S extends Schemas>(
+  given: ClientOptions<S>,
+  overrides: Partial<Runtime>,
+): Settings<S> {
+  const runtime: Runtime = Object.freeze({ ...platformRuntime, ...overrides })
+  const read = readFields<ClientOptions>(given, CLIENT, refuseOption)
+  const address = read.baseUrl ?? environment('CUSTOMER_ORDERING_BASE_URL', baseUrl)
+  if (address === undefined) refuseOption('is missing: pass it or set CUSTOMER_ORDERING_BASE_URL', 'baseUrl')
+  const key = read.apiKey === undefined ? environment('CUSTOMER_ORDERING_API_KEY', apiKey) : read.apiKey
+  if (key === undefined) {
+    refuseOption(
+      'is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds it',
+      'apiKey',
+    )
+  }
+  if (typeof key === 'string' && read.dangerouslyAllowBrowser !== true && isBrowser()) {
+    refuseOption(
+      'must not be a literal in a browser, where every visitor can read it: let a server of yours add it and pass null, or set dangerouslyAllowBrowser',
+      'apiKey',
+    )
+  }
+  const store = read.store ?? new MemoryStore()
+  if (store.durability !== 'memory' && read.account === undefined) {
+    refuseOption(
+      'is required with a store that outlives the process: a label of the customer account that never changes',
+      'account',
+    )
+  }
+  const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
+  return Object.freeze({
+    // What was read is what the type parameter says: the reader of `schemas` changes nothing.
+    options: Object.freeze(
+      Object.assign(Object.create(null), read, { baseUrl: address, apiKey: key, store }),
+    ) as Partial<ClientOptions<S>>,
+    connection: Object.freeze({
+      baseUrl: address,
+      transport: createTransport({ fetch: read.fetch, runtime }),
+      credentials: credentialsOf(key),
+      headers: Object.freeze({ ...agent, ...read.defaultHeaders }),
+      runtime,
+      reporter: new Reporter(read.hooks ?? Object.create(null), read.logger, read.logLevel ?? 'warn'),
+    }),
+    defaults: Object.freeze({
+      timeout: read.timeout ?? 30_000,
+      totalTimeout: read.totalTimeout ?? 120_000,
+      maxRetries: read.maxRetries ?? 4,
+      headers: NO_HEADERS,
+    }),
+    schemas: read.schemas ?? Object.create(null),
+    listEnvelope: read.listEnvelope,
+    store,
+    server: read.server ?? normalizeServer(address),
+    account: read.account,
+    codec: read.codec,
+    safeRetryWindow: read.safeRetryWindow ?? 20 * 60 * 1000,
+    idempotencyScope: read.idempotencyScope ?? 'apiKey',
+    remember: read.remember ?? 'order',
+    retention: Object.freeze({
+      created: read.retention?.created ?? 400 * DAY,
+      rejected: read.retention?.rejected ?? 7 * DAY,
+    }),
+  })
+}
+
+const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
+
+/** Options for a derived client: those of the first, with own and defined fields of the second over them. */
+export function mergeOptions<S extends Schemas>(
+  options: Partial<ClientOptions<Schemas>>,
+  overrides: Partial<ClientOptions<S>>,
+): ClientOptions<S> {
+  const changes = readFields<ClientOptions>(overrides, CLIENT, refuseOption)
+  return Object.assign(Object.create(null), options, changes)
+}
+
+function refuseOption(problem: string, name?: string): never {
+  throw new ConfigurationError(`Client ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
+}
+
+/** A setting out of the environment, where there is one; an empty variable counts as none. */
+function environment<T>(name: string, read: Read<T>): T | undefined {
+  let value: string | undefined
+  try {
+    const { process } = globalThis as { process?: { env?: Readonly<Record<string, string>> } }
+    const variables = process?.env ?? {}
+    if (Object.hasOwn(variables, name)) value = variables[name]
+  } catch {
+    // Deno refuses without its permission, which means the same as not being set.
+  }
+  if (value === undefined || value === '') return undefined
+  return read(value, (problem) => {
+    throw new ConfigurationError(`The environment variable ${name} ${problem}.`)
+  })
+}
+
+const CALL: Readers<RequestOptions> = {
+  signal: only((value) => {
+    const signal = value as Partial<AbortSignal> | null
+    return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function'
+  }, 'must be an AbortSignal'),
+  timeout: duration,
+  totalTimeout: duration,
+  maxRetries: integer(0, 100),
+  headers,
+}
+
+const CREATE: Readers<CreateOptions> = {
+  ...CALL,
+  idempotencyKey: (value, refuse) => {
+    const problem = checkIdempotencyKey(value)
+    return problem === undefined ? String(value) : refuse(problem)
+  },
+  allowDuplicate: flag,
+  service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
+}
+
+const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
+
+/** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
+export const readArguments: {
+  readonly call: ReadArgument<RequestOptions>
+  readonly create: ReadArgument<CreateOptions>
+  readonly waitFor: ReadArgument<WaitForOptions<never>>
+  readonly recover: ReadArgument<RecoverOptions>
+  readonly list: ReadArgument<ListParams>
+  readonly listOrders: ReadArgument<ListOrdersParams>
+  readonly reconcile: ReadArgument<ReconcileParams>
+} = {
+  call: argument(CALL),
+  create: argument(CREATE),
+  waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
+  recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
+  list: argument(LIST),
+  listOrders: argument({ ...LIST, sourceSystem: text }),
+  reconcile: argument({
+    since: only<number>((value) => Number.isFinite(value), 'must be a time in milliseconds since 1970'),
+    sourceSystem: text,
+  }),
+}
+
+/** Reads one argument of a method; `undefined` counts as an empty object. */
+export type ReadArgument<T> = (value: unknown) => Partial<T>
+
+/** Makes the reader of one argument, which throws an `InvalidRequestError` that names what is wrong. */
+export function argument<T extends object>(readers: Readers<T>): ReadArgument<T> {
+  return (value) => readFields(value === undefined ? {} : value, readers, refuseArgument)
+}
+
+/** Ends a call over one of its arguments. */
+export function refuseArgument(problem: string, path = ''): never {
+  throw new InvalidRequestError(`${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`, {
+    issues: [{ path, message: problem }],
+  })
+}
+
+/** The settings of one call: its own options over the client's. */
+export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
+  const { signal, timeout, totalTimeout, maxRetries, headers } = options
+  return { ...defaults, ...defined({ signal, timeout, totalTimeout, maxRetries, headers }) }
+}
