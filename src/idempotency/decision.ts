@@ -42,7 +42,10 @@ export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 export const CLOCK_SKEW: number = 30 * 1000
 
 /** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
-export function inWindow(record: Pick<JournalRecord, 'firstSentAt' | 'createdAt'>, circumstances: Circumstances): boolean {
+export function inWindow(
+  record: Pick<JournalRecord, 'firstSentAt' | 'createdAt'>,
+  circumstances: Circumstances,
+): boolean {
   const since = circumstances.now - (record.firstSentAt ?? record.createdAt)
   // A negative age means that the clock went back, so the real age is not known and may be anything.
   return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow
@@ -77,13 +80,16 @@ export function decideAction(record: JournalRecord, wanted: Wanted, circumstance
     if (record.readable) return { action: 'return' }
     if (isBusy(record, circumstances.now)) return { action: 'wait' }
     if (fits && circumstances.sameApiKey && record.body !== undefined) return { action: 'read', by: 'replay' }
-    return record.order?.id === undefined ? { action: 'unresolved', because: 'unreadable' } : { action: 'read', by: 'id' }
+    return record.order?.id === undefined
+      ? { action: 'unresolved', because: 'unreadable' }
+      : { action: 'read', by: 'id' }
   }
 
   if (isBusy(record, circumstances.now)) return { action: anonymous ? 'duplicate' : 'wait' }
   if (!fits) return { action: 'unresolved', because: 'window' }
   if (!circumstances.sameApiKey) return { action: 'unresolved', because: 'api_key' }
   const untouched = circumstances.now - record.updatedAt
-  if (anonymous && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)) return { action: 'unresolved', because: 'age' }
+  if (anonymous && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW))
+    return { action: 'unresolved', because: 'age' }
   return { action: 'continue' }
 }

@@ -62,7 +62,13 @@ const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'n
  * compares the two. A kind without a row does not compile.
  */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
-  created: { when: '2xx with a readable order', clean: YES, ambiguous: YES, next: 'stop', leavesDoubt: false },
+  created: {
+    when: '2xx with a readable order',
+    clean: YES,
+    ambiguous: YES,
+    next: 'stop',
+    leavesDoubt: false,
+  },
   created_flawed: {
     when: '201 with a usable id and another field wrong',
     clean: YES,
@@ -118,7 +124,13 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
     leavesDoubt: false,
   },
   too_early: { when: '425', clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },
-  rate_limited: { when: '429', clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },
+  rate_limited: {
+    when: '429',
+    clean: NOT_PROCESSED,
+    ambiguous: UNKNOWN,
+    next: 'backoff',
+    leavesDoubt: false,
+  },
   conflict: {
     when: '409 IDEMPOTENCY_CONFLICT',
     // This payload was not bought, but another one under the key may have been.
@@ -228,7 +240,8 @@ export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   return {
     ...meaning,
     // After a 201 every further attempt only serves to read the order, so it is a replay whatever its end.
-    next: proven && kind !== 'created' && kind !== 'created_flawed' && row.next !== 'stop' ? 'replay' : row.next,
+    next:
+      proven && kind !== 'created' && kind !== 'created_flawed' && row.next !== 'stop' ? 'replay' : row.next,
     history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
     ...(meaning.state === 'open' && row.hold !== undefined ? { hold: row.hold } : {}),
   }

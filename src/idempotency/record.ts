@@ -130,7 +130,10 @@ export function forgottenRow(row: StoredRow): StoredRow {
 export type Unusable = 'corrupt' | 'newer_version'
 
 /** The record of a row, `'forgotten'`, or why it cannot be used. */
-export async function decodeRow(row: StoredRow, codec: Codec | undefined): Promise<JournalRecord | 'forgotten' | Unusable> {
+export async function decodeRow(
+  row: StoredRow,
+  codec: Codec | undefined,
+): Promise<JournalRecord | 'forgotten' | Unusable> {
   if (row.data === FORGOTTEN) return 'forgotten'
   let content: unknown
   try {
@@ -158,10 +161,13 @@ export function unusableError(why: Unusable, key?: string): StoreError {
     why === 'corrupt'
       ? 'Look the order up at the service before ordering it under another reference.'
       : 'Update this package in all processes that share the store.'
-  return new StoreError(`${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`, {
-    charged: 'unknown',
-    ...defined({ idempotencyKey: key }),
-  })
+  return new StoreError(
+    `${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`,
+    {
+      charged: 'unknown',
+      ...defined({ idempotencyKey: key }),
+    },
+  )
 }
 
 function isRecord(value: object): value is JournalRecord {

@@ -24,7 +24,9 @@ export interface StoredRow {
 }
 
 /** Result of {@link OrderStore.insert}: either this row is now the stored one, or the row that was there already. */
-export type InsertResult = { readonly inserted: true } | { readonly inserted: false; readonly current: StoredRow }
+export type InsertResult =
+  | { readonly inserted: true }
+  | { readonly inserted: false; readonly current: StoredRow }
 
 /** Which rows {@link OrderStore.list} and {@link OrderStore.listOpen} return, and from where on. */
 export interface ListRowsOptions {
