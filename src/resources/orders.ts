@@ -27,6 +27,7 @@ import { type RecoveryOutcome, recover } from './recover.ts'
 import {
   forget,
   type OrderName,
+  pruneClosed,
   type RememberedQuery,
   type Resolution,
   remembered,
@@ -71,6 +72,7 @@ export class Orders<S extends Schemas = Schemas> {
     const settings = callSettings(this.#context.defaults, call)
     const further = { idempotencyKey, allowDuplicate, service }
     const { value, info } = await placeOrder(this.#journal, request, { settings, ...further })
+    pruneClosed(this.#journal)
     const parsed = await this.#parse(value)
     if ('issues' in parsed) {
       // The order exists and is remembered; only the caller's own schema does not like it.
