@@ -1,16 +1,28 @@
 import { defineConfig } from 'tsup'
 
+/** Entry points of the package; `package.json` exports each of them. */
+const published = {
+  index: 'src/index.ts',
+  'stores/sqlite': 'src/stores/sqlite.ts',
+  'stores/contract': 'src/stores/contract.ts',
+  sandbox: 'src/sandbox/index.ts',
+  msw: 'src/sandbox/msw.ts',
+}
+
+/** Parts of `index` in files of their own, so that a bundler can leave the client out where only the rest is used. */
+const parts = {
+  'parts/client': 'src/client.ts',
+  'parts/errors': 'src/errors.ts',
+  'parts/memory': 'src/stores/memory.ts',
+  'parts/money': 'src/money.ts',
+  'parts/quantity': 'src/quantity.ts',
+  'parts/response-info': 'src/response-info.ts',
+}
+
 export default defineConfig({
-  entry: {
-    index: 'src/index.ts',
-    'stores/sqlite': 'src/stores/sqlite.ts',
-    'stores/contract': 'src/stores/contract.ts',
-    sandbox: 'src/sandbox/index.ts',
-    msw: 'src/sandbox/msw.ts',
-    'sandbox/cli': 'src/sandbox/cli.ts',
-  },
+  entry: { ...published, ...parts, 'sandbox/cli': 'src/sandbox/cli.ts' },
   format: ['esm', 'cjs'],
-  dts: true,
+  dts: { entry: published },
   target: 'es2022',
   platform: 'neutral',
   // Shared chunks keep one copy of the error classes per format, so `instanceof` holds across entries.
