@@ -131,13 +131,17 @@ function iterate<Value, T>(
   step: () => Promise<{ readonly value: Value } | undefined>,
 ): AsyncIterableIterator<Value> {
   let last: Promise<unknown> = Promise.resolve()
+  let left = false
   return {
     next() {
-      const result = last.then(step).then((found) => found ?? { done: true as const, value: undefined })
+      const result = last
+        .then(() => (left ? undefined : step()))
+        .then((found) => found ?? { done: true as const, value: undefined })
       last = result.then(ignore, ignore)
       return result
     },
     async return() {
+      left = true
       walk.stop()
       await last
       return { done: true, value: undefined }
@@ -167,6 +171,7 @@ class Walk<T> {
   #moved = false
   /** Last believable total at the frontier. */
   #total: number | undefined
+  /** Pages read at the frontier. */
   #count = 0
   /** Ids of a page long before, and how often they came again. */
   #mark = ''
@@ -231,9 +236,11 @@ class Walk<T> {
     }
     if (received > 0) this.#near = [ids, ...this.#near.slice(0, 1)]
 
-    if (atFrontier) this.#stale = items.length > 0 ? 0 : this.#stale + 1
-    this.#moved ||= this.#count > 0 && items.length > 0
-    this.#count++
+    if (atFrontier && received > 0) {
+      this.#stale = items.length > 0 ? 0 : this.#stale + 1
+      this.#moved ||= this.#count > 0 && items.length > 0
+      this.#count++
+    }
     this.#frontier = Math.max(this.#frontier, end)
     this.#offset = end
     if (received === 0 || hasMore === false) this.#ended = true
@@ -244,15 +251,15 @@ class Walk<T> {
     // A total that is the page's own count, or less than what is there, says nothing about vanished rows.
     const believable = total !== undefined && (received === 0 || (total >= end && total !== received))
     if (atFrontier && believable) {
-      const vanished = (this.#total ?? total) - total
+      const before = this.#total ?? total
       this.#total = total
-      if (vanished > 0 && offset > this.#start.offset) {
+      if (total < before && offset < before && offset > this.#start.offset) {
         // As many rows may have slipped from this page to the ones already read.
-        this.#offset = Math.max(this.#start.offset, offset - vanished)
+        this.#offset = Math.max(this.#start.offset, offset - (before - total))
         this.#ended = false
       }
     }
-    if (!this.#ended) this.#refuseCircles(ids, info)
+    if (atFrontier && !this.#ended) this.#refuseCircles(ids, info)
     return pageOf(items, this.#start, offset, total, info)
   }
 

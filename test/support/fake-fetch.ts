@@ -1,0 +1,55 @@
+/** A request as a fake server sees it. */
+export interface SentRequest {
+  readonly method: string
+  readonly url: URL
+  readonly headers: Headers
+  readonly body: string
+}
+
+/** What a fake server answers: a response, JSON data for a 200, or `hang` for nothing until the caller gives up. */
+export type Answer = Response | object | typeof hang
+
+export const hang = Symbol('hang')
+
+/** A fetch that asks a function, with everything that was sent. It obeys its signal, as a real one does. */
+export function fakeFetch(answer: (request: SentRequest, count: number) => Answer | Promise<Answer>): {
+  readonly fetch: typeof fetch
+  readonly requests: SentRequest[]
+  readonly aborted: () => number
+} {
+  const requests: SentRequest[] = []
+  let aborted = 0
+  const fake = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init)
+    const { method, headers, signal } = request
+    const sent = { method, url: new URL(request.url), headers, body: await request.text() }
+    requests.push(sent)
+    const interrupted = new Promise<never>((_resolve, reject) => {
+      const stop = (): void => {
+        aborted++
+        reject(signal.reason)
+      }
+      if (signal.aborted) stop()
+      else signal.addEventListener('abort', stop, { once: true })
+    })
+    const pending = Promise.resolve(answer(sent, requests.length)).then((found) =>
+      found === hang ? new Promise<never>(() => {}) : found,
+    )
+    const found = await Promise.race([pending, interrupted])
+    return found instanceof Response ? found : json(found)
+  }
+  return { fetch: fake, requests, aborted: () => aborted }
+}
+
+/** A JSON response. */
+export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+  })
+}
+
+/** An error of the service in its simplest shape. */
+export function problem(status: number, code = `E${status}`, headers: Record<string, string> = {}): Response {
+  return json({ code, message: `status ${status}` }, status, headers)
+}

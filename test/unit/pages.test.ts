@@ -1,0 +1,579 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { InvalidRequestError, InvalidResponseError } from '../../src/errors.ts'
+import { type FetchedPage, Pages } from '../../src/pages.ts'
+import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
+
+type Row = { readonly id: string }
+type At = { readonly offset: number; readonly limit?: number; readonly signal: AbortSignal | undefined }
+
+const info: ResponseInfo = { headers: new Headers(), attempts: 1, durationMs: 0, status: 200 }
+
+const rows = (count: number, from = 0): Row[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `r${from + i}` }))
+const ids = (items: readonly Row[]): string[] => items.map(({ id }) => id)
+
+const fetched = (items: readonly Row[], more: Partial<FetchedPage<Row>> = {}): FetchedPage<Row> => ({
+  rows: items.map((item) => ({ id: item.id, item })),
+  info,
+  ...more,
+})
+
+/** A service over a list that a test may change between requests. */
+function serve(
+  list: () => readonly Row[],
+  answer: (page: readonly Row[], at: At, count: number) => FetchedPage<Row> = (page) => fetched(page),
+  cap = Number.POSITIVE_INFINITY,
+): {
+  readonly asked: number[]
+  readonly limits: (number | undefined)[]
+  fetch(at: At): Promise<FetchedPage<Row>>
+} {
+  const asked: number[] = []
+  const limits: (number | undefined)[] = []
+  return {
+    asked,
+    limits,
+    async fetch(at) {
+      asked.push(at.offset)
+      limits.push(at.limit)
+      if (asked.length > 5000) throw new Error('endless')
+      const size = Math.min(at.limit ?? 50, cap)
+      return answer(list().slice(at.offset, at.offset + size), at, asked.length)
+    },
+  }
+}
+
+const pagesOf = (server: { fetch(at: At): Promise<FetchedPage<Row>> }, limit = 10, offset = 0): Pages<Row> =>
+  new Pages(server.fetch, { offset, limit })
+
+async function collect(pages: AsyncIterable<Row>): Promise<string[]> {
+  const found: string[] = []
+  for await (const { id } of pages) found.push(id)
+  return found
+}
+
+describe('reading a list to its end', () => {
+  const all = rows(35)
+  const table: [title: string, server: ReturnType<typeof serve>, asked: number[]][] = [
+    ['an empty page ends it', serve(() => all), [0, 10, 20, 30, 35]],
+    [
+      'a service that caps the limit is read by what arrives',
+      serve(() => all, undefined, 4),
+      [0, 4, 8, 12, 16, 20, 24, 28, 32, 35],
+    ],
+    [
+      'a short page in the middle is not the end',
+      serve(
+        () => all,
+        (page, at) => fetched(at.offset === 10 ? page.slice(0, 3) : page),
+      ),
+      [0, 10, 13, 23, 33, 35],
+    ],
+    [
+      'hasMore false ends it without another request',
+      serve(
+        () => all,
+        (page, at) => fetched(page, { hasMore: at.offset + page.length < all.length }),
+      ),
+      [0, 10, 20, 30],
+    ],
+    [
+      'an honest total ends it without another request',
+      serve(
+        () => all,
+        (page) => fetched(page, { total: all.length }),
+      ),
+      [0, 10, 20, 30],
+    ],
+    [
+      "a total that is the page's own count is not believed",
+      serve(
+        () => all,
+        (page) => fetched(page, { total: page.length }),
+      ),
+      [0, 10, 20, 30, 35],
+    ],
+    [
+      'a total of the rows that remain costs requests but no rows',
+      serve(
+        () => all,
+        (page, at) => fetched(page, { total: all.length - at.offset }),
+      ),
+      [0, 10, 0, 10, 20, 30, 35],
+    ],
+    [
+      'a total that is too small is not believed',
+      serve(
+        () => all,
+        (page) => fetched(page, { total: 12 }),
+      ),
+      [0, 10, 20, 30, 35],
+    ],
+    [
+      'a total that is too large does not keep it from ending',
+      serve(
+        () => all,
+        (page) => fetched(page, { total: 1000 }),
+      ),
+      [0, 10, 20, 30, 35],
+    ],
+    [
+      'hasMore true beside an honest total costs one request more and nothing else',
+      serve(
+        () => all,
+        (page) => fetched(page, { total: all.length, hasMore: true }),
+      ),
+      [0, 10, 20, 30, 35],
+    ],
+    [
+      'a total that comes and goes is looked at where it is there',
+      serve(
+        () => all,
+        (page, _at, count) => fetched(page, count % 2 === 0 ? { total: all.length } : {}),
+      ),
+      [0, 10, 20, 30],
+    ],
+    [
+      'a service that clamps offset to the last page is read to its end',
+      serve(
+        () => all,
+        (page, at) => fetched(page.length > 0 ? page : all.slice(25, 25 + (at.limit ?? 50))),
+      ),
+      [0, 10, 20, 30, 35, 45],
+    ],
+  ]
+  it.each(table)('%s', async (_title, server, asked) => {
+    expect(await collect(pagesOf(server))).toEqual(ids(all))
+    expect(server.asked).toEqual(asked)
+  })
+
+  it('reads a list that fits one page with one request if the total says so', async () => {
+    const server = serve(
+      () => rows(7),
+      (page) => fetched(page, { total: 7 }),
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(7)))
+    expect(server.asked).toEqual([0])
+  })
+
+  it('asks once more after a full page whose total may be its own count', async () => {
+    const server = serve(
+      () => rows(10),
+      (page) => fetched(page, { total: page.length }),
+    )
+    expect(await collect(pagesOf(server))).toHaveLength(10)
+    expect(server.asked).toEqual([0, 10])
+  })
+
+  it('takes a page for full by the documented default where no limit was given', async () => {
+    const server = serve(
+      () => rows(50),
+      (page) => fetched(page, { total: page.length }),
+    )
+    const pages = new Pages<Row>(server.fetch, { offset: 0 })
+    expect(await collect(pages)).toHaveLength(50)
+    expect(server.asked).toEqual([0, 50])
+    expect(server.limits).toEqual([undefined, undefined])
+  })
+
+  it('begins at the offset that was asked for', async () => {
+    const server = serve(
+      () => all,
+      (page) => fetched(page, { total: all.length }),
+    )
+    expect(await collect(pagesOf(server, 10, 18))).toEqual(ids(all.slice(18)))
+    expect(server.asked).toEqual([18, 28])
+  })
+
+  it('ends at once on an empty list, whatever the envelope says', async () => {
+    for (const more of [{}, { total: 0 }, { hasMore: true }, { total: 9 }]) {
+      const server = serve(
+        () => [],
+        (page) => fetched(page, more),
+      )
+      expect(await collect(pagesOf(server))).toEqual([])
+      expect(server.asked).toEqual([0])
+    }
+  })
+
+  it('drops a row that a page has twice', async () => {
+    const server = serve(() => [...rows(3), ...rows(3)])
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(3)))
+  })
+})
+
+describe('a list that changes while it is read', () => {
+  it.each([1, 3, 10])('gives every row once when %i rows are put before them', async (inserted) => {
+    let list = rows(40)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        if (count === 2) list = [...rows(inserted, 100), ...list]
+        return fetched(page)
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(40)))
+  })
+
+  it('gives every row once when rows are put before them after each page', async () => {
+    let list = rows(40)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        if (count < 6) list = [{ id: `new${count}` }, ...list]
+        return fetched(page)
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(40)))
+  })
+
+  it.each([1, 4, 10])('goes back for the rows that slipped past when %i rows vanish', async (removed) => {
+    let list = rows(40)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        const answer = fetched(page, { total: list.length })
+        if (count === 2) list = list.slice(removed)
+        return answer
+      },
+    )
+    const found = await collect(pagesOf(server))
+    expect(new Set(found)).toEqual(new Set(ids(rows(40))))
+    expect(found).toHaveLength(40)
+  })
+
+  it('goes back further than a page for rows that slipped past', async () => {
+    let list = rows(60)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        const answer = fetched(page, { total: list.length })
+        if (count === 4) list = list.slice(25)
+        return answer
+      },
+    )
+    expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(60))))
+  })
+
+  it('goes back from an empty page too', async () => {
+    let list = rows(14)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        const answer = fetched(page, { total: list.length })
+        if (count === 1) list = list.slice(4)
+        return answer
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(14)))
+    expect(server.asked).toEqual([0, 10, 6])
+  })
+
+  it('never goes back before the offset that was asked for', async () => {
+    let list = rows(60)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        const answer = fetched(page, { total: list.length })
+        if (count === 1) list = list.slice(30)
+        return answer
+      },
+    )
+    await collect(pagesOf(server, 10, 15))
+    expect(Math.min(...server.asked)).toBe(15)
+  })
+
+  it('gives rows that vanished behind it no second time', async () => {
+    let list = rows(40)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        const answer = fetched(page, { total: list.length })
+        if (count === 2) list = list.slice(0, 35)
+        return answer
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(35)))
+  })
+
+  it('ends although the total goes up and down for ever', async () => {
+    const server = serve(
+      () => rows(100),
+      (page, _at, count) => fetched(page, { total: count % 2 === 0 ? 101 : 190 }),
+    )
+    const found = await collect(pagesOf(server))
+    expect(new Set(found)).toEqual(new Set(ids(rows(100))))
+    expect(server.asked.length).toBeLessThan(150)
+  })
+})
+
+describe('a service that is no list', () => {
+  it.each([{}, { total: 500 }, { total: 20 }, { hasMore: true }])(
+    'ends in an error if offset is ignored (%j)',
+    async (more) => {
+      const server = serve(
+        () => rows(100),
+        () => fetched(rows(10), more),
+      )
+      const found: string[] = []
+      const reading = (async () => {
+        for await (const { id } of pagesOf(server)) found.push(id)
+      })()
+      await expect(reading).rejects.toThrow(InvalidResponseError)
+      await expect(reading).rejects.toMatchObject({
+        charged: 'no',
+        message: expect.stringContaining('ignores offset'),
+      })
+      expect(found).toEqual(ids(rows(10)))
+      expect(server.asked).toEqual([0, 10, 20])
+    },
+  )
+
+  it.each([3, 4, 7, 20])('ends in an error if its %i pages go in a circle', async (length) => {
+    const server = serve(
+      () => [],
+      (_page, at) => fetched(rows(10, at.offset % (length * 10))),
+    )
+    await expect(collect(pagesOf(server))).rejects.toThrow('repeats its pages')
+    expect(server.asked.length).toBeLessThan(length * 8 + 8)
+  })
+
+  it('is over for an iterator once it failed', async () => {
+    const iterator = pagesOf(
+      serve(
+        () => [],
+        () => {
+          throw new TypeError('broken')
+        },
+      ),
+    )[Symbol.asyncIterator]()
+    await expect(iterator.next()).rejects.toThrow('broken')
+    expect(await iterator.next()).toEqual({ done: true, value: undefined })
+  })
+})
+
+describe('pages', () => {
+  it('are no promise and fetch nothing before they are iterated', async () => {
+    const server = serve(() => rows(5))
+    const pages = pagesOf(server)
+    expect('then' in pages).toBe(false)
+    expect(await pages).toBe(pages)
+    pages.pages()
+    pages[Symbol.asyncIterator]()
+    expect(server.asked).toEqual([])
+  })
+
+  it('begin afresh with each iteration', async () => {
+    const server = serve(() => rows(12))
+    const pages = pagesOf(server)
+    const whole = pages.pages()
+    expect(await collect(pages)).toEqual(await collect(pages))
+    for (let round = 0; round < 2; round++) {
+      const offsets: number[] = []
+      for await (const page of whole) offsets.push(page.offset)
+      expect(offsets).toEqual([0, 10])
+    }
+  })
+
+  it('tell items, offset, limit, total and what came with the answer', async () => {
+    const server = serve(
+      () => rows(12),
+      (page) => fetched(page, { total: 12 }),
+    )
+    const found = []
+    for await (const page of pagesOf(server).pages()) found.push(page)
+    expect(found).toEqual([
+      { items: rows(10), offset: 0, limit: 10, total: 12 },
+      { items: rows(2, 10), offset: 10, limit: 10, total: 12 },
+    ])
+    expect(found.map((page) => responseInfo(page))).toEqual([info, info])
+  })
+
+  it('come one by one with page(), at the offset asked for and with all their rows', async () => {
+    const server = serve(() => rows(30))
+    const page = await pagesOf(server, 10, 15).page()
+    expect(page).toEqual({ items: rows(10, 15), offset: 15, limit: 10 })
+    expect(responseInfo(page)).toBe(info)
+    expect(server.asked).toEqual([15])
+    const empty = await pagesOf(server, 10, 90).page()
+    expect(empty.items).toEqual([])
+    expect(await new Pages(server.fetch, { offset: 0 }).page()).toMatchObject({ limit: 50 })
+  })
+
+  it('come in order however many steps are asked for at once', async () => {
+    const iterator = pagesOf(serve(() => rows(12)))[Symbol.asyncIterator]()
+    const results = await Promise.all(Array.from({ length: 14 }, () => iterator.next()))
+    expect(results.map(({ value }) => value?.id)).toEqual([...ids(rows(12)), undefined, undefined])
+  })
+})
+
+describe('toArray', () => {
+  it.each([
+    [1, [0]],
+    [10, [0]],
+    [11, [0, 10]],
+    [20, [0, 10]],
+    [35, [0, 10, 20, 30]],
+    [99, [0, 10, 20, 30, 35]],
+  ])('stops at %i items and fetches no page more than that', async (max, asked) => {
+    const server = serve(() => rows(35))
+    expect(await pagesOf(server).toArray({ max })).toEqual(rows(Math.min(max, 35)))
+    expect(server.asked).toEqual(asked)
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', undefined, null])(
+    'refuses %j as its cap',
+    async (max) => {
+      const server = serve(() => rows(35))
+      await expect(pagesOf(server).toArray({ max: max as number })).rejects.toThrow(InvalidRequestError)
+      // @ts-expect-error the cap is required
+      await expect(pagesOf(server).toArray()).rejects.toThrow('max must be a positive integer')
+      expect(server.asked).toEqual([])
+    },
+  )
+})
+
+describe('leaving early', () => {
+  /** Answers the first page; the second hangs until its signal is aborted. */
+  function hanging(): { pages(signal?: AbortSignal): Pages<Row>; readonly signals: AbortSignal[] } {
+    const signals: AbortSignal[] = []
+    return {
+      signals,
+      pages: (signal) =>
+        new Pages<Row>(
+          ({ signal: own }) => {
+            if (own === undefined) throw new Error('no signal')
+            signals.push(own)
+            if (own.aborted) return Promise.reject(own.reason)
+            if (signals.length === 1) return Promise.resolve(fetched(rows(2)))
+            return new Promise((_resolve, reject) => own.addEventListener('abort', () => reject(own.reason)))
+          },
+          { offset: 0, limit: 2, signal },
+        ),
+    }
+  }
+
+  it('asks for no further page after a break', async () => {
+    const server = serve(() => rows(35))
+    for await (const { id } of pagesOf(server)) if (id === 'r12') break
+    expect(server.asked).toEqual([0, 10])
+  })
+
+  it('ends the request in flight on return(), and the step that waits for it', async () => {
+    const { pages, signals } = hanging()
+    const iterator = pages()[Symbol.asyncIterator]()
+    await iterator.next()
+    await iterator.next()
+    const waiting = iterator.next()
+    await Promise.resolve()
+    expect(await iterator.return?.()).toEqual({ done: true, value: undefined })
+    expect(await waiting).toEqual({ done: true, value: undefined })
+    expect(signals[1]?.aborted).toBe(true)
+    expect(await iterator.next()).toEqual({ done: true, value: undefined })
+    expect(signals).toHaveLength(2)
+  })
+
+  it('gives nothing more after return(), even of a page that is there', async () => {
+    const iterator = pagesOf(serve(() => rows(35)))[Symbol.asyncIterator]()
+    await iterator.next()
+    await iterator.return?.()
+    expect(await iterator.next()).toEqual({ done: true, value: undefined })
+  })
+
+  it("ends with the caller's reason when the caller's signal fires during a request", async () => {
+    const { pages, signals } = hanging()
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const found: string[] = []
+    const reading = (async () => {
+      for await (const { id } of pages(controller.signal)) found.push(id)
+    })()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1)
+    controller.abort(reason)
+    await expect(reading).rejects.toBe(reason)
+    expect(found).toEqual(['r0', 'r1'])
+    expect(signals[1]?.reason).toBe(reason)
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  })
+
+  it("ends with the caller's reason when the caller's signal fired between two pages", async () => {
+    const { pages, signals } = hanging()
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const reading = (async () => {
+      for await (const { id } of pages(controller.signal)) if (id === 'r1') controller.abort(reason)
+    })()
+    await expect(reading).rejects.toBe(reason)
+    expect(signals).toHaveLength(2)
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  })
+
+  it("leaves no listener on the caller's signal, however the walk ends", async () => {
+    const { signal } = new AbortController()
+    const listeners = (): number => getEventListeners(signal, 'abort').length
+    const server = serve(() => rows(35))
+    const pages = new Pages<Row>(server.fetch, { offset: 0, limit: 10, signal })
+    await collect(pages)
+    expect(listeners()).toBe(0)
+    for await (const { id } of pages) {
+      expect(listeners()).toBe(0)
+      if (id === 'r12') break
+    }
+    await pages.page()
+    await pages.toArray({ max: 3 })
+    expect(listeners()).toBe(0)
+  })
+})
+
+describe('memory', () => {
+  it('stays the same over 100,000 items: pages are let go as they are used up', async () => {
+    const size = 100
+    let fetches = 0
+    const born: WeakRef<object>[] = []
+    const alive = (): number => born.filter((ref) => ref.deref() !== undefined).length
+    const pages = new Pages<{ id: string; page: object }>(
+      async ({ offset }) => {
+        fetches++
+        // Every page has an object of its own that only its items hold.
+        const page = {}
+        born.push(new WeakRef(page))
+        const count = Math.min(size, 100_000 - offset)
+        return {
+          rows: Array.from({ length: count }, (_, i) => ({
+            id: `r${offset + i}`,
+            item: { id: `r${offset + i}`, page },
+          })),
+          info,
+        }
+      },
+      { offset: 0, limit: size },
+    )
+    const collectGarbage = globalThis.gc ?? (await forcedCollector())
+    let count = 0
+    let most = 0
+    for await (const item of pages) {
+      count++
+      if (count % 10_000 === 0) {
+        // WeakRefs live until the turn in which they were read or made is over.
+        await new Promise((resolve) => setImmediate(resolve))
+        collectGarbage()
+        // This is the last item of its page, so that only itself may keep the page's object.
+        most = Math.max(most, alive())
+        expect(item.page).toBeDefined()
+      }
+    }
+    expect(count).toBe(100_000)
+    expect(fetches).toBe(1001)
+    // One is the item's own; another may still lie in a register of the engine.
+    expect(most).toBeLessThanOrEqual(2)
+  })
+
+  async function forcedCollector(): Promise<() => void> {
+    const { setFlagsFromString } = await import('node:v8')
+    const { runInNewContext } = await import('node:vm')
+    setFlagsFromString('--expose-gc')
+    return runInNewContext('gc') as () => void
+  }
+})
