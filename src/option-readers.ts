@@ -90,14 +90,17 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
 /** Those that the client sets itself, and those that only the platform may set. */
 const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
 
+/** An object literal, or one without a prototype. A Map or Headers has no fields: its content would be lost silently. */
+export const plainObject: Read<object> = only((value) => {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype
+}, 'must be a plain object')
+
 /** Headers, with lower-case names. */
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
-  const prototype: unknown =
-    typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : value
-  // A Headers object has no fields of its own: its headers would be lost without a word.
-  if (prototype !== null && prototype !== Object.prototype) return refuse('must be a plain object')
   const read: Record<string, string> = Object.create(null)
-  for (const [name, content] of Object.entries(value as object) as [string, unknown][]) {
+  for (const [name, content] of Object.entries(plainObject(value, refuse)) as [string, unknown][]) {
     const lower = name.toLowerCase()
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has a name that is no header name')
     if (REFUSED.test(lower)) refuse('is set by the client itself', name)
@@ -112,7 +115,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
 /** The nearest known name, if it is near enough to be what was meant. */
 function suggestion(name: string, known: readonly string[]): string {
   let nearest = ''
-  let least = 1 + Math.max(2, Math.floor(name.length / 3))
+  let least = 1 + Math.max(2, Math.ceil(name.length / 3))
   for (const candidate of known) {
     const distance = edits(name.toLowerCase(), candidate.toLowerCase())
     if (distance < least) {

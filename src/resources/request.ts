@@ -3,7 +3,7 @@ import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
 import { CanonicalJsonError, canonicalJson } from '../idempotency/canonical.ts'
 import { checkIdempotencyKey } from '../idempotency/identity.ts'
-import { only, type Read, type Readers } from '../option-readers.ts'
+import { only, plainObject, type Read, type Readers } from '../option-readers.ts'
 import { attachInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
@@ -34,10 +34,7 @@ export type RawResult<Schema extends StandardSchemaV1 | undefined> = Schema exte
 const METHODS: readonly unknown[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
-  const prototype: unknown =
-    typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : value
-  if (prototype !== null && prototype !== Object.prototype) return refuse('must be a plain object')
-  for (const [name, field] of Object.entries(value as object) as [string, unknown][]) {
+  for (const [name, field] of Object.entries(plainObject(value, refuse)) as [string, unknown][]) {
     const fits = typeof field === 'string' || typeof field === 'boolean' || Number.isFinite(field)
     if (!fits && field !== undefined) refuse('must be a text, a finite number, true or false', name)
   }
