@@ -26,7 +26,7 @@ export default defineConfig({
       project('server', { testTimeout: 20_000 }),
       project('property', { testTimeout: 60_000 }),
       project('crash', { testTimeout: 300_000 }),
-      project('package', { testTimeout: 300_000, hookTimeout: 300_000 }),
+      project('package', { testTimeout: 120_000, globalSetup: ['test/package/setup.ts'] }),
       project('docs', { testTimeout: 120_000 }),
       {
         resolve: { alias },

@@ -1,0 +1,127 @@
+/**
+ * A shop's backend: `POST /checkout` buys the service that a cart asks for. `npm run example:checkout-backend` runs it
+ * against the sandbox, which loses some answers, and plays the shop's customers.
+ *
+ * The rule: the shop's own cart id is the order's `externalOrderId`, so a cart is bought once however often its customer
+ * presses the button. Errors become HTTP answers by what they say of the money, not by what went wrong on the wire.
+ */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  type CreateOrderRequest,
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+} from 'customer-ordering-sdk'
+import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+
+const directory = await mkdtemp(join(tmpdir(), 'checkout-'))
+const client = new CustomerOrderingClient({
+  account: 'shop-eu',
+  store: new SqliteStore({ path: join(directory, 'orders.db') }),
+  // A person is waiting: answer within ten seconds, and finish later what is still open then.
+  totalTimeout: 10_000,
+  maxRetries: 1,
+})
+
+// What an earlier run of this program left open, before anything new is sold.
+for await (const { outcome, record } of client.orders.recover({ takeOver: true }))
+  console.log(`recovered ${record.externalOrderId}: ${outcome}`)
+
+interface Answer {
+  readonly status: number
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+async function checkout(cart: CreateOrderRequest): Promise<Answer> {
+  try {
+    const order = await client.orders.create(cart)
+    return { status: 200, body: { state: 'ordered', orderId: order.id } }
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    switch (error.charged) {
+      case 'yes':
+        // Paid, only the details could not be read. Never let the customer pay again.
+        return { status: 200, body: { state: 'ordered', orderId: error.orderId ?? null } }
+      case 'unknown':
+        // Neither success nor failure may be promised. Asking again with the same cart is safe.
+        return { status: 202, body: { state: 'pending', quote: error.supportReference } }
+      case 'no':
+        return { status: refusalStatus(error.code), body: { state: 'refused', reason: error.code } }
+    }
+  }
+}
+
+function refusalStatus(code: string): number {
+  if (code === 'invalid_request' || code === 'bad_request' || code === 'not_found') return 400
+  if (code === 'order_not_accepted') return 409
+  if (code === 'payment_required') return 402
+  return 503 // our own trouble (API key, rate limit, no connection), not the customer's
+}
+
+const server = createServer(async (request, response) => {
+  const answer: Answer =
+    request.method === 'POST' && request.url === '/checkout'
+      ? await checkout(readCart(await readBody(request))).catch(() => ({
+          status: 500,
+          body: { state: 'failed' },
+        }))
+      : { status: 404, body: { state: 'unknown path' } }
+  response.writeHead(answer.status, { 'content-type': 'application/json' }).end(JSON.stringify(answer.body))
+})
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request.setEncoding('utf8')) text += chunk
+  return text
+}
+
+/** What the page sends is checked by `create()`, field by field. */
+function readCart(text: string): CreateOrderRequest {
+  const { id, service, target, quantity } = JSON.parse(text)
+  return { serviceId: service, target, quantity, metadata: { externalOrderId: id } }
+}
+
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+
+/** The shop's page. */
+async function press(id: string, service: string, quantity: unknown = 1): Promise<Answer> {
+  const { port } = server.address() as AddressInfo
+  const response = await fetch(`http://127.0.0.1:${port}/checkout`, {
+    method: 'POST',
+    body: JSON.stringify({ id, service, target: '@ada', quantity }),
+  })
+  const answer = { status: response.status, body: await response.json() }
+  console.log(`${id}, ${quantity} of ${service}: ${answer.status} ${JSON.stringify(answer.body)}`)
+  return answer
+}
+
+const before = (await client.balance.retrieve()).amount
+
+const plain = await press('cart-1', 'svc_standard')
+assert.equal(plain.status, 200)
+
+// The button is pressed three times at once, and the first answer of the service is lost.
+const [first, ...others] = await Promise.all([1, 2, 3].map(() => press('cart-2', 'svc_standard')))
+for (const other of others) assert.deepEqual(other, first)
+
+// A gateway answers 502 although the order was made, for longer than the customer waits. He presses again.
+assert.equal((await press('cart-3', 'svc_standard')).status, 202)
+assert.equal((await press('cart-3', 'svc_standard')).status, 200)
+
+assert.equal((await press('cart-4', 'svc_premium')).status, 402)
+assert.equal((await press('cart-5', 'svc_sold_out')).status, 409)
+assert.equal((await press('cart-6', 'svc_standard', 0)).status, 400)
+
+const spent = before - (await client.balance.retrieve()).amount
+console.log(`three carts were bought, ${spent} minor units were spent`)
+assert.equal(spent, 3 * 250)
+
+server.close()
+await client.close()
+await rm(directory, { recursive: true })

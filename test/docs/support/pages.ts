@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from '../../../scripts/ensure-built.ts'
+
+/** A page of the documentation. */
+export interface Page {
+  /** Path below the project's folder. */
+  readonly path: string
+  readonly text: string
+}
+
+/** A block of code in a page. */
+export interface Block {
+  /** Page and line of its first fence, for example `docs/errors.md:12`. */
+  readonly at: string
+  /** Everything after the fence's backticks. */
+  readonly info: string
+  readonly code: string
+}
+
+/** All pages: those of the project's folder and of `docs`. */
+export function readPages(): readonly Page[] {
+  const top = readdirSync(root).filter((name) => name.endsWith('.md'))
+  const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`)
+  return [...top, ...docs].toSorted().map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
+}
+
+/** The blocks of code of a page. */
+export function blocksOf({ path, text }: Page): readonly Block[] {
+  const blocks: Block[] = []
+  let open: { readonly line: number; readonly info: string; readonly lines: string[] } | undefined
+  for (const [index, line] of text.split('\n').entries()) {
+    const fence = /^ *```+(.*)$/.exec(line)
+    if (open === undefined) {
+      if (fence !== null) open = { line: index + 1, info: (fence[1] ?? '').trim(), lines: [] }
+    } else if (fence === null) open.lines.push(line)
+    else {
+      blocks.push({ at: `${path}:${open.line}`, info: open.info, code: `${open.lines.join('\n')}\n` })
+      open = undefined
+    }
+  }
+  if (open !== undefined) throw new Error(`${path}:${open.line}: the block has no end`)
+  return blocks
+}
+
+/** A page's text without its blocks of code. */
+export function proseOf({ text }: Page): string {
+  return text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
+}

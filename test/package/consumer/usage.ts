@@ -1,0 +1,51 @@
+// Compiled, never run: what a user's TypeScript sees of every entry point.
+import {
+  type AnyCustomerOrderingError,
+  type Charged,
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+  type Order,
+  type OrderStore,
+  type Pages,
+  responseInfo,
+} from 'customer-ordering-sdk'
+import { createSandbox, type SandboxCharge } from 'customer-ordering-sdk/sandbox'
+import { storeContract } from 'customer-ordering-sdk/stores/contract'
+import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+
+export async function use(): Promise<Charged> {
+  const sandbox = createSandbox({ seed: 2 })
+  const store: OrderStore = new SqliteStore({ path: ':memory:' })
+  const client = new CustomerOrderingClient({
+    baseUrl: sandbox.baseUrl,
+    apiKey: () => sandbox.apiKey,
+    fetch: sandbox.fetch,
+    account: 'consumer',
+    store,
+  })
+  try {
+    const order: Order = await client.orders.create(
+      { serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata: { externalOrderId: 'order-1' } },
+      { signal: new AbortController().signal },
+    )
+    const pages: Pages<Order> = client.orders.list({ limit: 10 })
+    for await (const { id } of pages) if (id === order.id) break
+    for await (const { outcome } of client.orders.recover()) if (outcome === 'needs_attention') break
+    const requestId: string | undefined = responseInfo(order)?.requestId
+    const charge: SandboxCharge = sandbox.expectChargedOnce('order-1')
+    return charge.orderId === requestId ? 'yes' : 'unknown'
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    const known: AnyCustomerOrderingError = error
+    if (known.code === 'timeout') return known.deadline === 'total' ? 'unknown' : known.charged
+    // @ts-expect-error: there is no such code
+    if (known.code === 'out_of_luck') return 'no'
+    // @ts-expect-error: a quantity is a number
+    await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: '1' })
+    return known.charged
+  }
+}
+
+export function runContract(describe: (name: string, body: () => void) => void, it: typeof describe): void {
+  storeContract({ test: { describe, it }, createStore: () => new SqliteStore({ path: ':memory:' }) })
+}

@@ -1,0 +1,62 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, inject, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+
+const installed = (...path: string[]): string =>
+  join(inject('consumer'), 'node_modules/customer-ordering-sdk', ...path)
+
+describe('the packed file', () => {
+  test('holds the build, the manifest, README, CHANGELOG and LICENSE, and nothing else', () => {
+    const others = inject('packedFiles').filter(
+      (path) => !/^dist\/(stores\/|sandbox\/)?[\w-]+\.(js|cjs|d\.ts|d\.cts)(\.map)?$/.test(path),
+    )
+    expect(others.toSorted()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+  })
+
+  test('holds every file that the manifest names', () => {
+    const named: string[] = [manifest.main, manifest.module, manifest.types]
+    const collect = (value: unknown): void => {
+      if (typeof value === 'string') named.push(value)
+      else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect)
+    }
+    collect([manifest.exports, manifest.bin, manifest.typesVersions])
+    const packed = new Set(inject('packedFiles').map((path) => `./${path}`))
+    expect(named.filter((path) => !packed.has(path))).toEqual([])
+  })
+
+  test('has a way for old resolvers to the types of every entry point', () => {
+    const subpaths = Object.keys(manifest.exports).filter((path) => !/^\.$|package\.json/.test(path))
+    expect(Object.keys(manifest.typesVersions['*'])).toEqual(subpaths.map((path) => path.slice(2)))
+  })
+
+  test('names no folder of the machine that built it, and keeps its sources in the maps', async () => {
+    const files = inject('packedFiles').filter((path) => path.startsWith('dist/'))
+    const texts = await Promise.all(files.map((path) => readFile(installed(path), 'utf8')))
+    for (const [index, text] of texts.entries()) {
+      expect(text.includes(process.cwd()), files[index]).toBe(false)
+      if (!files[index]?.endsWith('.map')) continue
+      const { sources, sourcesContent } = JSON.parse(text)
+      expect(
+        sources.filter((path: string) => /^(\/|\w:)/.test(path)),
+        files[index],
+      ).toEqual([])
+      expect(sourcesContent?.length ?? 0, files[index]).toBe(sources.length)
+    }
+  })
+
+  test('brings ky, uuid and zod, and nothing else', async () => {
+    const folders = await readdir(join(inject('consumer'), 'node_modules'))
+    expect(folders.filter((name) => !name.startsWith('.'))).toEqual([
+      'customer-ordering-sdk',
+      'ky',
+      'uuid',
+      'zod',
+    ])
+  })
+
+  test('runs no script when it is installed', () => {
+    const scripts = Object.keys(manifest.scripts)
+    expect(scripts.filter((name) => /^(pre|post)?install$|^prepare$/.test(name))).toEqual([])
+  })
+})

@@ -1,0 +1,70 @@
+/**
+ * Packs the built package and installs it into an empty project, as a user would, once for all tests of this folder.
+ */
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { TestProject } from 'vitest/node'
+import { isBuilt, root } from '../../scripts/ensure-built.ts'
+
+const run = promisify(execFile)
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Paths in the packed file. */
+    readonly packedFiles: readonly string[]
+    /** Project with the package and its dependencies, nothing else. */
+    readonly consumer: string
+    /** The same with msw. */
+    readonly consumerWithMsw: string
+    /** Folder of test/package/versions as installed. */
+    readonly versions: string
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if (!isBuilt()) throw new Error('dist is missing or older than src: npm run build')
+  const directory = await mkdtemp(join(tmpdir(), 'customer-ordering-sdk-'))
+  const [, versions] = await Promise.all([packAndInstall(project, directory), installVersions()])
+  project.provide('versions', versions)
+  return () => rm(directory, { recursive: true, force: true })
+}
+
+async function packAndInstall(project: TestProject, directory: string): Promise<void> {
+  const flags = ['--json', '--ignore-scripts', '--pack-destination', directory]
+  const { stdout } = await run('npm', ['pack', ...flags], { cwd: root })
+  const [{ filename, files }] = JSON.parse(stdout)
+  project.provide(
+    'packedFiles',
+    files.map(({ path }: { readonly path: string }) => path),
+  )
+
+  const consumer = join(directory, 'consumer')
+  await mkdir(consumer)
+  await writeFile(join(consumer, 'package.json'), '{ "name": "consumer", "private": true }')
+  const quiet = ['--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error']
+  await run('npm', ['install', ...quiet, join(directory, filename)], { cwd: consumer })
+  await cp(join(root, 'test/package/consumer'), consumer, { recursive: true })
+  project.provide('consumer', consumer)
+
+  const consumerWithMsw = join(directory, 'consumer-with-msw')
+  await cp(consumer, consumerWithMsw, { recursive: true, verbatimSymlinks: true })
+  await symlink(join(root, 'node_modules/msw'), join(consumerWithMsw, 'node_modules/msw'))
+  project.provide('consumerWithMsw', consumerWithMsw)
+}
+
+/** Installs other versions of Node and TypeScript, unless they are there from an earlier run. */
+async function installVersions(): Promise<string> {
+  const source = join(root, 'test/package/versions')
+  const directory = join(root, '.tmp/versions')
+  const lockfile = await readFile(join(source, 'package-lock.json'), 'utf8')
+  const installed = await readFile(join(directory, 'installed'), 'utf8').catch(() => '')
+  if (installed === lockfile) return directory
+  await rm(directory, { recursive: true, force: true })
+  await cp(source, directory, { recursive: true })
+  await run('npm', ['ci', '--ignore-scripts'], { cwd: directory })
+  await writeFile(join(directory, 'installed'), lockfile)
+  return directory
+}
