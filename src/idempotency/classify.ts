@@ -88,7 +88,7 @@ function readOrder(body: unknown): Checked<Order> {
 
 function idOf(body: unknown): string | undefined {
   if (typeof body !== 'object' || body === null || !('id' in body)) return undefined
-  return typeof body.id === 'string' && body.id !== '' ? body.id : undefined
+  return typeof body.id === 'string' && body.id.trim() !== '' ? body.id : undefined
 }
 
 function classifyError(status: number, text: string): Outcome {

@@ -2,7 +2,8 @@ import { InvalidRequestError, type Issue } from '../errors.ts'
 import { check, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
 import { CanonicalJsonError, canonicalJson } from './canonical.ts'
-import { checkIdempotencyKey, type Derive, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
+import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
+import type { JournalRecord } from './record.ts'
 
 /** What one call of `create()` wants, taken from its arguments once, so that later changes to them change nothing. */
 export interface Intent {
@@ -63,6 +64,35 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     fingerprint,
     ...(externalOrderId === undefined ? {} : { externalOrderId }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  }
+}
+
+/**
+ * True if a stored record still names itself as it did when it was written: its row, its payload and its key fit
+ * together. One that was changed behind the journal's back could buy something else, or the same thing twice.
+ */
+export function isGenuine(
+  derive: Derive,
+  { server, account }: { readonly server: string; readonly account: string | undefined },
+  rowId: string,
+  record: JournalRecord,
+): boolean {
+  const { slot, key, keyOrigin, generation, fingerprint, externalOrderId, body } = record
+  const isKey = slot.startsWith('key:')
+  const named = slotOf({ externalOrderId, fingerprint, idempotencyKey: isKey ? key : undefined })
+  if (slot !== named || rowIdOf(derive, slot) !== rowId) return false
+  if (keyOrigin === 'derived') {
+    if (externalOrderId === undefined || account === undefined) return false
+    if (derivedKey(derive, { server, account, externalOrderId, generation }) !== key) return false
+  }
+  if (body === undefined) return true
+  try {
+    const checked = check(createOrderRequestSchema, JSON.parse(body))
+    if (checked instanceof Promise || !('value' in checked)) return false
+    const { value } = checked
+    return value.metadata?.externalOrderId === externalOrderId && fingerprintOf(derive, value) === fingerprint
+  } catch {
+    return false
   }
 }
 

@@ -100,7 +100,7 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable'>): bo
   return record.state === 'open' || (record.state === 'created' && !record.readable)
 }
 
-/** A row that a store can keep. `unknownFields` are those a newer package wrote into the same layout. */
+/** A row that a store can keep. Fields that a newer package added to the same layout are kept. */
 export async function encodeRecord(
   scope: string,
   id: string,
@@ -170,24 +170,67 @@ export function unusableError(why: Unusable, key?: string): StoreError {
   )
 }
 
+type Fits = (value: unknown) => boolean
+
+const isText: Fits = (value) => typeof value === 'string'
+const isFlag: Fits = (value) => typeof value === 'boolean'
+const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+const isTime: Fits = (value) => Number.isFinite(value)
+const isObject: Fits = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const oneOf =
+  (...values: readonly string[]): Fits =>
+  (value) =>
+    values.some((known) => known === value)
+const optional =
+  (fits: Fits): Fits =>
+  (value) =>
+    value === undefined || fits(value)
+const allOf =
+  (fits: Fits): Fits =>
+  (value) =>
+    isObject(value) && Object.values(value as object).every(fits)
+
+/** What every field of a record must be; a field without a line does not compile. */
+const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
+  slot: isText,
+  key: isText,
+  keyOrigin: oneOf('caller', 'derived', 'random'),
+  generation: isCount,
+  state: oneOf('open', 'created', 'rejected'),
+  ambiguous: isFlag,
+  externalOrderId: optional(isText),
+  order: optional(isObject),
+  rejection: optional(isRejection),
+  attempts: isCount,
+  firstSentAt: optional(isTime),
+  busyUntil: optional(isTime),
+  fingerprint: isText,
+  fields: allOf(isText),
+  body: optional(isText),
+  apiKeyTag: isText,
+  claim: isText,
+  readable: isFlag,
+  refused: isFlag,
+  foreign: isFlag,
+  hold: optional(oneOf('aborted', 'refused')),
+  createdAt: isTime,
+  updatedAt: isTime,
+  version: isCount,
+}
+
+const isKind = oneOf('refused', 'not_processed', 'conflict', 'cancelled', 'abandoned')
+
+function isRejection(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { kind, status, code } = value as Readonly<Record<string, unknown>>
+  return isKind(kind) && optional(isCount)(status) && optional(isText)(code)
+}
+
 function isRecord(value: object): value is JournalRecord {
   const record = value as Readonly<Record<string, unknown>>
-  return (
-    typeof record['slot'] === 'string' &&
-    typeof record['key'] === 'string' &&
-    Number.isSafeInteger(record['generation']) &&
-    (record['state'] === 'open' || record['state'] === 'created' || record['state'] === 'rejected') &&
-    typeof record['ambiguous'] === 'boolean' &&
-    typeof record['fingerprint'] === 'string' &&
-    typeof record['fields'] === 'object' &&
-    typeof record['apiKeyTag'] === 'string' &&
-    typeof record['claim'] === 'string' &&
-    typeof record['readable'] === 'boolean' &&
-    typeof record['refused'] === 'boolean' &&
-    typeof record['foreign'] === 'boolean' &&
-    Number.isSafeInteger(record['attempts']) &&
-    (record['state'] !== 'open' || typeof record['body'] === 'string')
-  )
+  for (const [name, fits] of Object.entries(FIELDS)) if (!fits(record[name])) return false
+  if (record['state'] === 'open') return typeof record['body'] === 'string'
+  return record['state'] === 'created' || record['rejection'] !== undefined
 }
 
 /** The public view of a record: what a caller may rely on, and nothing of the journal's own. */

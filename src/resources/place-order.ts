@@ -1,29 +1,19 @@
 import { defined } from '../defined.ts'
-import {
-  type Charged,
-  type CustomerOrderingError,
-  DuplicateOrderError,
-  type ErrorFacts,
-  IdempotencyConflictError,
-  InvalidRequestError,
-  InvalidResponseError,
-  StoreError,
-  supportReference,
-  UnresolvedOrderError,
-} from '../errors.ts'
+import type { CustomerOrderingError } from '../errors.ts'
+import { InvalidRequestError, supportReference } from '../errors.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
-import { errorOf, infoOf, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
-import { type Action, decideAction } from '../idempotency/decision.ts'
-import { differingFields, fieldTags, rowIdOf } from '../idempotency/identity.ts'
-import { differingRequestFields, type Intent, readIntent } from '../idempotency/intent.ts'
+import { infoOf, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
+import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
+import { fieldTags } from '../idempotency/identity.ts'
+import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
-import type { JournalRecord } from '../idempotency/record.ts'
+import type { LiveCall } from '../idempotency/live.ts'
+import { type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import { checkQuantity } from '../quantity.ts'
 import type { ResponseInfo } from '../response-info.ts'
-import { check, issuesText } from '../schemas/check.ts'
+import { check } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import {
@@ -33,10 +23,12 @@ import {
   ORDERS_PATH,
   type OrderContext,
   type PlacedOrder,
+  rememberedOrder,
   sameApiKey,
   tagOf,
 } from './order-context.ts'
-import { type Sent, sendOrder } from './send-order.ts'
+import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
+import { archiveOrder, sendOrder } from './send-order.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
 export interface PlaceOrderOptions {
@@ -49,6 +41,8 @@ export interface PlaceOrderOptions {
 /** First wait and longest wait between looks at a record that another process is working on, milliseconds. */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
+/** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
+const GRACE = 450
 
 /**
  * Places one order: finds out whether it is a new intent, an old one or somebody's at work (design section 3), claims
@@ -70,12 +64,17 @@ export function placeOrder(
   return new Placement(context, intent, options, duplicateKey).run()
 }
 
+/** What a call does with what it found: nothing was there, or the record says what. */
+type Step = Action | { readonly action: 'begin' }
+
 class Placement {
   readonly #context: OrderContext
   readonly #intent: Intent
   readonly #settings: CallSettings
   readonly #deadline: Deadline
+  readonly #errors: PlaceOrderErrors
   readonly #callId: string
+  readonly #startedAt: number
   readonly #duplicateKey: string | undefined
   #credential: string | null | undefined
   #attempts = 0
@@ -83,122 +82,162 @@ class Placement {
   constructor(
     context: OrderContext,
     intent: Intent,
-    options: PlaceOrderOptions,
+    { settings }: PlaceOrderOptions,
     duplicateKey: string | undefined,
   ) {
+    const { runtime } = context.connection
     this.#context = context
     this.#intent = intent
-    this.#settings = options.settings
-    this.#deadline = new Deadline(
-      context.connection.runtime,
-      options.settings.totalTimeout,
-      options.settings.signal,
-    )
-    this.#callId = context.connection.runtime.randomId()
+    this.#settings = settings
+    this.#deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
+    this.#errors = new PlaceOrderErrors(intent, settings.signal)
+    this.#callId = runtime.randomId()
+    this.#startedAt = runtime.now()
     this.#duplicateKey = duplicateKey
   }
 
   async run(): Promise<Reply<Order>> {
+    try {
+      return await this.#run()
+    } catch (error) {
+      throw this.#fail(error)
+    }
+  }
+
+  async #run(): Promise<Reply<Order>> {
     const { live } = this.#context
-    const intent = this.#intent
+    const { rowId, fingerprint, idempotencyKey, request } = this.#intent
     let entitled = true
-    for (let twin = live.get(intent.rowId); twin !== undefined; twin = live.get(intent.rowId)) {
-      const otherKey =
-        intent.idempotencyKey !== undefined &&
-        twin.idempotencyKey !== undefined &&
-        twin.idempotencyKey !== intent.idempotencyKey
-      if (twin.fingerprint !== intent.fingerprint || otherKey) {
-        const fields = otherKey ? ['idempotencyKey'] : differingRequestFields(twin.request, intent.request)
-        throw this.#fail(this.#conflict(fields, { charged: 'unknown' }))
-      }
-      if (intent.slot.startsWith('anon:')) throw this.#fail(this.#duplicate(undefined))
-      const placed = await this.#deadline.race(twin.ended)
-      if (placed instanceof Interruption)
-        throw this.#fail(this.#interrupted(placed, 'unknown', twin.idempotencyKey))
-      if (placed !== undefined)
-        return this.#reply(structuredClone(placed.order), { attempts: 0 }, placed.key, true)
+    for (let twin = live.get(rowId); twin !== undefined; twin = live.get(rowId)) {
+      const reply = await this.#join(twin)
+      if (reply !== undefined) return reply
       // This call was made before the twin's refusal, so it is not the second call that a new key needs.
       entitled = false
     }
-    const leave = live.enter(intent.rowId, {
-      fingerprint: intent.fingerprint,
-      idempotencyKey: intent.idempotencyKey,
-      request: intent.request,
-    })
+    const leave = live.enter(rowId, { fingerprint, idempotencyKey, request })
     let placed: PlacedOrder | undefined
     try {
       const reply = await this.#place(entitled)
       placed = { order: reply.value, key: reply.info.idempotencyKey }
       return reply
-    } catch (error) {
-      throw this.#fail(error)
     } finally {
       leave(placed)
     }
   }
 
+  /** The order of a call of this process that is placing the same one; nothing if that call ended without it. */
+  async #join(twin: LiveCall<PlacedOrder>): Promise<Reply<Order> | undefined> {
+    const { slot, fingerprint, idempotencyKey, request } = this.#intent
+    const otherKey = idempotencyKey !== undefined && twin.idempotencyKey !== undefined
+    if (otherKey && twin.idempotencyKey !== idempotencyKey)
+      throw this.#errors.conflict(['idempotencyKey'], undefined)
+    if (twin.fingerprint !== fingerprint)
+      throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)
+    if (slot.startsWith('anon:')) throw this.#errors.duplicate(undefined)
+    const placed = await this.#deadline.race(twin.ended.then(copyOf))
+    if (placed instanceof Interruption) throw this.#errors.interrupted(placed, 'unknown', twin.idempotencyKey)
+    if (placed === undefined) return undefined
+    // The twin went by a key of its own making: whether this call's key agrees is the record's to say.
+    if (idempotencyKey !== undefined && idempotencyKey !== placed.key) return undefined
+    return this.#reply(placed.order, { attempts: 0 }, placed.key, true)
+  }
+
   async #place(entitled: boolean): Promise<Reply<Order>> {
-    const { journal, connection } = this.#context
-    const intent = this.#intent
+    const { journal } = this.#context
     let earlier: JournalRecord | undefined
     let first = true
     for (let look = FIRST_LOOK; ; ) {
-      const found = await journal.load(intent.rowId, this.#deadline)
+      const found = await journal.load(this.#intent.rowId, this.#deadline)
       if (found instanceof Interruption) throw await this.#interruptedEarly(found)
       const { record } = found
-      if (first && entitled) earlier = record
+      if (record !== undefined && record.slot !== this.#intent.slot)
+        throw unusableError('corrupt', record.key)
+      if (first && entitled && record !== undefined && this.#isOlder(record)) earlier = record
       first = false
       const credential = await this.#askCredential(record)
-      const action: Action | { readonly action: 'begin' } =
-        record === undefined
-          ? { action: 'begin' }
-          : decideAction(record, intent, {
-              now: connection.runtime.now(),
-              safeRetryWindow: this.#context.safeRetryWindow,
-              totalTimeout: this.#settings.totalTimeout,
-              sameApiKey: sameApiKey(this.#context, record, credential),
-            })
-      if (action.action === 'wait') {
-        const interrupted = await this.#deadline.sleep(look)
-        if (interrupted !== undefined) throw this.#interrupted(interrupted, 'unknown', record?.key)
-        look = Math.min(LONGEST_LOOK, look * 2)
-        continue
-      }
+      const step = this.#decide(record, credential)
       if (record !== undefined) {
-        if (action.action === 'return') return this.#remembered(record)
-        if (action.action === 'conflict') throw this.#localConflict(record, action.over)
-        if (action.action === 'duplicate') throw this.#duplicate(record)
-        if (action.action === 'unresolved') throw this.#unresolved(record, action.because)
-        if (action.action === 'read' && action.by === 'id') return await this.#readById(found, record)
-        if (action.action === 'archive' && !(await this.#archive(record)))
-          throw this.#storeFailed('failed', undefined, record)
+        if (step.action === 'wait') {
+          const interrupted = await this.#deadline.sleep(look)
+          if (interrupted !== undefined)
+            throw this.#errors.interrupted(interrupted, chargedOf(record), record.key)
+          look = Math.min(LONGEST_LOOK, look * 2)
+          continue
+        }
+        const reply = await this.#answer(step, found, record)
+        if (reply !== undefined) return reply
       }
-      const content = this.#claim(record, action, credential)
-      // A new intent in a used slot begins its own times.
-      const base: Found =
-        action.action === 'archive' || (action.action === 'reopen' && action.key === 'fresh')
-          ? { id: found.id, ...defined({ row: found.row }) }
-          : found
+      // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
+      const fresh = step.action === 'archive' || (step.action === 'reopen' && step.key === 'fresh')
+      const same = fresh ? undefined : record
+      const content = this.#claim(same, step, credential)
+      const base: Found = fresh ? { id: found.id, ...defined({ row: found.row }) } : found
       const written = await journal.write(base, content, this.#deadline)
       if (written.result === 'lost') continue
       if (written.result !== 'written') {
         const over = this.#deadline.over()
         if (written.result === 'doubt' && over !== undefined)
-          throw this.#interrupted(over, 'unknown', content.key)
-        throw this.#storeFailed(written.result, written.cause, record)
+          throw this.#errors.interrupted(over, 'unknown', content.key)
+        throw this.#errors.notStored(written.result, written.cause, content.key, same)
       }
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
       const heardBefore =
-        action.action === 'reopen' && earlier?.key === content.key ? earlier.rejection : undefined
-      const continued = action.action === 'continue' || action.action === 'read'
+        step.action === 'reopen' && earlier?.key === content.key ? earlier.rejection : undefined
+      const continued = step.action === 'continue' || step.action === 'read'
       return await this.#send(written.found, credential, heardBefore, continued)
     }
+  }
+
+  #decide(record: JournalRecord | undefined, credential: string | null): Step {
+    if (record === undefined) return { action: 'begin' }
+    const step = decideAction(record, this.#intent, {
+      now: this.#context.connection.runtime.now(),
+      safeRetryWindow: this.#context.safeRetryWindow,
+      totalTimeout: this.#settings.totalTimeout,
+      sameApiKey: sameApiKey(this.#context, record, credential),
+    })
+    const sendsStored =
+      step.action === 'continue' ||
+      (step.action === 'read' && step.by === 'replay') ||
+      (step.action === 'reopen' && step.key === 'same')
+    const { deriveId } = this.#context.connection.runtime
+    if (sendsStored && !isGenuine(deriveId, this.#context, this.#intent.rowId, record))
+      throw unusableError('corrupt', record.key)
+    return step
+  }
+
+  /** Does what a record leaves to do without sending it; nothing if the call has to claim it. */
+  async #answer(step: Step, found: Found, record: JournalRecord): Promise<Reply<Order> | undefined> {
+    const { deriveId } = this.#context.connection.runtime
+    switch (step.action) {
+      case 'return':
+        return this.#remembered(record)
+      case 'conflict':
+        throw this.#errors.rememberedConflict(deriveId, record, step.over)
+      case 'duplicate':
+        throw this.#errors.duplicate(record)
+      case 'unresolved':
+        throw this.#errors.unresolved(record, step.because)
+      case 'read':
+        return step.by === 'id' ? await this.#readById(found, record) : undefined
+      case 'archive':
+        await this.#archive(record)
+    }
+    return undefined
+  }
+
+  /**
+   * True if the record was written before this call was made. One that is far ahead was, too: the clock went back since.
+   */
+  #isOlder({ updatedAt }: JournalRecord): boolean {
+    const ahead = updatedAt - this.#startedAt
+    return ahead <= 0 || ahead > CLOCK_SKEW
   }
 
   async #send(
     claimed: FoundRecord,
     credential: string | null,
-    earlier: JournalRecord['rejection'],
+    earlier: Rejection | undefined,
     continued: boolean,
   ): Promise<Reply<Order>> {
     const sent = await sendOrder(this.#context, claimed, {
@@ -210,66 +249,29 @@ class Placement {
     })
     this.#attempts = sent.attempts
     if (sent.order !== undefined) {
-      const info = infoOf(sent.ending.trail, 0)
+      const info = { ...infoOf(sent.ending.trail, 0), attempts: sent.attempts }
       const told = info.headers.get('idempotent-replayed')
       const replayed =
         continued || told === 'true' ? true : told === 'false' || sent.fresh ? false : undefined
-      return await this.#reply(sent.order, info, sent.record.key, replayed, sent.remembered)
+      return this.#reply(sent.order, info, sent.record.key, replayed, sent.remembered)
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
-    const newest = await this.#newest(claimed, sent)
-    if (newest?.state === 'created' && newest.readable) return await this.#remembered(newest)
-    throw this.#sendError(sent, newest?.state === 'created')
+    const newest = sent.overtaken ? await this.#newest(claimed) : undefined
+    if (newest?.state === 'created' && newest.readable) return this.#remembered(newest)
+    const charged = newest?.state === 'created' ? 'yes' : sent.charged
+    throw this.#errors.sent(sent, charged, this.#context.connection.runtime.now())
   }
 
-  async #newest(claimed: FoundRecord, sent: Sent): Promise<JournalRecord | undefined> {
-    if (sent.remembered || sent.charged === 'yes') return undefined
+  async #newest({ id }: FoundRecord): Promise<JournalRecord | undefined> {
     const { runtime } = this.#context.connection
+    const grace = new Deadline(runtime, Math.min(GRACE, this.#deadline.remaining() + 2 * GRACE), undefined)
     try {
-      const found = await this.#context.journal.load(claimed.id, new Deadline(runtime, 500, undefined))
+      const found = await this.#context.journal.load(id, grace)
       return found instanceof Interruption ? undefined : found.record
     } catch {
       // The ending is 'unknown' already, which is what an unreadable store means as well.
       return undefined
     }
-  }
-
-  /** The error of a call whose order could not be returned, with what is stored about the wallet. */
-  #sendError(sent: Sent, createdElsewhere: boolean): CustomerOrderingError {
-    const charged = createdElsewhere ? 'yes' : sent.charged
-    const { ending, outcome, orderId, record } = sent
-    const facts: ErrorFacts = {
-      ...this.#facts(record),
-      charged,
-      attempts: sent.attempts,
-      ...defined({ orderId }),
-    }
-    // A 201 was heard, so whatever the attempts to read the order ended with, that is what went wrong.
-    const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
-    if (unreadable && ending.end !== 'aborted') {
-      const { status, requestId } = infoOf(ending.trail, 0)
-      const why = outcome?.issues === undefined ? 'could not be read' : issuesText(outcome.issues)
-      const answered = sent.charged === 'yes' ? 201 : (outcome?.status ?? status)
-      return new InvalidResponseError(
-        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}`,
-        { ...facts, issues: outcome?.issues ?? [], ...defined({ status: answered, requestId }) },
-      )
-    }
-    if (ending.end === 'done') throw new TypeError('unreachable: a finished call has its order')
-    const error = errorOf(
-      { ...ending, trail: { ...ending.trail, attempts: sent.attempts } },
-      {
-        endpoint: CREATE_ORDER,
-        path: ORDERS_PATH,
-        charged,
-        idempotencyKey: record.key,
-        externalOrderId: record.externalOrderId,
-        orderId,
-        now: this.#context.connection.runtime.now(),
-        reason: this.#settings.signal?.reason,
-      },
-    )
-    return error
   }
 
   /** The API key, where the record may lead to a request. */
@@ -278,67 +280,39 @@ class Placement {
     if (this.#credential !== undefined) return this.#credential
     if (returned) return null
     const asked = await askCredential(this.#context.connection.credentials, this.#deadline)
-    if (asked instanceof Interruption)
-      throw this.#interrupted(asked, record === undefined ? 'no' : chargedOf(record), record?.key)
-    if (asked !== null && typeof asked === 'object') {
-      const charged = record === undefined ? 'no' : chargedOf(record)
-      throw errorOf(
-        {
-          end: 'credentials',
-          error: asked.error,
-          trail: { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() },
-        },
-        {
-          endpoint: CREATE_ORDER,
-          path: ORDERS_PATH,
-          charged,
-          idempotencyKey: record?.key ?? this.#intent.idempotencyKey,
-          externalOrderId: this.#intent.externalOrderId,
-          now: 0,
-          reason: undefined,
-        },
-      )
-    }
+    if (asked instanceof Interruption) throw this.#errors.interrupted(asked, moneyOf(record), record?.key)
+    if (asked !== null && typeof asked === 'object') throw this.#errors.noCredential(asked.error, record)
     this.#credential = asked
     return asked
   }
 
-  /** The record as this call claims it; its write is what allows the call to send. */
-  #claim(
-    record: JournalRecord | undefined,
-    action: Action | { readonly action: 'begin' },
-    credential: string | null,
-  ): RecordContent {
+  /**
+   * The record as this call claims it; its write is what allows the call to send.
+   * @param record what is remembered of this intent; absent for a new one
+   */
+  #claim(record: JournalRecord | undefined, step: Step, credential: string | null): RecordContent {
     const context = this.#context
     const { runtime } = context.connection
     const intent = this.#intent
     const now = runtime.now()
     const busyUntil = now + this.#deadline.remaining()
     const claim = runtime.randomId()
-    if (record !== undefined && (action.action === 'continue' || action.action === 'read')) {
+    if (record !== undefined && (step.action === 'continue' || step.action === 'read')) {
       const { hold: _hold, ...rest } = record
       // Whoever opened it may have sent it: nothing that this call hears is clean.
       return { ...rest, ambiguous: true, busyUntil, claim, apiKeyTag: tagOf(context, record.key, credential) }
     }
-    const reopened =
-      record !== undefined && action.action === 'reopen' && action.key !== 'fresh' ? record : undefined
-    const given = action.action === 'reopen' && action.key === 'given'
-    const { key, keyOrigin } =
-      reopened !== undefined && !given
-        ? reopened
-        : this.#duplicateKey !== undefined
-          ? { key: this.#duplicateKey, keyOrigin: 'random' as const }
-          : intent.idempotencyKey !== undefined
-            ? { key: intent.idempotencyKey, keyOrigin: 'caller' as const }
-            : makeKey(context, intent.externalOrderId, 0)
+    const moved = step.action === 'reopen' && step.key === 'given'
+    const { key, keyOrigin } = this.#keyFor(moved ? undefined : record)
     return {
       slot: intent.slot,
       key,
       keyOrigin,
-      generation: (reopened?.generation ?? 0) + (given ? 1 : 0),
+      generation: (record?.generation ?? 0) + (moved ? 1 : 0),
       state: 'open',
-      ambiguous: false,
-      attempts: reopened?.attempts ?? 0,
+      // A closed record is in doubt only if a person gave it up under a key that cannot change.
+      ambiguous: !moved && record?.ambiguous === true,
+      attempts: record?.attempts ?? 0,
       firstSentAt: now,
       busyUntil,
       fingerprint: intent.fingerprint,
@@ -347,67 +321,75 @@ class Placement {
       apiKeyTag: tagOf(context, key, credential),
       claim,
       readable: false,
-      refused: !given && reopened?.refused === true,
-      foreign: !given && reopened?.foreign === true,
+      refused: !moved && record?.refused === true,
+      foreign: !moved && record?.foreign === true,
       ...defined({ externalOrderId: intent.externalOrderId }),
     }
   }
 
-  /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */
-  async #archive(record: JournalRecord): Promise<boolean> {
-    const { journal, connection } = this.#context
-    const slot = `key:${record.key}`
-    const id = rowIdOf(connection.runtime.deriveId, slot)
-    const written = await journal.write({ id }, { ...record, slot }, this.#deadline)
-    // Lost means that an earlier call archived it already.
-    return written.result === 'written' || written.result === 'lost'
+  /** The key that is sent: the remembered one, the caller's, or one of our own. */
+  #keyFor(record: JournalRecord | undefined): Pick<JournalRecord, 'key' | 'keyOrigin'> {
+    const { idempotencyKey, externalOrderId } = this.#intent
+    if (idempotencyKey !== undefined) return { key: idempotencyKey, keyOrigin: 'caller' }
+    if (record !== undefined) return record
+    if (this.#duplicateKey !== undefined) return { key: this.#duplicateKey, keyOrigin: 'random' }
+    return makeKey(this.#context, externalOrderId, 0)
   }
 
-  #remembered(record: JournalRecord): Promise<Reply<Order>> {
-    const checked = check(orderSchema, structuredClone(record.order))
-    if (checked instanceof Promise || !('value' in checked)) throw this.#unresolved(record, 'unreadable')
+  /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */
+  async #archive(record: JournalRecord): Promise<void> {
+    const written = await archiveOrder(this.#context, record, this.#deadline)
+    // Lost means that an earlier call archived it already.
+    if (written.result === 'written' || written.result === 'lost') return
+    // The new order was not even claimed.
+    const over = this.#deadline.over()
+    throw over === undefined
+      ? this.#errors.notStored('failed', written.cause, undefined, undefined)
+      : this.#errors.interrupted(over, 'no', undefined)
+  }
+
+  #remembered(record: JournalRecord): Reply<Order> {
+    const checked = check(orderSchema, record.order)
+    if (checked instanceof Promise || !('value' in checked))
+      throw this.#errors.unresolved(record, 'unreadable')
     return this.#reply(checked.value, { attempts: 0 }, record.key, true)
   }
 
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
   async #readById(found: Found, record: JournalRecord): Promise<Reply<Order>> {
     const { connection, journal } = this.#context
-    const orderId = record.order?.id ?? ''
-    const reply = await read(connection, {
-      endpoint: { operation: 'orders.create', method: 'GET', permission: 'orders:read', missing: 'order' },
-      path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
+    const path = pathOf(record.order?.id)
+    if (path === undefined) throw this.#errors.unresolved(record, 'unreadable')
+    const { value, info } = await read(connection, {
+      endpoint: { operation: 'orders.retrieve', method: 'GET', permission: 'orders:read', missing: 'order' },
+      path,
       settings: { ...this.#settings, totalTimeout: Math.max(1, this.#deadline.remaining()) },
       maxBytes: MAX_ITEM_BYTES,
       repeatable: true,
       money: 'charged',
       parse: (body) => check(orderSchema, body),
     })
+    let remembered = false
     if (found.row !== undefined) {
       const { body: _body, busyUntil: _busyUntil, ...rest } = record
-      const order =
-        this.#context.remember === 'order'
-          ? reply.value
-          : { id: orderId, status: reply.value.status, amount: reply.value.amount }
-      await journal.settle(
-        { id: found.id, row: found.row, record },
-        { ...rest, order, readable: true },
-        this.#deadline,
-      )
+      const content = { ...rest, order: rememberedOrder(this.#context, value), readable: true }
+      const written = await journal.settle({ ...found, row: found.row, record }, content, this.#deadline)
+      remembered = written.result === 'written' || written.result === 'lost'
     }
-    return await this.#reply(reply.value, reply.info, record.key, true)
+    return this.#reply(value, info, record.key, true, remembered)
   }
 
-  async #reply(
+  #reply(
     order: Order,
     known: Pick<ResponseInfo, 'attempts'> & Partial<ResponseInfo>,
     key: string | undefined,
     replayed: boolean | undefined,
     remembered = true,
-  ): Promise<Reply<Order>> {
-    const { connection } = this.#context
+  ): Reply<Order> {
     const { externalOrderId } = this.#intent
     const durationMs = this.#deadline.elapsed()
-    connection.reporter.settled({
+    const names = { orderId: order.id, ...defined({ idempotencyKey: key, externalOrderId }) }
+    this.#context.connection.reporter.settled({
       callId: this.#callId,
       operation: CREATE_ORDER.operation,
       method: CREATE_ORDER.method,
@@ -416,13 +398,9 @@ class Placement {
       attempts: known.attempts,
       durationMs,
       charged: 'yes',
-      orderId: order.id,
       remembered,
-      ...defined({ idempotencyKey: key, externalOrderId, status: known.status }),
-    })
-    const reference = supportReference({
-      orderId: order.id,
-      ...defined({ idempotencyKey: key, externalOrderId }),
+      ...names,
+      ...defined({ status: known.status }),
     })
     return {
       value: order,
@@ -430,7 +408,7 @@ class Placement {
         headers: new Headers(),
         ...known,
         durationMs,
-        supportReference: reference,
+        supportReference: supportReference(names),
         ...defined({ idempotencyKey: key, replayed }),
       },
     }
@@ -440,6 +418,7 @@ class Placement {
   #fail(error: unknown): unknown {
     const { code, charged, status, attempts, idempotencyKey, orderId } =
       error as Partial<CustomerOrderingError>
+    const { externalOrderId } = this.#intent
     this.#context.connection.reporter.settled({
       callId: this.#callId,
       operation: CREATE_ORDER.operation,
@@ -448,111 +427,37 @@ class Placement {
       ok: false,
       attempts: attempts ?? this.#attempts,
       durationMs: this.#deadline.elapsed(),
-      ...defined({
-        code,
-        charged,
-        status,
-        idempotencyKey,
-        orderId,
-        externalOrderId: this.#intent.externalOrderId,
-      }),
+      ...defined({ code, charged, status, idempotencyKey, orderId, externalOrderId }),
     })
     return error
   }
 
-  #facts(record: Pick<JournalRecord, 'key' | 'order'> | undefined): ErrorFacts {
-    return defined({
-      idempotencyKey: record?.key ?? this.#intent.idempotencyKey,
-      externalOrderId: this.#intent.externalOrderId,
-      orderId: record?.order?.id,
-    })
-  }
-
-  #localConflict(record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
-    const { deriveId } = this.#context.connection.runtime
-    const fields =
-      over === 'key'
-        ? ['idempotencyKey']
-        : differingFields(record.fields, fieldTags(deriveId, record.key, this.#intent.request))
-    return this.#conflict(fields, { ...this.#facts(record), charged: chargedOf(record) })
-  }
-
-  #conflict(fields: readonly string[], facts: ErrorFacts): CustomerOrderingError {
-    const charged = facts.charged ?? 'unknown'
-    return new IdempotencyConflictError(
-      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${chargedSentence(charged)} Another order needs a reference or key of its own.`,
-      { ...this.#facts(undefined), ...facts, local: true, fields },
-    )
-  }
-
-  #duplicate(record: JournalRecord | undefined): CustomerOrderingError {
-    return new DuplicateOrderError(
-      'An order with the same content and neither a reference nor a key is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a deliberate second one.',
-      { ...this.#facts(record), charged: 'unknown' },
-    )
-  }
-
-  #unresolved(
-    record: JournalRecord,
-    because: 'window' | 'age' | 'api_key' | 'unreadable',
-  ): CustomerOrderingError {
-    const why = {
-      window:
-        'is older than the safe-retry window (or the clock went back), so the service may have forgotten its key',
-      age: 'was left alone for too long to tell whether this call means the same order or another one',
-      api_key: 'was sent with another API key, and the service may keep keys apart by API key',
-      unreadable: 'was created, but its answer was never readable',
-    }[because]
-    const charged = chargedOf(record)
-    return new UnresolvedOrderError(
-      `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: run orders.recover(), then settle what is left with orders.resolve().`,
-      { ...this.#facts(record), charged },
-    )
-  }
-
-  #storeFailed(
-    result: 'failed' | 'doubt',
-    cause: unknown,
-    record: JournalRecord | undefined,
-  ): CustomerOrderingError {
-    const before = record === undefined ? 'no' : chargedOf(record)
-    const charged = result === 'doubt' ? 'unknown' : before
-    const what =
-      result === 'failed'
-        ? 'The order could not be stored'
-        : 'The store did not confirm that the order is stored'
-    return new StoreError(
-      `${what}, so nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.`,
-      {
-        ...this.#facts(record),
-        charged,
-        ...defined({ cause }),
-      },
-    )
-  }
-
   /** The call ended before the record was read; what it says about the wallet is worth a moment more. */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
-    const grace = new Deadline(this.#context.connection.runtime, 500, undefined)
-    const found = await this.#context.journal.load(this.#intent.rowId, grace)
-    if (found instanceof Interruption) return this.#interrupted(interruption, 'unknown', undefined)
-    const { record } = found
-    return this.#interrupted(interruption, record === undefined ? 'no' : chargedOf(record), record?.key)
+    const grace = new Deadline(this.#context.connection.runtime, GRACE, undefined)
+    const unread = new Interruption('deadline')
+    const found = await this.#context.journal.load(this.#intent.rowId, grace).catch(() => unread)
+    if (found instanceof Interruption) return this.#errors.interrupted(interruption, 'unknown', undefined)
+    return this.#errors.interrupted(interruption, moneyOf(found.record), found.record?.key)
   }
+}
 
-  #interrupted(interruption: Interruption, charged: Charged, key: string | undefined): CustomerOrderingError {
-    return errorOf(
-      { end: interruption.why, trail: { attempts: 0, retries: 0, cutByDeadline: true, secrets: new Set() } },
-      {
-        endpoint: CREATE_ORDER,
-        path: ORDERS_PATH,
-        charged,
-        idempotencyKey: key ?? this.#intent.idempotencyKey,
-        externalOrderId: this.#intent.externalOrderId,
-        now: 0,
-        reason: this.#settings.signal?.reason,
-      },
-    )
+/** A twin's order as an object of its own, made before anybody who hears of it can change it. */
+function copyOf(placed: PlacedOrder | undefined): PlacedOrder | undefined {
+  try {
+    return placed && { ...placed, order: structuredClone(placed.order) }
+  } catch {
+    // Nested too deeply to be copied: the record has as much of it as can be kept.
+    return undefined
+  }
+}
+
+/** Path of an order; nothing for an id that cannot be one. */
+function pathOf(orderId: string | undefined): string | undefined {
+  try {
+    return `${ORDERS_PATH}/${segment('orderId', orderId)}`
+  } catch {
+    return undefined
   }
 }
 

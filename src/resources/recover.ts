@@ -4,6 +4,7 @@ import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
 import { inWindow, isBusy } from '../idempotency/decision.ts'
+import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
 import { isPending, type JournalRecord, publicRecord } from '../idempotency/record.ts'
@@ -133,7 +134,7 @@ async function recoverOne(
   if (credential instanceof Interruption) throw failure(credential.why, record, settings)
   if (credential !== null && typeof credential === 'object')
     throw failure('credentials', record, settings, credential.error)
-  const reason = whyNotReplay(context, record, options, credential)
+  const reason = whyNotReplay(context, found, options, credential)
   if (reason !== undefined) {
     const orderId = record.state === 'created' ? record.order?.id : undefined
     return orderId === undefined
@@ -219,11 +220,12 @@ async function replay(
 /** Why the request must not be repeated, or nothing if it may. */
 function whyNotReplay(
   context: OrderContext,
-  record: JournalRecord,
+  { id: rowId, record }: FoundRecord,
   { replay, settings }: RecoverSettings,
   credential: string | null,
 ): AttentionReason | undefined {
   if (record.body === undefined) return 'unreadable'
+  if (!isGenuine(context.connection.runtime.deriveId, context, rowId, record)) return 'corrupt'
   // Never overridden: under another API key the same key may be a new order.
   if (!sameApiKey(context, record, credential)) return 'api_key_changed'
   if (replay === 'all') return undefined

@@ -130,7 +130,8 @@ export async function resolve(
       ...next,
       generation,
       state: 'rejected',
-      ambiguous: false,
+      // Under a key that stays, a later refusal still proves nothing.
+      ambiguous: record.slot.startsWith('key:') && record.ambiguous,
       refused: false,
       foreign: false,
       rejection: { kind: 'abandoned' },

@@ -2,24 +2,23 @@ import { defined } from '../defined.ts'
 import type { Charged } from '../errors.ts'
 import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
 import type { Deadline } from '../http/deadline.ts'
-import { MAX_ITEM_BYTES, parseJson } from '../http/read.ts'
+import { MAX_ITEM_BYTES } from '../http/read.ts'
 import { redact } from '../http/redact.ts'
 import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
-import { fieldTags } from '../idempotency/identity.ts'
-import type { FoundRecord, RecordContent } from '../idempotency/journal.ts'
+import { rowIdOf } from '../idempotency/identity.ts'
+import type { FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
 import { type History, judgeOutcome, type Meaning, type Verdict } from '../idempotency/outcome.ts'
 import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './order-context.ts'
 import {
-  CREATE_ORDER,
-  makeKey,
-  ORDERS_PATH,
-  type OrderContext,
-  rememberedOrder,
-  sameApiKey,
-  tagOf,
-} from './order-context.ts'
+  type CreatedFacts,
+  closedContent,
+  createdContent,
+  nextGeneration,
+  openContent,
+} from './record-endings.ts'
 
 /** How a claimed record is to be sent. */
 export interface SendOptions {
@@ -51,6 +50,8 @@ export interface Sent {
   readonly record: JournalRecord
   /** False if the ending could not be stored. */
   readonly remembered: boolean
+  /** True if that is because somebody else wrote the record meanwhile. */
+  readonly overtaken: boolean
   /** True if a fresh key was sent exactly once and answered, so that the order is this call's doing. */
   readonly fresh: boolean
 }
@@ -107,7 +108,9 @@ export async function sendOrder(
         if (!claimHolds || now > sendUntil) return false
         const tag = tagOf(context, mine.record.key, apiKey)
         if (tag === mine.record.apiKeyTag) return true
-        if (history.ambiguous && !sameApiKey(context, mine.record, apiKey)) return false
+        // Under another API key the same key may be a new order, also where the answer is only to be read again.
+        const sentBefore = history.ambiguous || history.proven
+        if (sentBefore && !sameApiKey(context, mine.record, apiKey)) return false
         // The key was rotated. The record must say whose key is sent before it is, or another process would take the wrong one for it.
         const written = await context.journal.write(
           mine,
@@ -123,29 +126,26 @@ export async function sendOrder(
     attempts += trail.attempts
     const meaning = meaningOf(ending, verdict, history, record)
     const rejection = rejectionOf(meaning, outcome, trail)
-    const sentRecord = mine
-    const sentAttempts = attempts
-    const refusal = (remembered: boolean, told: Charged): Sent => ({
+    const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
+    const unordered = ({ result }: Written): Sent => ({
+      ...sent,
       // What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send.
-      charged: remembered ? told : 'unknown',
-      ending,
-      attempts: sentAttempts,
-      record: sentRecord.record,
-      remembered,
+      charged: result === 'written' ? meaning.charged : 'unknown',
+      remembered: result === 'written',
+      overtaken: result === 'lost',
       fresh: false,
-      ...defined({ outcome }),
     })
 
     if (meaning.state === 'rejected' && rejection !== undefined && movesOn(record, rejection, earlier)) {
-      const generation = record.generation + 1
-      const content = nextGeneration(context, mine.record, generation, attempts)
+      const content = nextGeneration(context, mine.record, trail.attempts)
       retriesLeft -= trail.retries + 1
       // A retry of its own kind: with none left, the next call begins with the new key.
       if (retriesLeft < 0 || options.deadline.over() !== undefined) {
         // Not as `refused`: nothing was refused under the new key yet.
-        const closed = closedContent(content, { ...rejection, kind: 'not_processed' })
-        const written = await context.journal.settle(mine, closed, options.deadline)
-        return refusal(written.result === 'written', meaning.charged)
+        const closed = closedContent(content, { ...rejection, kind: 'not_processed' }, 0)
+        const told = unordered(await context.journal.settle(mine, closed, options.deadline))
+        // To leave a key is to know that nothing was bought under it.
+        return told.remembered ? { ...told, charged: 'no' } : told
       }
       const tag = tagOf(context, content.key, lastOf(trail.secrets))
       const claim = { ...content, apiKeyTag: tag }
@@ -156,40 +156,68 @@ export async function sendOrder(
         credential = undefined
         continue
       }
+      if (written.result !== 'failed') return unordered(written)
     }
 
     if (meaning.state === 'created') {
       const order = outcome?.order
       const orderId = outcome?.orderId ?? record.order?.id
-      const total = attempts
-      const remembered = await context.journal.prove(
+      const remembered = await prove(
+        context,
         mine,
-        (newest) => createdContent(context, newest, mine.record, order, orderId, total),
+        { order, orderId, attempts: trail.attempts },
         options.deadline,
       )
       return {
+        ...sent,
         charged: 'yes',
-        ending,
-        attempts,
-        record: mine.record,
         remembered,
+        overtaken: false,
         fresh: fresh && trail.attempts === 1,
-        ...defined({ order, orderId, outcome }),
+        ...defined({ order, orderId }),
       }
     }
+    // Whoever ends a recovery early has said nothing about the order.
+    const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
     const content =
       meaning.state === 'rejected' && rejection !== undefined
-        ? closedContent({ ...mine.record, attempts: mine.record.attempts + attempts }, rejection)
-        : openContent(
-            mine.record,
-            history.ambiguous,
-            // Whoever ends a recovery early has said nothing about the order.
-            ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted',
-            attempts,
-          )
-    const written = await context.journal.settle(mine, content, options.deadline)
-    return refusal(written.result === 'written', meaning.charged)
+        ? closedContent(mine.record, rejection, trail.attempts)
+        : openContent(mine.record, history.ambiguous, hold, trail.attempts)
+    return unordered(await context.journal.settle(mine, content, options.deadline))
   }
+}
+
+/** Stores that the order exists, whatever became of the record meanwhile; false if that has to be done later. */
+async function prove(
+  context: OrderContext,
+  mine: FoundRecord,
+  known: CreatedFacts,
+  deadline: Deadline,
+): Promise<boolean> {
+  let displaced = false
+  const proven = await context.journal.prove(
+    mine,
+    (newest) => {
+      // The slot serves another order of the same payload by now, which must not be forgotten over this one.
+      displaced = newest.slot.startsWith('anon:') && newest.key !== mine.record.key
+      return displaced ? undefined : createdContent(context, newest, mine.record, known)
+    },
+    deadline,
+  )
+  const content = displaced ? createdContent(context, mine.record, mine.record, known) : undefined
+  if (content === undefined) return proven
+  const written = await archiveOrder(context, content, deadline)
+  return written.result === 'written' || written.result === 'lost'
+}
+
+/** Keeps an anonymous order under its key, where it stays when its slot serves another one. */
+export function archiveOrder(
+  { connection, journal }: OrderContext,
+  record: RecordContent,
+  deadline: Deadline,
+): Promise<Written> {
+  const slot = `key:${record.key}`
+  return journal.write({ id: rowIdOf(connection.runtime.deriveId, slot) }, { ...record, slot }, deadline)
 }
 
 /** What the end of a run means: its last attempt's row, or the row of a call that ended without a further attempt. */
@@ -220,7 +248,8 @@ function rejectionOf(meaning: Meaning, outcome: Outcome | undefined, trail: Trai
  * refusals would answer the same for ever; on servers that do not, the first key stays valid.
  */
 function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | undefined): boolean {
-  if (earlier === undefined || record.keyOrigin === 'caller' || record.foreign) return false
+  const fixed = record.keyOrigin === 'caller' || record.slot.startsWith('key:')
+  if (earlier === undefined || fixed || record.foreign) return false
   if (heard.kind === 'conflict') return record.refused
   return (
     heard.kind === 'refused' &&
@@ -228,95 +257,6 @@ function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | u
     heard.status === earlier.status &&
     heard.code === earlier.code
   )
-}
-
-function nextGeneration(
-  context: OrderContext,
-  record: JournalRecord,
-  generation: number,
-  attempts: number,
-): JournalRecord {
-  const { runtime } = context.connection
-  const { key, keyOrigin } = makeKey(context, record.externalOrderId, generation)
-  const { rejection: _rejection, hold: _hold, ...rest } = record
-  const body = parseJson(record.body ?? '')?.json
-  const request = typeof body === 'object' && body !== null ? { ...body } : {}
-  return {
-    ...rest,
-    key,
-    keyOrigin,
-    generation,
-    fields: fieldTags(runtime.deriveId, key, request),
-    ambiguous: false,
-    refused: false,
-    foreign: false,
-    attempts: record.attempts + attempts,
-    firstSentAt: runtime.now(),
-  }
-}
-
-function closedContent(record: JournalRecord, rejection: Rejection): RecordContent {
-  const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
-  return {
-    ...rest,
-    state: 'rejected',
-    rejection,
-    refused: record.refused || rejection.kind === 'refused',
-    foreign: record.foreign || rejection.kind === 'conflict',
-  }
-}
-
-function openContent(
-  record: JournalRecord,
-  ambiguous: boolean,
-  hold: JournalRecord['hold'],
-  attempts: number,
-): RecordContent {
-  // A hold that was there before stays: recovery that could not reach the service has not lifted it.
-  const { busyUntil: _busyUntil, ...rest } = record
-  return {
-    ...rest,
-    ambiguous,
-    attempts: record.attempts + attempts,
-    ...defined({ hold: hold ?? record.hold }),
-  }
-}
-
-/** A created record over whatever version is the newest; nothing to write if that one already has the readable order. */
-function createdContent(
-  context: OrderContext,
-  newest: JournalRecord,
-  mine: JournalRecord,
-  order: Order | undefined,
-  orderId: string | undefined,
-  attempts: number,
-): RecordContent | undefined {
-  if (newest.state === 'created' && (newest.readable || order === undefined)) {
-    if (newest.readable || newest.busyUntil === undefined || newest.claim !== mine.claim) return undefined
-  }
-  const { busyUntil: _busyUntil, hold: _hold, rejection: _rejection, body, order: known, ...rest } = newest
-  const kept =
-    order !== undefined
-      ? rememberedOrder(context, order)
-      : (known ?? (orderId === undefined ? undefined : { id: orderId }))
-  return {
-    ...rest,
-    // The proof is for the key that this call sent, also where another call has moved on meanwhile.
-    key: mine.key,
-    keyOrigin: mine.keyOrigin,
-    generation: mine.generation,
-    fields: mine.fields,
-    fingerprint: mine.fingerprint,
-    apiKeyTag: mine.apiKeyTag,
-    claim: mine.claim,
-    state: 'created',
-    ambiguous: false,
-    readable: order !== undefined,
-    attempts: newest.attempts + attempts,
-    ...defined({ order: kept }),
-    // Without the order itself, the body is still needed to ask for it again.
-    ...(order === undefined ? defined({ body: body ?? mine.body }) : {}),
-  }
 }
 
 function lastOf(secrets: ReadonlySet<string>): string | null {

@@ -1,0 +1,163 @@
+import { defined } from '../defined.ts'
+import {
+  type Charged,
+  type CustomerOrderingError,
+  DuplicateOrderError,
+  type ErrorFacts,
+  IdempotencyConflictError,
+  InvalidResponseError,
+  StoreError,
+  UnresolvedOrderError,
+} from '../errors.ts'
+import type { Trail } from '../http/call.ts'
+import type { Interruption } from '../http/deadline.ts'
+import { chargedSentence } from '../http/failure.ts'
+import { type ErrorContext, errorOf, infoOf } from '../http/read.ts'
+import type { Action } from '../idempotency/decision.ts'
+import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
+import type { Intent } from '../idempotency/intent.ts'
+import type { JournalRecord } from '../idempotency/record.ts'
+import { issuesText } from '../schemas/check.ts'
+import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
+import type { Sent } from './send-order.ts'
+
+/** Why a record cannot be continued, as `decideAction` says it. */
+type Because = Extract<Action, { readonly action: 'unresolved' }>['because']
+
+/** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
+export class PlaceOrderErrors {
+  readonly #intent: Intent
+  readonly #signal: AbortSignal | undefined
+
+  constructor(intent: Intent, signal: AbortSignal | undefined) {
+    this.#intent = intent
+    this.#signal = signal
+  }
+
+  /** The reference or key stands for another order; `fields` names what differs. */
+  conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
+    const charged = record === undefined ? 'unknown' : chargedOf(record)
+    return new IdempotencyConflictError(
+      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${chargedSentence(charged)} Another order needs a reference or key of its own.`,
+      { ...this.#facts(record), charged, local: true, fields },
+    )
+  }
+
+  /** {@link conflict} with a remembered order, of which only the fields' tags may be left. */
+  rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
+    const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
+    return this.conflict(over === 'key' ? ['idempotencyKey'] : differingFields(record.fields, own()), record)
+  }
+
+  duplicate(record: JournalRecord | undefined): CustomerOrderingError {
+    return new DuplicateOrderError(
+      'An order with the same content and neither a reference nor a key is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a deliberate second one.',
+      { ...this.#facts(record), charged: 'unknown' },
+    )
+  }
+
+  unresolved(record: JournalRecord, because: Because): CustomerOrderingError {
+    const why = {
+      window:
+        'is older than the safe-retry window (or the clock went back), so the service may have forgotten its key',
+      age: 'was left alone for too long to tell whether this call means the same order or another one',
+      api_key: 'was sent with another API key, and the service may keep keys apart by API key',
+      unreadable: 'was created, but its answer was never readable',
+    }[because]
+    const charged = chargedOf(record)
+    return new UnresolvedOrderError(
+      `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: run orders.recover(), then settle what is left with orders.resolve().`,
+      { ...this.#facts(record), charged },
+    )
+  }
+
+  /**
+   * The claim could not be stored; `doubt` means that it may be, now or later.
+   * @param key the key that would have been sent
+   * @param record what is remembered of the same intent
+   */
+  notStored(
+    result: 'failed' | 'doubt',
+    cause: unknown,
+    key: string | undefined,
+    record: JournalRecord | undefined,
+  ): CustomerOrderingError {
+    const charged = result === 'failed' ? moneyOf(record) : 'unknown'
+    const what =
+      result === 'failed'
+        ? 'The order could not be stored'
+        : 'The store did not confirm that the order is stored'
+    return new StoreError(
+      `${what}, so nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.`,
+      { ...this.#facts(record), charged, ...defined({ idempotencyKey: key, cause }) },
+    )
+  }
+
+  /** The call ended before it sent anything. */
+  interrupted({ why }: Interruption, charged: Charged, key: string | undefined): CustomerOrderingError {
+    return errorOf({ end: why, trail: unsent() }, this.#context(charged, key))
+  }
+
+  /** No API key could be had. */
+  noCredential(error: unknown, record: JournalRecord | undefined): CustomerOrderingError {
+    return errorOf(
+      { end: 'credentials', error, trail: unsent() },
+      this.#context(moneyOf(record), record?.key),
+    )
+  }
+
+  /** The order was sent, and could not be returned. `charged` is what is stored. */
+  sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
+    const { ending, outcome, orderId, record, attempts } = sent
+    // A 201 was heard, so whatever the attempts to read the order ended with, that is what went wrong.
+    const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
+    if (unreadable && ending.end !== 'aborted') {
+      const { status, requestId } = infoOf(ending.trail, 0)
+      const issues = outcome?.issues ?? []
+      const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
+      const answered = sent.charged === 'yes' ? 201 : status
+      return new InvalidResponseError(
+        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}`,
+        {
+          ...this.#facts(record),
+          charged,
+          attempts,
+          issues,
+          ...defined({ orderId, status: answered, requestId }),
+        },
+      )
+    }
+    if (ending.end === 'done') throw new TypeError('unreachable: a finished call has its order')
+    const trail = { ...ending.trail, attempts }
+    return errorOf({ ...ending, trail }, { ...this.#context(charged, record.key), orderId, now })
+  }
+
+  #facts(record: JournalRecord | undefined): ErrorFacts {
+    return defined({
+      idempotencyKey: record?.key ?? this.#intent.idempotencyKey,
+      externalOrderId: this.#intent.externalOrderId,
+      orderId: record?.order?.id,
+    })
+  }
+
+  #context(charged: Charged, key: string | undefined): ErrorContext {
+    return {
+      endpoint: CREATE_ORDER,
+      path: ORDERS_PATH,
+      charged,
+      idempotencyKey: key ?? this.#intent.idempotencyKey,
+      externalOrderId: this.#intent.externalOrderId,
+      now: 0,
+      reason: this.#signal?.reason,
+    }
+  }
+}
+
+/** What is known of the wallet before a call did anything. */
+export function moneyOf(record: JournalRecord | undefined): Charged {
+  return record === undefined ? 'no' : chargedOf(record)
+}
+
+function unsent(): Trail {
+  return { attempts: 0, retries: 0, cutByDeadline: true, secrets: new Set() }
+}

@@ -1,0 +1,118 @@
+import { defined } from '../defined.ts'
+import { parseJson } from '../http/read.ts'
+import { fieldTags } from '../idempotency/identity.ts'
+import type { RecordContent } from '../idempotency/journal.ts'
+import type { JournalRecord, Rejection } from '../idempotency/record.ts'
+import type { Order } from '../schemas/order.ts'
+import { makeKey, type OrderContext, rememberedOrder } from './order-context.ts'
+
+/** The record with the intent's next key, still to be sent. `attempts` were made under the key before. */
+export function nextGeneration(
+  context: OrderContext,
+  record: JournalRecord,
+  attempts: number,
+): JournalRecord {
+  const { runtime } = context.connection
+  const generation = record.generation + 1
+  const { key, keyOrigin } = makeKey(context, record.externalOrderId, generation)
+  const { rejection: _rejection, hold: _hold, ...rest } = record
+  const body = parseJson(record.body ?? '')?.json
+  const request = typeof body === 'object' && body !== null ? { ...body } : {}
+  return {
+    ...rest,
+    key,
+    keyOrigin,
+    generation,
+    fields: fieldTags(runtime.deriveId, key, request),
+    ambiguous: false,
+    refused: false,
+    foreign: false,
+    attempts: record.attempts + attempts,
+    firstSentAt: runtime.now(),
+  }
+}
+
+/** The record closed without an order. */
+export function closedContent(record: JournalRecord, rejection: Rejection, attempts: number): RecordContent {
+  const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
+  return {
+    ...rest,
+    attempts: record.attempts + attempts,
+    state: 'rejected',
+    rejection,
+    refused: record.refused || rejection.kind === 'refused',
+    foreign: record.foreign || rejection.kind === 'conflict',
+  }
+}
+
+/** The record left open, for the next call or for recovery. */
+export function openContent(
+  record: JournalRecord,
+  ambiguous: boolean,
+  hold: JournalRecord['hold'],
+  attempts: number,
+): RecordContent {
+  // A hold that was there before stays: recovery that could not reach the service has not lifted it.
+  const { busyUntil: _busyUntil, ...rest } = record
+  return {
+    ...rest,
+    ambiguous,
+    attempts: record.attempts + attempts,
+    ...defined({ hold: hold ?? record.hold }),
+  }
+}
+
+/** What a call knows of an order that exists. */
+export interface CreatedFacts {
+  /** The order, where it is readable. */
+  readonly order: Order | undefined
+  readonly orderId: string | undefined
+  /** HTTP requests made by the call. */
+  readonly attempts: number
+}
+
+/** A created record over whatever version is the newest; nothing to write if that one already has the readable order. */
+export function createdContent(
+  context: OrderContext,
+  newest: JournalRecord,
+  mine: JournalRecord,
+  { order, orderId, attempts }: CreatedFacts,
+): RecordContent | undefined {
+  if (newest.state === 'created' && (newest.readable || order === undefined)) {
+    if (newest.readable || newest.busyUntil === undefined || newest.claim !== mine.claim) return undefined
+  }
+  const { busyUntil: _busyUntil, hold: _hold, rejection: _rejection, body, order: known, ...rest } = newest
+  const kept =
+    order !== undefined
+      ? storable(rememberedOrder(context, order))
+      : (known ?? (orderId === undefined ? undefined : { id: orderId }))
+  return {
+    ...rest,
+    // The proof is for the key that this call sent, also where another call has moved on meanwhile.
+    key: mine.key,
+    keyOrigin: mine.keyOrigin,
+    generation: mine.generation,
+    fields: mine.fields,
+    fingerprint: mine.fingerprint,
+    apiKeyTag: mine.apiKeyTag,
+    claim: mine.claim,
+    state: 'created',
+    ambiguous: false,
+    readable: order !== undefined,
+    attempts: newest.attempts + attempts,
+    ...defined({ order: kept }),
+    // Without the order itself, the body is still needed to ask for it again.
+    ...(order === undefined ? defined({ body: body ?? mine.body }) : {}),
+  }
+}
+
+/** An order nested too deeply to be written as JSON is remembered by its documented fields. */
+function storable(order: Partial<Order>): Partial<Order> {
+  try {
+    JSON.stringify(order)
+    return order
+  } catch {
+    const { id, status, amount } = order
+    return defined({ id, status, amount })
+  }
+}
