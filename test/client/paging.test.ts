@@ -1,0 +1,255 @@
+import { getEventListeners } from 'node:events'
+import { InvalidRequestError, InvalidResponseError, responseInfo } from 'customer-ordering-sdk'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import { clientOf, clientOver } from '../support/client.ts'
+import { json } from '../support/fake-fetch.ts'
+
+const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
+const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))
+
+/** Cuts a page out of a list as the API document describes it. */
+const cut = <T>(rows: readonly T[], url: URL): T[] => {
+  const offset = Number(url.searchParams.get('offset') ?? 0)
+  return rows.slice(offset, offset + Number(url.searchParams.get('limit') ?? 50))
+}
+
+async function idsOf(items: AsyncIterable<{ readonly id: string }>): Promise<string[]> {
+  const found: string[] = []
+  for await (const { id } of items) found.push(id)
+  return found
+}
+
+describe('the query of a list', () => {
+  it('has nothing that was not asked for', async () => {
+    const { client, requests } = clientOver(({ url }) => cut(orders(60), url))
+    expect(await idsOf(client.orders.list())).toHaveLength(60)
+    expect(requests.map(({ url }) => url.search)).toEqual(['', '?offset=50', '?offset=60'])
+  })
+
+  it('has limit, offset and sourceSystem, encoded', async () => {
+    const { client, requests } = clientOver(({ url }) => cut(orders(8), url))
+    await idsOf(client.orders.list({ limit: 3, offset: 4, sourceSystem: 'shop & co' }))
+    expect(requests.map(({ url }) => url.search)).toEqual([
+      '?limit=3&offset=4&sourceSystem=shop+%26+co',
+      '?limit=3&offset=7&sourceSystem=shop+%26+co',
+      '?limit=3&offset=8&sourceSystem=shop+%26+co',
+    ])
+  })
+
+  it.each([
+    { limit: 0 },
+    { limit: 1.5 },
+    { offset: -1 },
+    { offset: '3' },
+    { sourceSystem: '' },
+    { page: 2 },
+    null,
+  ])('is refused at once, before anything is sent, for %j', (params) => {
+    const { client, requests } = clientOver(() => [])
+    expect(() => client.orders.list(params as never)).toThrow(InvalidRequestError)
+    expect(() => client.services.list(params as never)).toThrow(InvalidRequestError)
+    expect(requests).toHaveLength(0)
+  })
+
+  it('is read when the list is made, not when it is iterated', async () => {
+    const { client, requests } = clientOver(({ url }) => cut(orders(5), url))
+    const params = { limit: 2 }
+    const list = client.orders.list(params)
+    params.limit = 4
+    await list.page()
+    expect(requests[0]?.url.search).toBe('?limit=2')
+  })
+})
+
+describe('the envelope of a list', () => {
+  const rows = orders(3)
+  it.each<[string, object]>([
+    ['an array', rows],
+    ['one property with an array', { anything: rows }],
+    ['a total beside it', { data: rows, total: 3 }],
+    ['a total inside', { results: rows, meta: { total_count: 3, has_more: false } }],
+    ['several arrays of which one has ids', { tags: ['a'], orders: rows }],
+  ])('may be %s', async (_title, body) => {
+    const { client } = clientOver(({ url }) => (url.searchParams.has('offset') ? [] : body))
+    expect(await idsOf(client.orders.list())).toEqual(['ord_0', 'ord_1', 'ord_2'])
+  })
+
+  it.each<[string, unknown]>([
+    ['nothing in it', {}],
+    ['several candidates', { a: rows, b: rows }],
+    ['a text', 'x'],
+    ['a number', 5],
+    ['null', null],
+  ])('that has %s is refused', async (_title, body) => {
+    const { client } = clientOver(() => json(body))
+    await expect(client.orders.list().page()).rejects.toThrow(InvalidResponseError)
+  })
+
+  it('is what listEnvelope says', async () => {
+    const { client, requests } = clientOver(({ url }) => ({ a: cut(rows, url), b: rows, n: 3 }), {
+      listEnvelope: (body) => {
+        const { a, n } = body as { a: unknown[]; n: number }
+        return { items: a, total: n }
+      },
+    })
+    expect(await idsOf(client.orders.list())).toHaveLength(3)
+    expect(requests).toHaveLength(1)
+    expect(await client.orders.list().page()).toMatchObject({ total: 3 })
+  })
+
+  it.each<[string, (body: unknown) => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no')
+      },
+    ],
+    ['returns nothing', () => undefined],
+    ['returns no object', () => 5],
+    ['returns no array of items', () => ({ items: { length: 1 } })],
+  ])('is refused if listEnvelope %s', async (_title, listEnvelope) => {
+    const { client } = clientOver(() => rows, { listEnvelope: listEnvelope as () => never })
+    const pending = client.orders.list().page()
+    await expect(pending).rejects.toThrow(InvalidResponseError)
+    await expect(pending).rejects.toThrow('listEnvelope')
+  })
+
+  it('may have a total and a hasMore that listEnvelope got wrong, which are not believed then', async () => {
+    const { client } = clientOver(({ url }) => cut(rows, url), {
+      listEnvelope: (body) => ({ items: body as unknown[], total: '1', hasMore: 'no' }) as never,
+    })
+    expect(await idsOf(client.orders.list({ limit: 2 }))).toHaveLength(3)
+  })
+
+  it('refuses a page with a row that is not as documented, and says which', async () => {
+    const flawed = [...orders(3), { ...order(3), amount: 0.5 }]
+    const { client } = clientOver(() => ({ data: flawed }))
+    await expect(client.orders.list().page()).rejects.toMatchObject({
+      issues: [{ path: '[3].amount' }],
+      message: expect.stringContaining('[3].amount'),
+    })
+  })
+})
+
+describe('pages of a list', () => {
+  it('tell what came with their answer', async () => {
+    const { client } = clientOver(({ url }) =>
+      json({ data: cut(orders(3), url), total: 3 }, 200, {
+        'x-request-id': `req${url.searchParams.get('offset')}`,
+      }),
+    )
+    const seen: unknown[] = []
+    for await (const page of client.orders.list({ limit: 2 }).pages()) {
+      seen.push([page.offset, page.items.length, page.total, responseInfo(page)?.requestId])
+    }
+    expect(seen).toEqual([
+      [0, 2, 3, 'reqnull'],
+      [2, 1, 3, 'req2'],
+    ])
+  })
+
+  it('are retried each for itself', async () => {
+    const { client, requests } = clientOver(({ url }, count) => {
+      if (count % 2 === 1) throw new TypeError('fetch failed')
+      return cut(orders(5), url)
+    })
+    expect(await idsOf(client.orders.list({ limit: 2 }, { maxRetries: 1 }))).toHaveLength(5)
+    expect(requests).toHaveLength(8)
+  })
+
+  it('end the iteration with the error of the page that failed, after the items before it', async () => {
+    const { client } = clientOver(({ url }) =>
+      url.searchParams.get('offset') === '4' ? json({ code: 'NO' }, 403) : cut(orders(9), url),
+    )
+    const found: string[] = []
+    const reading = (async () => {
+      for await (const { id } of client.orders.list({ limit: 2 })) found.push(id)
+    })()
+    await expect(reading).rejects.toMatchObject({ code: 'permission_denied' })
+    expect(found).toEqual(['ord_0', 'ord_1', 'ord_2', 'ord_3'])
+  })
+
+  it('that hang are ended by a break of whoever waits', async () => {
+    const { client, aborted } = clientOver(({ url }) =>
+      url.searchParams.has('offset') ? new Promise<never>(() => {}) : orders(2),
+    )
+    const iterator = client.orders.list()[Symbol.asyncIterator]()
+    await iterator.next()
+    await iterator.next()
+    const waiting = iterator.next()
+    await new Promise((resolve) => setImmediate(resolve))
+    await iterator.return?.()
+    expect(await waiting).toEqual({ done: true, value: undefined })
+    expect(aborted()).toBe(1)
+  })
+
+  it("end when the caller's signal fires, in a request or between two", async () => {
+    for (const when of ['during', 'between']) {
+      const controller = new AbortController()
+      const reason = new Error('enough')
+      const { client } = clientOver(({ url }) => {
+        if (!url.searchParams.has('offset')) return orders(2)
+        controller.abort(reason)
+        return new Promise<never>(() => {})
+      })
+      const reading = (async () => {
+        for await (const { id } of client.orders.list({}, { signal: controller.signal })) {
+          if (when === 'between' && id === 'ord_1') controller.abort(reason)
+        }
+      })()
+      await expect(reading).rejects.toMatchObject({ code: 'aborted', charged: 'no', cause: reason })
+      expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+    }
+  })
+})
+
+describe('lists of a sandbox', () => {
+  const filled = (count: number, options: Parameters<typeof createSandbox>[0] = {}): Sandbox => {
+    const sandbox = createSandbox(options)
+    for (let i = 0; i < count; i++) sandbox.addOrder({ amount: i, createdAt: i })
+    return sandbox
+  }
+
+  it.each(['array', 'data', 'items', 'named', 'results'] as const)(
+    'are read to the end in the envelope %s',
+    async (listEnvelope) => {
+      const sandbox = filled(57, { behaviour: { listEnvelope } })
+      const client = clientOf(sandbox)
+      for (const limit of [10, 19, 57, 100]) {
+        expect(new Set(await idsOf(client.orders.list({ limit }))).size).toBe(57)
+      }
+      expect((await client.services.list({ limit: 2 }).toArray({ max: 50 })).length).toBeGreaterThan(2)
+    },
+  )
+
+  it('are read to the end where limit is capped and pages are short', async () => {
+    const sandbox = filled(57, { behaviour: { maxLimit: 7 } })
+    sandbox.faults.add({ action: { type: 'shortPage', fewer: 3 }, skip: 2, times: 2 })
+    expect(await idsOf(clientOf(sandbox).orders.list({ limit: 100 }))).toHaveLength(57)
+  })
+
+  it('give every order once while new ones come in', async () => {
+    const sandbox = filled(40)
+    const before = new Set(sandbox.orders().map(({ id }) => id))
+    const found: string[] = []
+    for await (const { id } of clientOf(sandbox).orders.list({ limit: 10 })) {
+      if (found.push(id) % 5 === 0) sandbox.addOrder({ createdAt: 1000 + found.length })
+      if (found.length > 1000) break
+    }
+    expect(new Set(found).size).toBe(found.length)
+    expect([...before].every((id) => found.includes(id))).toBe(true)
+  })
+
+  it('end in an error where offset is ignored', async () => {
+    const sandbox = filled(40, { behaviour: { ignoreOffset: true } })
+    await expect(idsOf(clientOf(sandbox).orders.list({ limit: 10 }))).rejects.toThrow('ignores offset')
+  })
+
+  it('hold only the orders of one integration where that is asked for', async () => {
+    const sandbox = createSandbox()
+    sandbox.addOrder({ sourceSystem: 'shop' })
+    sandbox.addOrder({ sourceSystem: 'kiosk' })
+    expect(await idsOf(clientOf(sandbox).orders.list({ sourceSystem: 'shop' }))).toHaveLength(1)
+  })
+})
