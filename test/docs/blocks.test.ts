@@ -87,7 +87,7 @@ describe('blocks of code in README.md and docs', () => {
  * output, in their sequence; lines without such a comment lie between.
  */
 function expectedOutput(code: string, stdout: string): readonly (readonly [string, string])[] {
-  const comments = [...code.matchAll(/^ *console\.log\(.*\) \/\/ (.+)$/gm)].map(([, text]) => text ?? '')
+  const comments = [...code.matchAll(/\bconsole\.log\(.*\) \/\/ (.+)$/gm)].map(([, text]) => text ?? '')
   const lines = stdout.split('\n').filter((line) => line !== '')
   return comments.map((comment) => {
     const at = lines.findIndex((line) => comment === line || comment.startsWith(`${line}:`))
