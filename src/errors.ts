@@ -140,9 +140,11 @@ export class CustomerOrderingError extends Error {
     this.charged = facts.charged ?? 'no'
     this.attempts = facts.attempts ?? 0
     for (const name of OPTIONAL) {
-      if (facts[name] !== undefined) Object.defineProperty(this, name, { value: facts[name], enumerable: true })
+      if (facts[name] !== undefined)
+        Object.defineProperty(this, name, { value: facts[name], enumerable: true })
     }
-    if (facts.serverMessage !== undefined) Object.defineProperty(this, 'serverMessage', { value: facts.serverMessage })
+    if (facts.serverMessage !== undefined)
+      Object.defineProperty(this, 'serverMessage', { value: facts.serverMessage })
   }
 
   /** What to quote to the service's support: order id, Idempotency-Key and the caller's reference, as far as known. */
@@ -225,7 +227,7 @@ export class UnresolvedOrderError extends CustomerOrderingError {
   override readonly code = 'unresolved_order'
 }
 
-/** No answer came: the connection failed. */
+/** No answer came, or not the whole of it: the connection failed. */
 export class ConnectionError extends CustomerOrderingError {
   static {
     brand(this, 'ConnectionError')
@@ -233,7 +235,7 @@ export class ConnectionError extends CustomerOrderingError {
   override readonly code: 'connection' | 'timeout' = 'connection'
 }
 
-/** No answer came in time. */
+/** No answer came in time, or not the whole of it. */
 export class TimeoutError extends ConnectionError {
   static {
     brand(this, 'TimeoutError')
@@ -256,7 +258,7 @@ export class RequestAbortedError extends CustomerOrderingError {
   override readonly code = 'aborted'
 }
 
-/** A success that is not what it should be (cut, unreadable, wrong fields), or a redirect, which is never followed. */
+/** A success that is not what it should be (unreadable, wrong fields), or a redirect, which is never followed. */
 export class InvalidResponseError extends CustomerOrderingError {
   static {
     brand(this, 'InvalidResponseError')

@@ -111,7 +111,8 @@ export class Reporter {
 
   settled(event: SettledEvent): void {
     this.#tell(this.#hooks.onSettled, event)
-    const level = event.charged === 'unknown' || event.remembered === false ? 'warn' : event.ok ? 'debug' : 'info'
+    const level =
+      event.charged === 'unknown' || event.remembered === false ? 'warn' : event.ok ? 'debug' : 'info'
     this.log(level, event.ok ? 'call ended' : 'call failed', event)
   }
 
@@ -119,18 +120,15 @@ export class Reporter {
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void {
     if (this.#logger === undefined || LEVELS.indexOf(level) < this.#least) return
     try {
-      this.#logger[level](`customer-ordering-sdk: ${message}`, fields)
-    } catch {
       // A logger that throws has nowhere left to report to, and a payment must not fail because of it.
-    }
+      takeRejection(this.#logger[level](`customer-ordering-sdk: ${message}`, fields), () => {})
+    } catch {}
   }
 
   #tell<Event extends object>(hook: ((event: Event) => void) | undefined, event: Event): void {
     if (hook === undefined) return
     try {
-      // An async hook returns a promise despite its type; its rejection must not become the process's.
-      const returned: unknown = hook(Object.freeze(event))
-      if (returned instanceof Promise) returned.catch(() => this.#hookFailed(event))
+      takeRejection(hook(Object.freeze(event)), () => this.#hookFailed(event))
     } catch {
       this.#hookFailed(event)
     }
@@ -139,4 +137,9 @@ export class Reporter {
   #hookFailed(event: object): void {
     this.log('error', 'a hook threw', event)
   }
+}
+
+/** An async function returns a promise despite its type; its rejection must not become the process's. */
+function takeRejection(returned: unknown, onRejected: () => void): void {
+  if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
 }

@@ -112,8 +112,10 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (credential !== null) trail.secrets.add(credential)
     if (call.beforeSend !== undefined && !(await call.beforeSend(credential))) return { end: 'held', trail }
+    // Once more, because of what was awaited: a call that ends before it sends has left no doubt.
+    const late = deadline.over()
+    if (late !== undefined) return { end: late.why, trail }
     const remaining = deadline.remaining()
-    if (remaining <= 0) return { end: 'deadline', trail }
 
     trail.attempts++
     const event = {

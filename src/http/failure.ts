@@ -69,6 +69,8 @@ const BY_STATUS: Readonly<Record<number, readonly [ErrorClass, meaning: string]>
   429: [RateLimitError, 'too many requests'],
 }
 
+const LONGEST_MESSAGE = 500
+
 const REQUEST_ID = ['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray']
 
 /** The request id of an answer, from whichever of the usual headers is there. */
@@ -110,16 +112,11 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
       cause: context.reason,
     })
   }
-  if (result.kind === 'timeout') {
-    const which =
-      context.deadline === 'total'
-        ? 'the total time of the call (totalTimeout)'
-        : 'the time of one attempt (timeout)'
-    return new TimeoutError(`${call} got no complete answer within ${which}.${money}`, {
-      ...facts,
-      deadline: context.deadline ?? 'attempt',
-    })
-  }
+  const { deadline = 'attempt' } = context
+  const within = `within ${deadline === 'total' ? 'the total time of the call (totalTimeout)' : 'the time of one attempt (timeout)'}`
+  if (result.kind === 'timeout')
+    return new TimeoutError(`${call} got no complete answer ${within}.${money}`, { ...facts, deadline })
+  const late = outOfTime === true ? " No time was left for another try within the call's deadline." : ''
   if (result.kind === 'failed') {
     const { code, syscall, name } = result.detail
     const detail = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
@@ -128,7 +125,7 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
       certificate: "did not trust the server's certificate, so nothing was sent",
       no: 'lost the connection before a complete answer',
     }[result.unsent === false ? 'no' : result.unsent]
-    return new ConnectionError(`${call} ${what} (${detail}).${money}`, {
+    return new ConnectionError(`${call} ${what} (${detail}).${late}${money}`, {
       ...facts,
       cause: transportCause(detail, result.detail),
     })
@@ -143,21 +140,19 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
     )
   }
   if (result.status >= 200 && result.status < 300) {
-    const why = {
-      cut: 'its body was cut off',
-      timeout: 'its body did not arrive in time',
-      aborted: 'its body was not read to the end',
-      too_large: 'its body is larger than this client reads',
-      none: 'its body is not what it should be',
-    }[result.problem ?? 'none']
-    return new InvalidResponseError(
-      `${call} was answered with ${result.status}, but ${why}.${money}`,
-      answered,
-    )
+    const but = `${call} was answered with ${result.status}, but its body`
+    if (result.problem === 'timeout')
+      return new TimeoutError(`${but} did not arrive ${within}.${money}`, { ...answered, deadline })
+    if (result.problem === 'cut')
+      return new ConnectionError(`${but} was cut off: the connection was lost.${late}${money}`, answered)
+    const why =
+      result.problem === 'too_large' ? 'is larger than this client reads' : 'is not what it should be'
+    return new InvalidResponseError(`${but} ${why}.${money}`, answered)
   }
   const problem = readProblem(result.text)
   const serverCode = problem.code === undefined ? undefined : redact(problem.code, secrets)
-  const serverMessage = problem.message === undefined ? undefined : redact(problem.message, secrets)
+  // Cut only afterwards: half a key would not be recognised.
+  const serverMessage = problem.message && redact(problem.message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(result.headers.get('retry-after'), context.now)
   const [Class, meaning] = classOf(result.status, problem.idempotency)
   const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
@@ -165,13 +160,11 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
     Class === PermissionDeniedError && endpoint.permission !== undefined
       ? ` It needs ${endpoint.permission}.`
       : ''
-  const late =
-    outOfTime === true
-      ? retryAfter === undefined
-        ? " No time was left for another try within the call's deadline."
-        : ` The service asked to wait ${retryAfter} ms, which reaches past the call's deadline.`
-      : ''
-  return new Class(`${call} was answered with ${result.status} (${told}).${needs}${late}${money}`, {
+  const wait =
+    outOfTime === true && retryAfter !== undefined
+      ? ` The service asked to wait ${retryAfter} ms, which reaches past the call's deadline.`
+      : late
+  return new Class(`${call} was answered with ${result.status} (${told}).${needs}${wait}${money}`, {
     ...answered,
     ...defined({ serverCode, serverMessage, retryAfter }),
     ...(Class === PermissionDeniedError ? defined({ requiredPermission: endpoint.permission }) : {}),

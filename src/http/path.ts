@@ -24,20 +24,14 @@ export function segment(name: string, id: unknown): string {
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return refuse('must not contain control characters')
     if (decoded.split(/[/\\]/).some((part) => /^\.{0,2}$/.test(part)))
       return refuse('must not contain dot segments')
-    const next = decode(decoded)
+    // Character by character: a decoder may be lenient where decodeURIComponent refuses the whole text.
+    const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+      String.fromCharCode(Number(`0x${hex}`)),
+    )
     if (next === decoded) break
     decoded = next
   }
   return encoded
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    // Not percent-encoding at all, so no decoder will make dot segments out of it.
-    return text
-  }
 }
 
 /** Query string with a leading `?`, or nothing; undefined values are left out. */

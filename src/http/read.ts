@@ -16,8 +16,9 @@ import {
   perform,
   type Trail,
 } from './call.ts'
-import { Deadline } from './deadline.ts'
+import { Deadline, Interruption } from './deadline.ts'
 import { chargedSentence, type Endpoint, failureOf, requestIdOf } from './failure.ts'
+import { redact } from './redact.ts'
 import type { AttemptResult } from './transport.ts'
 
 /** Most bytes of one order, service or balance. */
@@ -56,15 +57,20 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
   const callId = runtime.randomId()
   let unsent = true
-  const ending = await perform<T>(connection, {
+  let interrupted: Interruption | undefined
+  const performed = await perform<T>(connection, {
     ...call,
     deadline,
     callId,
-    judge: (result, trail) => {
+    judge: async (result, trail) => {
       if (!(result.kind === 'failed' && result.unsent !== false)) unsent = false
-      return judge(call, result, trail, unsent)
+      const judgement = await judge(call, deadline, result, trail, unsent)
+      if (!(judgement instanceof Interruption)) return judgement
+      interrupted = judgement
+      return { next: 'stop' }
     },
   })
+  const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
   const charged: Charged | undefined = {
     none: undefined,
     may_move: unsent ? ('no' as const) : ('unknown' as const),
@@ -152,10 +158,14 @@ export function errorOf(
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
   const answer = trail.last !== undefined && 'headers' in trail.last ? trail.last : undefined
+  const headers = new Headers()
+  answer?.headers.forEach((value, name) => {
+    headers.append(name, redact(value, trail.secrets))
+  })
   return {
     attempts: trail.attempts,
     durationMs,
-    headers: answer?.headers ?? new Headers(),
+    headers,
     ...defined({ status: answer?.status, requestId: answer && requestIdOf(answer.headers, trail.secrets) }),
   }
 }
@@ -170,12 +180,18 @@ export function isTransient(result: AttemptResult): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500
 }
 
+/** The end of a call whose answer was there and whose checking took too long: as if there had been no answer. */
+function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Ending<never> {
+  return { end: why, trail }
+}
+
 async function judge<T>(
   call: ReadCall<T>,
+  deadline: Deadline,
   result: AttemptResult,
   trail: Trail,
   unsent: boolean,
-): Promise<Judgement<T>> {
+): Promise<Judgement<T> | Interruption> {
   if (
     result.kind === 'answer' &&
     result.status >= 200 &&
@@ -183,19 +199,28 @@ async function judge<T>(
     result.problem === undefined
   ) {
     const body = parseJson(result.text)
-    const checked =
-      body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : await call.parse(body.json)
+    const parsed =
+      body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
+    // A caller's schema may take its time, which is part of the call's.
+    const checked = parsed instanceof Promise ? await deadline.race(parsed) : parsed
+    if (checked instanceof Interruption) return checked
     if ('value' in checked) return { next: 'done', value: checked.value }
     const { path, endpoint } = call
     const requestId = requestIdOf(result.headers, trail.secrets)
+    const charged = ({ none: undefined, may_move: 'unknown', charged: 'yes' } as const)[call.money]
+    const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
+    // A caller's schema may quote the value that it does not like.
+    const issues = checked.issues.map((issue) => ({
+      path: redact(issue.path, trail.secrets),
+      message: redact(issue.message, trail.secrets),
+    }))
     const error = new InvalidResponseError(
-      `${endpoint.method} ${path} was answered with ${result.status}, but the body ${issuesText(checked.issues)}.`,
+      `${endpoint.method} ${path} was answered with ${result.status}, but the body ${issuesText(issues)}.${money}`,
       {
         status: result.status,
         attempts: trail.attempts,
-        issues: checked.issues,
-        ...(call.money === 'none' ? {} : { charged: call.money === 'charged' ? 'yes' : 'unknown' }),
-        ...defined({ requestId, idempotencyKey: call.idempotencyKey }),
+        issues,
+        ...defined({ requestId, charged, idempotencyKey: call.idempotencyKey }),
       },
     )
     return { next: 'stop', error }

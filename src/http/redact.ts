@@ -7,14 +7,27 @@ const HIDDEN = '[redacted]'
 export function redact(text: string, secrets: Iterable<string>): string {
   let clean = text
   for (const secret of secrets) {
-    if (secret === '') continue
-    for (const form of [secret, encodeURIComponent(secret), base64(secret)])
-      clean = clean.replaceAll(form, HIDDEN)
+    // No form is shorter than the key itself, and most texts are.
+    if (secret === '' || clean.length < secret.length) continue
+    for (const form of formsOf(secret)) clean = clean.replaceAll(form, HIDDEN)
   }
   return clean
 }
 
-function base64(text: string): string {
-  // Padding is left out: the key may stand in the middle of a longer encoded text's end.
-  return btoa(text).replace(/=+$/, '')
+function formsOf(secret: string): string[] {
+  const percent = encodeURIComponent(secret)
+  const base64 = [0, 1, 2].map((before) => withinBase64(secret, before))
+  const url = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
+  const lower = percent.replace(/%../g, (octet) => octet.toLowerCase())
+  // Of very short keys, base64 leaves pieces that are found in any text.
+  return [secret, percent, lower, ...[...base64, ...url].filter((form) => form.length >= 8)]
+}
+
+/**
+ * The characters of a longer text's base64 that only depend on the key in it, as in `Basic` or an encoded `Bearer …`.
+ * They differ by where in a group of three bytes the key begins.
+ */
+function withinBase64(secret: string, before: number): string {
+  const encoded = btoa('-'.repeat(before) + secret)
+  return encoded.slice(before && before + 1, Math.floor(((before + secret.length) * 8) / 6))
 }

@@ -77,12 +77,12 @@ const ZONED_DATE =
 const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * Milliseconds that a `Retry-After` header asks for (RFC 9110 section 10.2.3: whole seconds or an HTTP date), or
- * undefined if it says nothing usable: negative, malformed or empty.
+ * Milliseconds that a `Retry-After` header asks for (RFC 9110 section 10.2.3: seconds or an HTTP date), or undefined if
+ * it says nothing usable: negative, malformed or empty. A fraction is no mistake to be punished by calling too early.
  */
 export function parseRetryAfter(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? ''
-  if (/^\d{1,12}$/.test(text)) return Number(text) * 1000
+  if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Math.ceil(Number(text) * 1000), Number.MAX_SAFE_INTEGER)
   const date = ASCTIME_DATE.test(text) ? `${text} GMT` : text
   if (date === text && !ZONED_DATE.test(text)) return undefined
   const at = Date.parse(date)

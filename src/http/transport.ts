@@ -107,10 +107,14 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
         pending.then(discard, () => {})
         return { kind: stopped ?? 'aborted' }
       }
-      if (response.type === 'opaqueredirect' || (response.status >= 300 && response.status < 400)) {
-        discard(response)
-        return { kind: 'redirect', status: response.status, headers: response.headers }
+      const { status, headers } = response
+      // What a caller's fetch returns may be anything; status 0 is the Fetch standard's network error.
+      if (typeof headers.forEach !== 'function') throw new TypeError()
+      if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+        void discard(response)
+        return { kind: 'redirect', status, headers }
       }
+      if (!(status > 0)) throw new TypeError()
       const { text, problem } = await readBody(
         response,
         response.ok ? request.maxBytes : MAX_ERROR_BYTES,
@@ -119,8 +123,8 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       const found = problem === 'cut' ? (stopped ?? problem) : problem
       return {
         kind: 'answer',
-        status: response.status,
-        headers: response.headers,
+        status,
+        headers,
         text,
         ...(found === undefined ? {} : { problem: found }),
       }
@@ -138,8 +142,10 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
 }
 
 /** Lets go of an answer that nobody reads. Its connection may die of it, which concerns nobody either. */
-function discard(response: Response): void {
-  response.body?.cancel().catch(() => {})
+async function discard(response: Response): Promise<void> {
+  try {
+    await response.body?.cancel()
+  } catch {}
 }
 
 interface BodyText {
@@ -147,41 +153,47 @@ interface BodyText {
   readonly problem?: BodyProblem
 }
 
-/** Reads a body as text, at most `maxBytes` of it: the cap counts decoded bytes, so a compressed bomb costs no more. */
+/**
+ * Reads a body as text, at most `maxBytes` of it: the cap counts decoded bytes, so a compressed bomb costs no more, and
+ * believes no header, because browsers hide the one that tells of compression. Never throws: the status is known by now.
+ */
 async function readBody(
   response: Response,
   maxBytes: number,
-  interrupted: Promise<'interrupted'>,
+  interrupted: Promise<unknown>,
 ): Promise<BodyText> {
-  if (response.body === null) return { text: '' }
-  const length = Number(response.headers.get('content-length') ?? Number.NaN)
-  if (length <= maxBytes && !response.headers.has('content-encoding')) {
-    // The length is enforced by HTTP itself, so the faster way is as safe.
-    const pending = response.text()
-    const text = await Promise.race([pending, interrupted]).catch(() => undefined)
-    if (text === undefined) return { text: '', problem: 'cut' }
-    if (text !== 'interrupted') return { text }
-    pending.catch(() => {})
-    return { text: '', problem: 'cut' }
-  }
-  const reader = response.body.getReader()
-  const decoder = new TextDecoder()
   let text = ''
-  let bytes = 0
-  for (;;) {
-    const chunk = await Promise.race([reader.read(), interrupted]).catch(() => undefined)
-    if (chunk === undefined || chunk === 'interrupted') {
-      reader.cancel().catch(() => {})
-      return { text, problem: 'cut' }
+  try {
+    const reader = response.body?.getReader?.()
+    if (reader === undefined) {
+      // No stream, as in React Native: the text comes as a whole or not at all.
+      const whole = await Promise.race([response.text(), interrupted.then(() => undefined)])
+      if (whole === undefined) return { text, problem: 'cut' }
+      return whole.length > maxBytes ? { text, problem: 'too_large' } : { text: whole }
     }
-    if (chunk.done) return { text: text + decoder.decode() }
-    bytes += chunk.value.byteLength
-    if (bytes > maxBytes) {
+    let over = false
+    const leave = (): void => {
+      over = true
+      // Ends a pending read at once, also that of a fetch which ignores its signal.
       reader.cancel().catch(() => {})
-      return { text, problem: 'too_large' }
     }
-    text += decoder.decode(chunk.value, { stream: true })
+    interrupted.then(leave)
+    const decoder = new TextDecoder()
+    for (let bytes = 0; ; ) {
+      const { done, value } = await reader.read()
+      if (over) break
+      if (done) return { text: text + decoder.decode() }
+      bytes += value.byteLength
+      if (bytes > maxBytes) {
+        leave()
+        return { text, problem: 'too_large' }
+      }
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch {
+    // The connection broke, or the body is none.
   }
+  return { text, problem: 'cut' }
 }
 
 const UNREACHABLE = new Set([
@@ -198,18 +210,28 @@ const CERTIFICATE =
 
 /** Names a thrown value by the codes in its chain of causes. */
 function failure(error: unknown, provesUnsent: boolean): AttemptResult {
-  const links = chain(error)
-  const found = links.find((link) => link.code !== undefined) ?? links[0] ?? { name: 'Error' }
-  const { code, syscall } = found
+  let found: FailureDetail = { name: 'Error' }
+  let everyAddressFailed = false
+  try {
+    const links = chain(error)
+    found = links.find((link) => link.code !== undefined) ?? links[0] ?? found
+    everyAddressFailed = addressesFailed(error)
+  } catch {
+    // What a caller's fetch throws may throw again when it is looked at.
+  }
+  const { code } = found
   let unsent: false | 'unreachable' | 'certificate' = false
   if (provesUnsent && code !== undefined) {
-    // A reset says ECONNRESET both while connecting and after the request went out: only the system call tells.
-    if (UNREACHABLE.has(code) || syscall === 'connect') unsent = 'unreachable'
+    if (noConnection(found)) unsent = everyAddressFailed && 'unreachable'
     else if (CERTIFICATE.test(code)) unsent = 'certificate'
   }
-  if (unsent === 'unreachable' && !everyAddressFailed(error)) unsent = false
   const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
   return { kind: 'failed', unsent, closed, detail: found }
+}
+
+/** A reset says ECONNRESET both while connecting and after the request went out: only the system call tells. */
+function noConnection({ code, syscall }: FailureDetail): boolean {
+  return syscall === 'connect' || (code !== undefined && UNREACHABLE.has(code))
 }
 
 /** The error and its causes, outermost first, as names and codes; at most ten, because causes may form a ring. */
@@ -218,23 +240,24 @@ function chain(error: unknown): FailureDetail[] {
   for (let link = error; isObject(link) && links.length < 10; link = link['cause']) {
     const { name, code, syscall } = link
     links.push({
-      name: typeof name === 'string' ? name : 'Error',
-      ...(typeof code === 'string' && /^[\w-]{1,64}$/.test(code) ? { code } : {}),
-      ...(typeof syscall === 'string' && /^\w{1,32}$/.test(syscall) ? { syscall } : {}),
+      name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
+      ...(isWord(code, /^[A-Z]\w{1,63}$/) ? { code } : {}),
+      ...(isWord(syscall, /^[a-z_]{1,32}$/) ? { syscall } : {}),
     })
   }
   return links
 }
 
+/** Names and codes have a shape that a secret, put there by a caller's fetch, has not. */
+function isWord(value: unknown, shape: RegExp): value is string {
+  return typeof value === 'string' && shape.test(value)
+}
+
 /** Node tries several addresses of a host; unless every one of them failed to connect, something may have been sent. */
-function everyAddressFailed(error: unknown): boolean {
+function addressesFailed(error: unknown): boolean {
   for (let link = error, depth = 0; isObject(link) && depth < 10; link = link['cause'], depth++) {
     const errors = link['errors']
-    if (!Array.isArray(errors)) continue
-    return errors.every((each: unknown) => {
-      const detail = chain(each)[0]
-      return detail?.syscall === 'connect' || (detail?.code !== undefined && UNREACHABLE.has(detail.code))
-    })
+    if (Array.isArray(errors)) return errors.every((each) => chain(each).slice(0, 1).some(noConnection))
   }
   return true
 }
@@ -244,24 +267,37 @@ function everyAddressFailed(error: unknown): boolean {
  * instrumented fetch, a dispatcher that retries) may have sent the request once before the failure it shows.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
-  const { process, Bun, Deno } = globalThis as {
-    process?: { versions?: { node?: string } }
-    Bun?: unknown
-    Deno?: unknown
-  }
-  if (typeof process?.versions?.node !== 'string' || Bun !== undefined || Deno !== undefined) return false
-  if (!/\blazyUndici\b|\bundici\b|\[native code\]/i.test(Function.prototype.toString.call(candidate)))
+  const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
+  if (Bun !== undefined || Deno !== undefined) return false
+  // No other function can require this module, and none that is bound or a proxy shows its text.
+  if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
-  return [1, 2].every((generation) => {
-    const dispatcher = (globalThis as Record<symbol, unknown>)[
-      Symbol.for(`undici.globalDispatcher.${generation}`)
-    ]
-    if (!isObject(dispatcher)) return true
-    // A composed dispatcher is a proxy that answers `dispatch` itself, so it differs from its prototype's.
-    const prototype: unknown = Object.getPrototypeOf(dispatcher)
-    const isAgent = isObject(prototype) && dispatcher.constructor?.name === 'Agent'
-    return isAgent && dispatcher['dispatch'] === prototype['dispatch']
-  })
+  const [first, second] = [1, 2].map(
+    (generation) =>
+      (globalThis as Record<symbol, unknown>)[Symbol.for(`undici.globalDispatcher.${generation}`)],
+  )
+  // From undici 8 on (Node 26), the first generation's place holds a wrapper of the second's dispatcher.
+  const wrapper = second !== undefined && isObject(first) && first.constructor?.name === 'Dispatcher1Wrapper'
+  return [second, wrapper ? undefined : first].every(
+    (dispatcher) => dispatcher === undefined || isPlainAgent(dispatcher),
+  )
+}
+
+/** True for an Agent of undici that dispatches by itself, to connections that do, too. */
+function isPlainAgent(dispatcher: unknown): boolean {
+  if (!isObject(dispatcher)) return false
+  // A composed dispatcher is a proxy that answers `dispatch` itself, so it differs from its prototype's.
+  const prototype: unknown = Object.getPrototypeOf(dispatcher)
+  const factory = Object.getOwnPropertySymbols(dispatcher).find(
+    ({ description }) => description === 'factory',
+  )
+  return (
+    isObject(prototype) &&
+    dispatcher.constructor?.name === 'Agent' &&
+    dispatcher['dispatch'] === prototype['dispatch'] &&
+    factory !== undefined &&
+    (dispatcher as Record<symbol, { readonly name?: string }>)[factory]?.name === 'defaultFactory'
+  )
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -27,7 +27,8 @@ export function check<T>(
 ): Checked<T> | Promise<Checked<T>> {
   try {
     const result = schema['~standard'].validate(value)
-    return result instanceof Promise ? result.then(toChecked, schemaThrew) : toChecked(result)
+    // Not `instanceof Promise`: a schema may come from another realm, or bring its own promises.
+    return 'then' in result ? Promise.resolve(result).then(toChecked).catch(schemaThrew) : toChecked(result)
   } catch {
     return schemaThrew()
   }

@@ -26,7 +26,6 @@ export interface Problem {
 
 const CODE = ['code', 'errorCode', 'error_code', 'reason']
 const MESSAGE = ['message', 'detail', 'title', 'error_description', 'description']
-const LONGEST_MESSAGE = 500
 
 /** Reads an error body; never throws, whatever it is given. */
 export function readProblem(text: string): Problem {
@@ -48,7 +47,7 @@ export function readProblem(text: string): Problem {
   return {
     recognised: code !== undefined || found !== undefined,
     ...((idempotency ?? code) === undefined ? {} : { code: idempotency ?? code ?? '' }),
-    ...(found === undefined ? {} : { message: found.slice(0, LONGEST_MESSAGE) }),
+    ...(found === undefined ? {} : { message: found }),
     ...(idempotency === undefined ? {} : { idempotency }),
   }
 }
