@@ -1,6 +1,7 @@
 import { defined } from '../defined.ts'
 import { InvalidResponseError } from '../errors.ts'
-import { chargedSentence } from '../http/failure.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
 import type { OrderRecord } from '../idempotency/record.ts'
 import type {
@@ -20,7 +21,7 @@ import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
 import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
 import { listPages } from './list-pages.ts'
-import { ORDERS_PATH, type OrderContext } from './order-context.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { placeOrder } from './place-order.ts'
 import { type Reconciled, reconcile } from './reconcile.ts'
 import { type RecoveryOutcome, recover } from './recover.ts'
@@ -73,16 +74,28 @@ export class Orders<S extends Schemas = Schemas> {
     const further = { idempotencyKey, allowDuplicate, service }
     const { value, info } = await placeOrder(this.#journal, request, { settings, ...further })
     pruneClosed(this.#journal)
-    const parsed = await this.#parse(value)
+    // The order exists and is remembered; only the caller's own schema may still take its time, or not like it.
+    const known = { charged: 'yes', attempts: info.attempts, ...info.supportReference } as const
+    const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
+    const checked = this.#parse(value)
+    const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+    if (parsed instanceof Interruption) {
+      const call = {
+        endpoint: CREATE_ORDER,
+        path: ORDERS_PATH,
+        secrets: [],
+        now: 0,
+        deadline: 'total',
+      } as const
+      const kind = parsed.why === 'aborted' ? 'aborted' : 'timeout'
+      throw failureOf({ kind }, { ...call, ...known, reason: settings.signal?.reason })
+    }
     if ('issues' in parsed) {
-      // The order exists and is remembered; only the caller's own schema does not like it.
       throw new InvalidResponseError(
         `orders.create: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')}`,
         {
-          charged: 'yes',
-          attempts: info.attempts,
+          ...known,
           issues: parsed.issues,
-          ...info.supportReference,
           ...defined({ status: info.status, requestId: info.requestId }),
         },
       )

@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts'
 import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
 import type { CallSettings, Connection } from '../http/call.ts'
-import { Deadline } from '../http/deadline.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
 import { type Endpoint, failureOf } from '../http/failure.ts'
 import { MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { ResponseInfo } from '../response-info.ts'
@@ -64,7 +64,8 @@ export async function waitForOrder<T>(
     }
     if (seen !== undefined) {
       const { order, status: newStatus } = seen.value
-      if (await wait.until(order)) {
+      const content = await deadline.race(Promise.resolve(wait.until(order)))
+      if (content && !(content instanceof Interruption)) {
         return { value: order, info: { ...seen.info, attempts, durationMs: deadline.elapsed() } }
       }
       if (newStatus !== status) step = FIRST
