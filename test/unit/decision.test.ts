@@ -284,9 +284,11 @@ const TABLE: readonly Line[] = [
 ]
 
 describe('what create() does with the record it finds', () => {
-  it.each(TABLE)('%s', (_when, found, wanted, action, circumstances = {}) => {
-    expect(decideAction(found, wanted, { ...here, ...circumstances })).toEqual(action)
-  })
+  for (const [when, found, wanted, action, circumstances] of TABLE) {
+    it(when, () => {
+      expect(decideAction(found, wanted, { ...here, ...circumstances })).toEqual(action)
+    })
+  }
 })
 
 describe('the safe-retry window', () => {

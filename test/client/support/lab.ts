@@ -169,6 +169,18 @@ export class Lab {
     }
   }
 
+  /** Starts a call and lets it go as far as it can without time passing. Later calls let time pass again. */
+  async begin<T>(start: () => Promise<T>): Promise<{ readonly ending: Promise<T> }> {
+    this.runtime.auto = false
+    const ending = start()
+    // Looked at by the test later; until then a failure is nobody's business.
+    ending.catch(() => {})
+    await this.runtime.settle()
+    await this.runtime.settle()
+    this.runtime.auto = true
+    return { ending }
+  }
+
   /** The order requests so far. */
   get posts(): readonly Post[] {
     return this.sandbox.requests
