@@ -1,0 +1,201 @@
+import {
+  type Balance,
+  type BalanceOf,
+  type ClientOptions,
+  type CreateOptions,
+  CustomerOrderingClient,
+  type ListParams,
+  MemoryStore,
+  type Order,
+  type OrderOf,
+  type OrderRecord,
+  type OrderStore,
+  type Page,
+  type Pages,
+  type RecoveryOutcome,
+  type RequestOptions,
+  type ResponseInfo,
+  responseInfo,
+  type Schemas,
+  type Service,
+  type ServiceOf,
+  type StandardSchemaV1,
+} from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expectTypeOf, it } from 'vitest'
+import * as z from 'zod/mini'
+
+const orderSchema = z.looseObject({ id: z.string(), status: z.enum(['queued', 'done']) })
+type MyOrder = z.output<typeof orderSchema>
+const plain = new CustomerOrderingClient({ baseUrl: 'https://api.example.com', apiKey: 'k' })
+const mine = new CustomerOrderingClient({
+  baseUrl: 'https://api.example.com',
+  apiKey: 'k',
+  schemas: { order: orderSchema },
+})
+const request = { serviceId: 's', target: 't', quantity: 1 }
+
+describe('a client without schemas', () => {
+  it('returns the documented types', () => {
+    expectTypeOf(plain).toEqualTypeOf<CustomerOrderingClient>()
+    expectTypeOf(plain.orders.create).returns.toEqualTypeOf<Promise<Order>>()
+    expectTypeOf(plain.orders.retrieve).returns.toEqualTypeOf<Promise<Order>>()
+    expectTypeOf(plain.orders.list).returns.toEqualTypeOf<Pages<Order>>()
+    expectTypeOf(plain.orders.waitFor('o', { until: ({ status }) => status === 'x' })).toEqualTypeOf<
+      Promise<Order>
+    >()
+    expectTypeOf(plain.services.list).returns.toEqualTypeOf<Pages<Service>>()
+    expectTypeOf(plain.services.retrieve).returns.toEqualTypeOf<Promise<Service>>()
+    expectTypeOf(plain.balance.retrieve).returns.toEqualTypeOf<Promise<Balance>>()
+    expectTypeOf(plain.orders.remembered({ since: 0 })).toEqualTypeOf<AsyncIterable<OrderRecord>>()
+    expectTypeOf(plain.orders.unresolved()).toEqualTypeOf<AsyncIterable<OrderRecord>>()
+    expectTypeOf(plain.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome>>()
+    expectTypeOf(plain.close()).toEqualTypeOf<Promise<void>>()
+  })
+
+  it('has lists that are iterated, not awaited', () => {
+    const list = plain.orders.list()
+    expectTypeOf(list).toExtend<AsyncIterable<Order>>()
+    expectTypeOf(list).not.toExtend<PromiseLike<unknown>>()
+    expectTypeOf(list.pages()).toEqualTypeOf<AsyncIterable<Page<Order>>>()
+    expectTypeOf(list.page()).toEqualTypeOf<Promise<Page<Order>>>()
+    expectTypeOf(list.toArray({ max: 5 })).toEqualTypeOf<Promise<Order[]>>()
+    // @ts-expect-error the cap is required
+    list.toArray()
+  })
+
+  it('has results whose info is found beside them', () => {
+    expectTypeOf(responseInfo).returns.toEqualTypeOf<ResponseInfo | undefined>()
+  })
+
+  it('may be made from the environment, and closed by await using', () => {
+    expectTypeOf(CustomerOrderingClient).toBeConstructibleWith()
+    expectTypeOf<CustomerOrderingClient>().toExtend<AsyncDisposable>()
+  })
+
+  it('takes a sandbox as its service', () => {
+    const { baseUrl, apiKey, fetch } = createSandbox()
+    expectTypeOf(CustomerOrderingClient).toBeConstructibleWith({ baseUrl, apiKey, fetch })
+  })
+})
+
+describe('a client with schemas', () => {
+  it('returns what they return, and the documented types for the rest', () => {
+    expectTypeOf(mine.orders.create(request)).toEqualTypeOf<Promise<MyOrder>>()
+    expectTypeOf(mine.orders.retrieve('o')).toEqualTypeOf<Promise<MyOrder>>()
+    expectTypeOf(mine.orders.list()).toEqualTypeOf<Pages<MyOrder>>()
+    expectTypeOf(mine.orders.list().page()).toEqualTypeOf<Promise<Page<MyOrder>>>()
+    expectTypeOf(mine.services.retrieve('s')).toEqualTypeOf<Promise<Service>>()
+    expectTypeOf(mine.balance.retrieve()).toEqualTypeOf<Promise<Balance>>()
+  })
+
+  it('gives them to until', () => {
+    const waiting = mine.orders.waitFor('o', {
+      until: (order) => {
+        expectTypeOf(order).toEqualTypeOf<MyOrder>()
+        return order.status === 'done'
+      },
+    })
+    expectTypeOf(waiting).toEqualTypeOf<Promise<MyOrder>>()
+    // @ts-expect-error the schema has no such status
+    mine.orders.waitFor('o', { until: ({ status }) => status === 'dne' })
+  })
+
+  it('follows schemas that transform', () => {
+    const schema: StandardSchemaV1<unknown, { readonly euros: number }> = {
+      '~standard': { version: 1, vendor: 'test', validate: () => ({ value: { euros: 1 } }) },
+    }
+    const client = new CustomerOrderingClient({ schemas: { balance: schema, service: schema } })
+    expectTypeOf(client.balance.retrieve()).resolves.toEqualTypeOf<{ readonly euros: number }>()
+    expectTypeOf(client.services.list()).toEqualTypeOf<Pages<{ readonly euros: number }>>()
+    expectTypeOf(client.orders.retrieve('o')).resolves.toEqualTypeOf<Order>()
+  })
+
+  it('is what its schemas type says', () => {
+    expectTypeOf<OrderOf<{ order: typeof orderSchema }>>().toEqualTypeOf<MyOrder>()
+    expectTypeOf<OrderOf<{ service: typeof orderSchema }>>().toEqualTypeOf<Order>()
+    expectTypeOf<ServiceOf<{ service: typeof orderSchema }>>().toEqualTypeOf<MyOrder>()
+    expectTypeOf<BalanceOf<Schemas>>().toEqualTypeOf<Balance>()
+  })
+
+  it('keeps them in derived clients unless they get others', () => {
+    expectTypeOf(mine.withOptions({ timeout: 5 }).orders.retrieve('o')).toEqualTypeOf<Promise<MyOrder>>()
+    const changed = mine.withOptions({ schemas: { service: orderSchema } })
+    expectTypeOf(changed.services.retrieve('s')).toEqualTypeOf<Promise<MyOrder>>()
+    expectTypeOf(changed.orders.retrieve('o')).toEqualTypeOf<Promise<Order>>()
+  })
+
+  it('refuses what is no schema', () => {
+    // @ts-expect-error no Standard Schema
+    expectTypeOf(new CustomerOrderingClient({ schemas: { order: { parse: () => ({}) } } })).toBeObject()
+    // @ts-expect-error no such schema
+    expectTypeOf(new CustomerOrderingClient({ schemas: { orders: orderSchema } })).toBeObject()
+  })
+})
+
+describe('client.request', () => {
+  it("returns unknown, or its schema's output", () => {
+    const raw = plain.request({ method: 'GET', path: '/v1/x' })
+    expectTypeOf(raw).toEqualTypeOf<Promise<unknown>>()
+    const typed = plain.request({
+      method: 'POST',
+      path: '/v1/x',
+      body: {},
+      schema: z.object({ a: z.number() }),
+    })
+    expectTypeOf(typed).toEqualTypeOf<Promise<{ a: number }>>()
+    // @ts-expect-error a type without a schema is a wish
+    plain.request<{ a: number }>({ method: 'GET', path: '/v1/x' }).catch(() => {})
+    // @ts-expect-error no such method
+    plain.request({ method: 'TRACE', path: '/v1/x' }).catch(() => {})
+  })
+})
+
+describe('options', () => {
+  it('refuse unknown names and wrong types', () => {
+    const key = { apiKey: 'k' }
+    const wrong: ClientOptions[] = [
+      // @ts-expect-error misspelled
+      { ...key, acount: 'shop' },
+      // @ts-expect-error no number
+      { ...key, timeout: '5s' },
+      // @ts-expect-error no such scope
+      { ...key, idempotencyScope: 'user' },
+      // @ts-expect-error no header value
+      { ...key, defaultHeaders: { a: 5 } },
+      // @ts-expect-error an absent option is left out
+      { ...key, account: undefined },
+      // @ts-expect-error no store
+      { ...key, store: new Map() },
+      // @ts-expect-error no such level
+      { ...key, logLevel: 'trace' },
+      // @ts-expect-error a key is a text
+      { apiKey: () => 5 },
+    ]
+    expectTypeOf(wrong).toBeArray()
+  })
+
+  it('take what is right', () => {
+    expectTypeOf<{
+      apiKey: null
+      store: MemoryStore
+      logger: Console
+      fetch: typeof fetch
+    }>().toExtend<ClientOptions>()
+    expectTypeOf<{ apiKey: () => Promise<string> }>().toExtend<ClientOptions>()
+    expectTypeOf(new MemoryStore()).toExtend<OrderStore>()
+  })
+
+  it('of calls come last', () => {
+    expectTypeOf(plain.orders.create).parameter(1).toEqualTypeOf<CreateOptions | undefined>()
+    expectTypeOf(plain.orders.retrieve).parameter(1).toEqualTypeOf<RequestOptions | undefined>()
+    expectTypeOf(plain.services.list).parameters.toEqualTypeOf<
+      [params?: ListParams | undefined, options?: RequestOptions | undefined]
+    >()
+    expectTypeOf(plain.balance.retrieve).parameters.toEqualTypeOf<[options?: RequestOptions | undefined]>()
+    // @ts-expect-error a signal is no parameter of the list
+    plain.services.list({ signal: AbortSignal.timeout(5) })
+    // @ts-expect-error services have no source system
+    plain.services.list({ sourceSystem: 'shop' })
+  })
+})

@@ -1,0 +1,95 @@
+import {
+  type AnyCustomerOrderingError,
+  ApiError,
+  type Charged,
+  ConflictError,
+  CustomerOrderingError,
+  type IdempotencyConflictError,
+  type IdempotencyInProgressError,
+  type InvalidRequestError,
+  type Issue,
+  isCustomerOrderingError,
+  type MissingResource,
+  type Permission,
+  type RateLimitError,
+  type TimeoutError,
+} from 'customer-ordering-sdk'
+import { describe, expectTypeOf, it } from 'vitest'
+
+describe('errors', () => {
+  it('narrow by their code in a switch, and the switch can be complete', () => {
+    const told = (error: AnyCustomerOrderingError): unknown => {
+      switch (error.code) {
+        case 'permission_denied':
+          expectTypeOf(error.requiredPermission).toEqualTypeOf<Permission | undefined>()
+          return error
+        case 'not_found':
+          expectTypeOf(error.resource).toEqualTypeOf<MissingResource | undefined>()
+          return error
+        case 'rate_limit':
+          expectTypeOf(error).toEqualTypeOf<RateLimitError>()
+          expectTypeOf(error.retryAfter).toEqualTypeOf<number | undefined>()
+          return error
+        case 'timeout':
+          expectTypeOf(error).toEqualTypeOf<TimeoutError>()
+          expectTypeOf(error.deadline).toEqualTypeOf<'attempt' | 'total'>()
+          return error
+        case 'idempotency_conflict':
+          expectTypeOf(error).toEqualTypeOf<IdempotencyConflictError>()
+          expectTypeOf(error.fields).toEqualTypeOf<readonly string[]>()
+          return error
+        case 'idempotency_in_progress':
+          expectTypeOf(error).toEqualTypeOf<IdempotencyInProgressError>()
+          return error
+        case 'invalid_request':
+          expectTypeOf(error).toEqualTypeOf<InvalidRequestError>()
+          return error
+        case 'invalid_response':
+          expectTypeOf(error.issues).toEqualTypeOf<readonly Issue[]>()
+          return error
+        case 'configuration':
+        case 'store':
+        case 'duplicate_order':
+        case 'unresolved_order':
+        case 'connection':
+        case 'aborted':
+        case 'api':
+        case 'bad_request':
+        case 'authentication':
+        case 'payment_required':
+        case 'conflict':
+        case 'order_not_accepted':
+        case 'server':
+          return error
+        default:
+          expectTypeOf(error).toBeNever()
+          return error
+      }
+    }
+    expectTypeOf(told).toBeFunction()
+  })
+
+  it('all say whether the wallet was charged', () => {
+    expectTypeOf<AnyCustomerOrderingError['charged']>().toEqualTypeOf<Charged>()
+    expectTypeOf<Charged>().toEqualTypeOf<'no' | 'yes' | 'unknown'>()
+    expectTypeOf<CustomerOrderingError['orderId']>().toEqualTypeOf<string | undefined>()
+  })
+
+  it('are told from others by isCustomerOrderingError', () => {
+    const caught: unknown = new Error('x')
+    if (isCustomerOrderingError(caught)) expectTypeOf(caught).toEqualTypeOf<AnyCustomerOrderingError>()
+    // @ts-expect-error not known before it was checked
+    expectTypeOf(caught.charged).toBeUnknown()
+  })
+
+  it('form the documented classes', () => {
+    expectTypeOf<IdempotencyConflictError>().toExtend<ConflictError>()
+    expectTypeOf<ConflictError>().toExtend<ApiError>()
+    expectTypeOf<ApiError>().toExtend<CustomerOrderingError>()
+    expectTypeOf<TimeoutError['code']>().toEqualTypeOf<'timeout'>()
+    // @ts-expect-error no such code
+    const isNo = (error: AnyCustomerOrderingError): boolean => error.code === 'not_a_code'
+    expectTypeOf(isNo).toBeFunction()
+    expectTypeOf([CustomerOrderingError, ApiError, ConflictError]).toBeArray()
+  })
+})
