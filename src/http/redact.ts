@@ -5,22 +5,21 @@ const HIDDEN = '[redacted]'
  * key" messages, and such a text ends up in errors.
  */
 export function redact(text: string, secrets: Iterable<string>): string {
-  let clean = text
-  for (const secret of secrets) {
-    // No form is shorter than the key itself, and most texts are.
-    if (secret === '' || clean.length < secret.length) continue
-    for (const form of formsOf(secret)) clean = clean.replaceAll(form, HIDDEN)
-  }
-  return clean
+  // No form is shorter than the key itself, and most texts are.
+  const forms = [...secrets].filter((secret) => secret.length <= text.length).flatMap(formsOf)
+  if (forms.length === 0) return text
+  // One pass over all of them, so that nothing is looked for in what was put in; the longest first.
+  const literal = forms.sort((a, b) => b.length - a.length).map((form) => form.replace(/[^\w-]/g, '\\$&'))
+  return text.replace(new RegExp(literal.join('|'), 'g'), HIDDEN)
 }
 
 function formsOf(secret: string): string[] {
   const percent = encodeURIComponent(secret)
+  const lower = percent.replace(/%../g, (octet) => octet.toLowerCase())
   const base64 = [0, 1, 2].map((before) => withinBase64(secret, before))
   const url = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
-  const lower = percent.replace(/%../g, (octet) => octet.toLowerCase())
   // Of very short keys, base64 leaves pieces that are found in any text.
-  return [secret, percent, lower, ...[...base64, ...url].filter((form) => form.length >= 8)]
+  return [...[...base64, ...url].filter((form) => form.length >= 8), percent, lower, secret].filter(Boolean)
 }
 
 /**

@@ -1,0 +1,88 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { redact } from '../../src/http/redact.ts'
+
+const KEY = 'sk/live+4eC39HqLyjWD="rjtT1zdp7dc'
+
+describe('an API key in a text of the server', () => {
+  const texts: Record<string, string> = {
+    'as it is': `invalid key ${KEY}.`,
+    'more than once': `${KEY} ${KEY}`,
+    'with its scheme': `Authorization: Bearer ${KEY}`,
+    'percent-encoded': `?key=${encodeURIComponent(KEY)}&x=1`,
+    'percent-encoded in lower case': `?key=${encodeURIComponent(KEY).replace(/%../g, (c) => c.toLowerCase())}`,
+    'in base64': `sent ${btoa(KEY)} to us`,
+    'in base64 without padding': btoa(KEY).replaceAll('=', ''),
+    'in base64 for URLs': Buffer.from(KEY).toString('base64url'),
+    'in base64 after another byte': btoa(`:${KEY}`),
+    'in base64 before another byte': btoa(`${KEY}:`),
+    'in the base64 of a whole header': btoa(`Bearer ${KEY}`),
+    'in the base64 of a user and a password': btoa(`ab:${KEY}\n`),
+  }
+
+  test.each(Object.entries(texts))('is taken out %s', (_how, text) => {
+    const clean = redact(text, [KEY])
+    expect(clean).toContain('[redacted]')
+    expect(clean).not.toContain(KEY)
+    // Nothing that decodes to a recognisable part of the key is left.
+    for (const part of clean.split(/[^\w+/=%-]+/)) {
+      const readings = [decodeURIComponent(part), Buffer.from(part, 'base64').toString('latin1')]
+      for (const reading of readings) expect(reading).not.toContain(KEY.slice(4, 12))
+    }
+  })
+
+  test('leaves everything around it as it is', () => {
+    expect(redact(`a ${KEY} b`, [KEY])).toBe('a [redacted] b')
+  })
+
+  test('is taken out wherever it stands in a longer base64 text', () => {
+    const visible = fc.string({
+      unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)),
+    })
+    const key = fc
+      .tuple(visible, fc.constant('0123456789abcdef'))
+      .map(([start, end]) => `${start.slice(0, 40)}${end}`)
+    fc.assert(
+      fc.property(key, visible, visible, (secret, before, after) => {
+        const clean = redact(btoa(before + secret + after), [secret])
+        expect(clean).toContain('[redacted]')
+        // At most the bits at both ends, which are mixed with the neighbours, remain.
+        const left = clean.split('[redacted]').map((part) => part.replaceAll('=', '').length)
+        const around = Math.ceil(((before.length + after.length) * 8) / 6)
+        expect(left.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(around + 3)
+      }),
+    )
+  })
+})
+
+test('every API key that a call has used is taken out', () => {
+  const keys = new Set(['first-key-1234', 'second-key-5678'])
+  expect(redact('second-key-5678 then first-key-1234', keys)).toBe('[redacted] then [redacted]')
+})
+
+test('a text without a key stays as it is', () => {
+  expect(redact('INSUFFICIENT_FUNDS', [KEY])).toBe('INSUFFICIENT_FUNDS')
+  expect(redact('INSUFFICIENT_FUNDS', [])).toBe('INSUFFICIENT_FUNDS')
+  expect(redact('', [KEY])).toBe('')
+})
+
+test('an empty key does not take everything out', () => {
+  expect(redact('abc', [''])).toBe('abc')
+})
+
+test('of a very short key, only the key itself is looked for', () => {
+  expect(redact('a key YQ', ['a'])).toBe('[redacted] key YQ')
+})
+
+test('what is put in is not looked at again', () => {
+  expect(redact('red', ['red', 'e', 'acted'])).toBe('[redacted]')
+})
+
+test('of two keys that begin alike, nothing of the longer one is left', () => {
+  expect(redact('abc-xyz', ['abc', 'abc-xyz'])).toBe('[redacted]')
+})
+
+test('a key of characters with a meaning in patterns is taken literally', () => {
+  expect(redact('x $& y a.c', ['a.c'])).toBe('x $& y [redacted]')
+  expect(redact('abc', ['a.c'])).toBe('abc')
+})
