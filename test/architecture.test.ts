@@ -1,0 +1,304 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+/** Paths below src with forward slashes, and what the files hold. */
+type Sources = Readonly<Record<string, string>>
+
+interface Import {
+  readonly from: string
+  /** A path below src, or a package. */
+  readonly to: string
+  readonly typeOnly: boolean
+}
+
+const root = new URL('../src/', import.meta.url)
+const sources: Sources = Object.fromEntries(
+  readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => path.endsWith('.ts'))
+    .map((path) => [path, readFileSync(new URL(path, root), 'utf8')]),
+)
+
+/**
+ * Lowest layer first. A file may import from lower layers and, where the entry is a folder, from its own folder. The most
+ * specific entry counts, so that the vocabulary of a folder may lie lower than its machinery.
+ */
+const LAYERS: readonly (readonly string[])[] = [
+  ['errors.ts', 'defined.ts', 'version.ts', 'idempotency/canonical.ts', 'idempotency/store.ts'],
+  ['hooks.ts', 'response-info.ts', 'money.ts', 'option-readers.ts', 'idempotency/identity.ts', 'schemas/'],
+  ['quantity.ts', 'runtime.ts', 'pages.ts'],
+  ['http/'],
+  ['idempotency/'],
+  ['stores/', 'options.ts'],
+  ['credentials.ts'],
+  ['settings.ts'],
+  ['resources/'],
+  ['client.ts'],
+  ['index.ts'],
+]
+
+/** Where each package may be imported, and under which names. */
+const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boolean>> = {
+  ky: (specifier, file) => specifier === 'ky' && file === 'http/transport.ts',
+  zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
+  uuid: (specifier, file) => specifier === 'uuid' && file === 'runtime.ts',
+  msw: (_specifier, file) => file === 'sandbox/msw.ts',
+}
+
+/** Files that run under Node, Bun and Deno only. */
+const SERVER_ONLY = /^(stores\/sqlite|sandbox\/server|sandbox\/cli)\.ts$/
+
+const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
+
+function importsOf(files: Sources): Import[] {
+  const found: Import[] = []
+  for (const [from, text] of Object.entries(files)) {
+    const statements = code(text).matchAll(
+      /(?:^|\n)\s*(?:import|export)\s(type\s)?[^'"`;]*?from\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\b(?:import|require|getBuiltinModule)\(\s*['"]([^'"]+)['"]/g,
+    )
+    for (const [, type, specifier, bare, dynamic] of statements) {
+      const target = specifier ?? bare ?? dynamic ?? ''
+      const to = target.startsWith('.') ? posix.join(posix.dirname(from), target) : target
+      found.push({ from, to, typeOnly: type !== undefined })
+    }
+  }
+  return found
+}
+
+const isOurs = (path: string, files: Sources): boolean => Object.hasOwn(files, path)
+
+function placeOf(file: string): { readonly layer: number; readonly entry: string } | undefined {
+  let place: { layer: number; entry: string } | undefined
+  for (const [layer, entries] of LAYERS.entries()) {
+    for (const entry of entries) {
+      const fits = entry.endsWith('/') ? file.startsWith(entry) : file === entry
+      if (fits && entry.length > (place?.entry.length ?? 0)) place = { layer, entry }
+    }
+  }
+  return place
+}
+
+function layerFaults(files: Sources): string[] {
+  const faults = Object.keys(files)
+    .filter((file) => !file.startsWith('sandbox/') && placeOf(file) === undefined)
+    .map((file) => `${file} has no place in the layers`)
+  for (const { from, to } of importsOf(files)) {
+    const [upper, lower] = [placeOf(from), placeOf(to)]
+    if (upper === undefined || (!isOurs(to, files) && !to.endsWith('.ts'))) continue
+    const ownFolder = upper.entry.endsWith('/') && lower?.entry === upper.entry
+    if (lower === undefined || (lower.layer >= upper.layer && !ownFolder))
+      faults.push(`${from} imports ${to}`)
+  }
+  return faults
+}
+
+function cycleFaults(files: Sources): string[] {
+  const edges = new Map<string, string[]>()
+  for (const { from, to } of importsOf(files)) edges.set(from, [...(edges.get(from) ?? []), to])
+  const faults: string[] = []
+  const done = new Set<string>()
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) faults.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (path.includes(file) || done.has(file)) return
+    for (const next of edges.get(file) ?? []) visit(next, [...path, file])
+    done.add(file)
+  }
+  for (const file of edges.keys()) visit(file, [])
+  return faults
+}
+
+function packageFaults(files: Sources): string[] {
+  return importsOf(files)
+    .filter(({ from, to }) => {
+      if (isOurs(to, files) || to.endsWith('.ts')) return false
+      if (to.startsWith('node:')) return !SERVER_ONLY.test(from)
+      const allowed = PACKAGES[to.split('/')[0] ?? '']
+      return allowed === undefined || !allowed(to, from)
+    })
+    .map(({ from, to }) => `${from} imports ${to}`)
+}
+
+function sandboxFaults(files: Sources): string[] {
+  return importsOf(files)
+    .filter(({ from, to, typeOnly }) => {
+      const inside = to.startsWith('sandbox/')
+      if (!from.startsWith('sandbox/')) return inside
+      return isOurs(to, files) && !inside && !(typeOnly && to.startsWith('schemas/'))
+    })
+    .map(({ from, to }) => `${from} imports ${to}`)
+}
+
+/** What a store may know: the interface that it implements, and the errors that it throws. */
+function storeFaults(files: Sources): string[] {
+  return importsOf(files)
+    .filter(({ from, to }) => from.startsWith('stores/') && isOurs(to, files) && !to.startsWith('stores/'))
+    .filter(({ to }) => !['idempotency/store.ts', 'errors.ts', 'defined.ts'].includes(to))
+    .map(({ from, to }) => `${from} imports ${to}`)
+}
+
+/** Files that a program gets which imports only this one. */
+function reachable(files: Sources, entry: string): Set<string> {
+  const found = new Set([entry])
+  const imports = importsOf(files)
+  for (const file of found)
+    for (const { from, to } of imports) if (from === file && isOurs(to, files)) found.add(to)
+  return found
+}
+
+function nodeFaults(files: Sources): string[] {
+  return [...reachable(files, 'index.ts')]
+    .filter((file) => files[file]?.includes('node:') === true)
+    .map((file) => `${file} mentions node:`)
+}
+
+function nameFaults(files: Sources): string[] {
+  return Object.keys(files).filter((file) => /(^|[/-])(utils?|helpers?|managers?)([/.-])/i.test(file))
+}
+
+/** Platform globals that must not be touched while a module loads: they differ, and some bundles run before them. */
+function loadFaults(files: Sources): string[] {
+  const touching =
+    /^(?:export )?(?:const|let|var) [^=]*= *(?:await )?(?:globalThis|process|window|document|navigator|crypto|fetch|indexedDB|performance)\b/m
+  return Object.keys(files).filter(
+    (file) => !file.startsWith('sandbox/cli') && touching.test(code(files[file] ?? '')),
+  )
+}
+
+const checks: readonly [
+  rule: string,
+  faultsOf: (files: Sources) => string[],
+  /** Changes that the check must notice: the negative controls. */
+  controls: readonly Sources[],
+][] = [
+  [
+    'imports point down',
+    layerFaults,
+    [
+      { 'http/retry.ts': "import { Orders } from '../resources/orders.ts'" },
+      { 'resources/wait.ts': "import type { CustomerOrderingClient } from '../client.ts'" },
+      { 'errors.ts': "import { defined } from './defined.ts'" },
+      { 'schemas/order.ts': "export * from '../http/read.ts'" },
+      { 'http/call.ts': "import {\n  type JournalRecord,\n} from '../idempotency/record.ts'" },
+      { 'pages.ts': "const later = import('./client.ts')" },
+      { 'stray.ts': 'export {}' },
+    ],
+  ],
+  [
+    'no imports go in a circle',
+    cycleFaults,
+    [
+      { 'http/redact.ts': "import './failure.ts'" },
+      { 'resources/services.ts': "import type { A } from './services.ts'" },
+    ],
+  ],
+  [
+    'each package has one home',
+    packageFaults,
+    [
+      { 'http/call.ts': "import ky from 'ky'" },
+      { 'http/transport.ts': "import ky from 'ky/distribution'" },
+      { 'settings.ts': "import * as z from 'zod/mini'" },
+      { 'schemas/order.ts': "import * as z from 'zod'" },
+      { 'schemas/list.ts': "import { z } from 'zod/v4'" },
+      { 'client.ts': "import { v4 } from 'uuid'" },
+      { 'sandbox/server.ts': "import { http } from 'msw'" },
+      { 'stores/memory.ts': "import { readFileSync } from 'node:fs'" },
+      { 'sandbox/handler.ts': "const fs = process.getBuiltinModule('node:fs')" },
+      { 'client.ts': "import lodash from 'lodash'" },
+    ],
+  ],
+  [
+    'the sandbox shares only types with the client, and the client nothing with it',
+    sandboxFaults,
+    [
+      { 'sandbox/service.ts': "import { orderSchema } from '../schemas/order.ts'" },
+      { 'sandbox/wire.ts': "import type { Charged } from '../errors.ts'" },
+      { 'sandbox/json.ts': "import { canonicalJson } from '../idempotency/canonical.ts'" },
+      { 'client.ts': "import { createSandbox } from './sandbox/index.ts'" },
+    ],
+  ],
+  [
+    'stores know the interface and the errors, nothing else',
+    storeFaults,
+    [{ 'stores/sqlite.ts': "import type { JournalRecord } from '../idempotency/record.ts'" }],
+  ],
+  [
+    'nothing that the main entry reaches mentions node:',
+    nodeFaults,
+    [
+      { 'index.ts': "export { SqliteStore } from './stores/sqlite.ts'" },
+      { 'http/retry.ts': "const name = 'node:fs'" },
+    ],
+  ],
+  [
+    'nothing is called a utility, a helper or a manager',
+    nameFaults,
+    [
+      { 'utils.ts': '' },
+      { 'http/retry-helpers.ts': '' },
+      { 'helpers/text.ts': '' },
+      { 'idempotency/order-manager.ts': '' },
+    ],
+  ],
+  [
+    'no module touches a platform global while loading',
+    loadFaults,
+    [
+      { 'runtime.ts': 'const clock = performance.now()' },
+      { 'http/transport.ts': 'export const send: typeof fetch = globalThis.fetch' },
+    ],
+  ],
+]
+
+describe.each(checks)('%s', (_rule, faultsOf, controls) => {
+  it('holds for src', () => {
+    expect(Object.keys(sources).length).toBeGreaterThan(40)
+    expect(faultsOf(sources)).toEqual([])
+  })
+
+  it.each(controls.map((change) => [JSON.stringify(change), change] as const))(
+    'would notice %s',
+    (_title, change) => {
+      const [[file, text] = ['', '']] = Object.entries(change)
+      expect(faultsOf({ ...sources, [file]: `${sources[file] ?? ''}\n${text}\n` })).not.toEqual([])
+    },
+  )
+})
+
+describe('the reading of imports', () => {
+  it('understands every form and no comment', () => {
+    const text = [
+      "import a from 'a'",
+      "import type { B } from 'b'",
+      "import {\n  c,\n  type D,\n} from 'c'",
+      "export * from 'd'",
+      "export type { E } from 'e'",
+      "import 'f'",
+      "const g = await import('g')",
+      "const h = require('h')",
+      "// import i from 'i'",
+      "/**\n * import j from 'j'\n */",
+    ].join('\n')
+    const found = importsOf({ 'x.ts': text }).map(({ to, typeOnly }) => [to, typeOnly])
+    expect(found).toEqual([
+      ['a', false],
+      ['b', true],
+      ['c', false],
+      ['d', false],
+      ['e', true],
+      ['f', false],
+      ['g', false],
+      ['h', false],
+    ])
+  })
+
+  it('finds the main entry to reach the client and no other entry', () => {
+    const reached = reachable(sources, 'index.ts')
+    expect(reached.has('client.ts')).toBe(true)
+    expect(reached.has('http/transport.ts')).toBe(true)
+    expect([...reached].filter((file) => file.startsWith('sandbox/') || file.startsWith('stores/'))).toEqual([
+      'stores/memory.ts',
+    ])
+  })
+})
