@@ -66,6 +66,7 @@ async function measure({ what, code, budget, without = [], platform = 'browser' 
     target: 'es2022',
     platform,
     legalComments: 'none',
+    logLevel: 'error',
   })
   const bytes = outputFiles[0]?.contents ?? new Uint8Array()
   const gzip = gzipSync(bytes, { level: 9 }).length
