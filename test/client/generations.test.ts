@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest'
+import { failure, Lab, order, told } from './support/lab.ts'
+
+/** The distinct keys on the wire, in the order in which they were first sent. */
+const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
+
+/** The keys as numbers: 0 for the first that was sent, 1 for the next. */
+const sequence = (lab: Lab): readonly number[] => lab.posts.map(({ key }) => keysOf(lab).indexOf(key))
+
+describe('an order that is refused', () => {
+  it('keeps its key for as long as the service does not remember refusals', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.drain()
+    const first = await failure(client.orders.create(order('r1')))
+    expect(first).toMatchObject({ code: 'payment_required', charged: 'no', attempts: 1 })
+    lab.topUp()
+    const placed = await client.orders.create(order('r1'))
+
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(sequence(lab)).toEqual([0, 0])
+    expect(await lab.record('ref:r1')).toMatchObject({ generation: 0, attempts: 2 })
+  })
+
+  it('moves on once, in the second call, after hearing the same refusal again', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.topUp()
+    const { order: placed, info } = await told(client.orders.create(order('r1')))
+
+    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(info).toMatchObject({ attempts: 2, idempotencyKey: keysOf(lab)[1] })
+    expect(sequence(lab)).toEqual([0, 0, 1])
+    expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3, key: keysOf(lab)[1] })
+  })
+
+  it('never moves on in the call that was refused first', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    expect(sequence(lab)).toEqual([0])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
+  })
+
+  it('moves on one generation in each later call, however often it is refused', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client()
+    lab.drain()
+    for (let call = 0; call < 4; call++) {
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
+    }
+    expect(sequence(lab)).toEqual([0, 0, 1, 1, 2, 2, 3])
+    lab.topUp()
+    await client.orders.create(order('r1'))
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('does not move on with another refusal than before', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.topUp()
+    lab.sandbox.forgetKeys()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: 'OUT_OF_STOCK' } })
+    await failure(client.orders.create(order('r1')))
+    expect(sequence(lab)).toEqual([0, 0])
+    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: 'TOO_MANY' } })
+    await failure(client.orders.create(order('r1')))
+    expect(sequence(lab)).toEqual([0, 0, 0])
+  })
+
+  it.each([
+    ['401', { type: 'status', status: 401 }],
+    ['403', { type: 'status', status: 403 }],
+    ['425', { type: 'status', status: 425 }],
+    ['429', { type: 'status', status: 429 }],
+    ['413', { type: 'status', status: 413 }],
+    ['402 out of a proxy', { type: 'status', status: 402, html: true }],
+    ['408', { type: 'status', status: 408 }],
+    ['500', { type: 'status', status: 500 }],
+    ['a reset', { type: 'drop' }],
+    ['a redirect', { type: 'redirect', location: 'https://elsewhere.test/' }],
+    ['another conflict', { type: 'status', status: 409, code: 'BUSY' }],
+    ['in progress', { type: 'inProgress' }],
+    ['no answer', { type: 'stall' }],
+  ] as const)('never moves on because of %s, however often it is heard', async (_what, action) => {
+    const lab = new Lab()
+    const client = lab.client({ maxRetries: 1, totalTimeout: 60_000 })
+    const remove = lab.sandbox.faults.add({ action, times: 'always' })
+    for (let call = 0; call < 3; call++) await failure(client.orders.create(order('r1')))
+    remove()
+    await client.orders.create(order('r1'))
+
+    expect(keysOf(lab)).toHaveLength(1)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('does not move on if the second call hears the refusal after an attempt in doubt', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    const error = await failure(client.orders.create(order('r1')))
+
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 2 })
+    expect(sequence(lab)).toEqual([0, 0, 0])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'refused' })
+  })
+
+  it('does not move on for a call that ran beside the refused one, in this process or another', async () => {
+    for (const second of [(lab: Lab) => lab.client(), (lab: Lab) => lab.elsewhere()]) {
+      const lab = new Lab({ preset: 'remembers-refusals' })
+      lab.drain()
+      lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+      const { ending } = await lab.begin(() => failure(lab.client().orders.create(order('r1'))))
+      const beside = await failure(second(lab).orders.create(order('r1')))
+      expect((await ending).charged).toBe('no')
+      expect(beside).toMatchObject({ code: 'payment_required', charged: 'no' })
+      expect(keysOf(lab)).toHaveLength(1)
+      await failure(lab.client().orders.create(order('r1')))
+      expect(keysOf(lab)).toHaveLength(2)
+    }
+  })
+
+  it('does not move on for a call whose first look was slow, so that the refusal came in between', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 500 } })
+    const { ending } = await lab.begin(() => failure(lab.client().orders.create(order('r1'))))
+    // Reads only after two seconds what is there by then.
+    const rows = lab.rows
+    const slow = lab.elsewhere()
+    const get = rows.get.bind(rows)
+    let looks = 0
+    rows.get = async (scope, id) => {
+      if (++looks === 1) await new Promise<void>((resolve) => lab.runtime.setTimer(resolve, 2000))
+      return await get(scope, id)
+    }
+    await Promise.all([ending, failure(slow.orders.create(order('r1')))])
+    expect(keysOf(lab)).toHaveLength(1)
+  })
+
+  it('still moves on when the clock was set back an hour between the two calls', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    lab.runtime.jump(-3_600_000)
+    await lab.client().orders.create(order('r1'))
+    expect(sequence(lab)).toEqual([0, 0, 1])
+  })
+
+  it('moves on without a retry left by storing the next key for the next call', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client({ maxRetries: 0 })
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    const second = await failure(client.orders.create(order('r1')))
+    expect(second).toMatchObject({ charged: 'no', attempts: 1, idempotencyKey: keysOf(lab)[0] })
+    expect(sequence(lab)).toEqual([0, 0])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 1, attempts: 2 })
+    lab.topUp()
+    await client.orders.create(order('r1'))
+    expect(sequence(lab)).toEqual([0, 0, 1])
+  })
+
+  it('comes to the same second key after the store was lost', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const placed = await lab.client().orders.create(order('r1'))
+    lab.wipe()
+    await failure(lab.client().orders.create(order('r1')))
+    const again = await lab.client().orders.create(order('r1'))
+    expect(again.id).toBe(placed.id)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('draws a new key where keys are drawn', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.unlabelled()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.topUp()
+    await client.orders.create(order('r1'))
+    expect(sequence(lab)).toEqual([0, 0, 1])
+  })
+})
+
+describe('a key that the caller gave', () => {
+  it('is never changed, however often it is refused', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client()
+    const { metadata: _metadata, ...bare } = order('r1')
+    lab.drain()
+    for (let call = 0; call < 3; call++) {
+      await failure(client.orders.create(order('r1'), { idempotencyKey: 'mine' }))
+      await failure(client.orders.create(bare, { idempotencyKey: 'also-mine' }))
+    }
+    expect(keysOf(lab)).toEqual(['mine', 'also-mine'])
+  })
+
+  it('is kept even where it was drawn by this package and given back', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.unlabelled()
+    const { metadata: _metadata, ...bare } = order('r1')
+    lab.drain()
+    const named = await failure(client.orders.create(order('r1')))
+    const duplicate = await failure(client.orders.create(bare, { allowDuplicate: true }))
+    for (let call = 0; call < 2; call++) {
+      await failure(client.orders.create(order('r1'), { idempotencyKey: named.idempotencyKey as string }))
+      await failure(client.orders.create(bare, { idempotencyKey: duplicate.idempotencyKey as string }))
+    }
+    expect(keysOf(lab)).toEqual([named.idempotencyKey, duplicate.idempotencyKey])
+  })
+
+  it('takes the place of a refused one where the caller gives another', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.topUp()
+    const placed = await client.orders.create(order('r1'), { idempotencyKey: 'mine' })
+    expect(keysOf(lab)).toHaveLength(2)
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('mine').orderId)
+    expect(await lab.record('ref:r1')).toMatchObject({ key: 'mine', keyOrigin: 'caller', generation: 1 })
+  })
+
+  it('takes no place where the first key may have been charged', async () => {
+    const lab = new Lab()
+    const client = lab.client({ maxRetries: 0 })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(client.orders.create(order('r1')))
+    const error = await failure(client.orders.create(order('r1'), { idempotencyKey: 'mine' }))
+    expect(error).toMatchObject({ code: 'idempotency_conflict', local: true, charged: 'unknown' })
+    lab.sandbox.expectCharges(1)
+  })
+})
