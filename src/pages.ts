@@ -248,12 +248,12 @@ class Walk<T> {
     const ownCount = total === received && received >= (this.#start.limit ?? DEFAULT_LIMIT)
     if (hasMore === undefined && end === total && !ownCount && this.#stale === 0) this.#ended = true
 
-    // A total that is the page's own count, or less than what is there, says nothing about vanished rows.
-    const believable = total !== undefined && (received === 0 || (total >= end && total !== received))
+    // A total that is less than what is there (a page's own count, or the rows that remain) says nothing.
+    const believable = total !== undefined && (received === 0 || total >= end)
     if (atFrontier && believable) {
       const before = this.#total ?? total
       this.#total = total
-      if (total < before && offset < before && offset > this.#start.offset) {
+      if (total < before && offset < before) {
         // As many rows may have slipped from this page to the ones already read.
         this.#offset = Math.max(this.#start.offset, offset - (before - total))
         this.#ended = false

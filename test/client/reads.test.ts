@@ -340,6 +340,20 @@ describe("the caller's schemas", () => {
     },
   )
 
+  it.each([
+    [undefined, '[0]'],
+    [[], '[0]'],
+    [[2, 'a'], '[0][2].a'],
+    [['a', { key: 'b' }], '[0].a.b'],
+  ])('name the place %j within the row of a list', async (path, shown) => {
+    const issue = { message: 'no', ...(path === undefined ? {} : { path }) }
+    const schema: StandardSchemaV1 = {
+      '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [issue] }) },
+    }
+    const { client } = clientOver(answers, { schemas: { order: schema } })
+    expect(await failure(client.orders.list().page())).toMatchObject({ issues: [{ path: shown }] })
+  })
+
   it('come after the documented check', async () => {
     const { client } = clientOver(() => ({ ...order, amount: 0.5 }), {
       schemas: { order: standard(() => ({})) },

@@ -284,17 +284,35 @@ describe('a list that changes while it is read', () => {
     expect(Math.min(...server.asked)).toBe(15)
   })
 
-  it('gives rows that vanished behind it no second time', async () => {
-    let list = rows(40)
+  it.each([5, 10])(
+    'gives no row a second time when %i rows vanish that it has not come to',
+    async (removed) => {
+      let list = rows(40)
+      const server = serve(
+        () => list,
+        (page, _at, count) => {
+          const answer = fetched(page, { total: list.length })
+          if (count === 2) list = list.slice(0, 40 - removed)
+          return answer
+        },
+      )
+      expect(await collect(pagesOf(server))).toEqual(ids(rows(40 - removed)))
+    },
+  )
+
+  it('reads the same pages again as often as rows vanish, without taking that for a circle', async () => {
+    let list = rows(400)
     const server = serve(
       () => list,
-      (page, _at, count) => {
+      (page) => {
         const answer = fetched(page, { total: list.length })
-        if (count === 2) list = list.slice(0, 35)
+        list = list.slice(0, -6)
         return answer
       },
     )
-    expect(await collect(pagesOf(server))).toEqual(ids(rows(35)))
+    const found = new Set(await collect(pagesOf(server)))
+    expect(ids(list).filter((id) => !found.has(id))).toEqual([])
+    expect(list.length).toBeGreaterThan(100)
   })
 
   it('ends although the total goes up and down for ever', async () => {
