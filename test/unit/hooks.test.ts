@@ -1,0 +1,201 @@
+import { describe, expect, test } from 'vitest'
+import { type Logger, type LogLevel, Reporter } from '../../src/hooks.ts'
+
+const request = {
+  callId: 'c1',
+  operation: 'orders.create',
+  method: 'POST',
+  path: '/v1/orders',
+  attempt: 1,
+  idempotencyKey: 'k1',
+}
+const response = { ...request, outcome: 'answer', status: 201, durationMs: 5 } as const
+const retry = { ...request, reason: 'backoff', delayMs: 100 } as const
+const { attempt: _attempt, ...call } = request
+const settled = { ...call, ok: true, attempts: 1, durationMs: 7 }
+
+type Line = readonly [level: string, message: string, fields: unknown]
+
+function logging(): { readonly lines: Line[]; readonly logger: Logger } {
+  const lines: Line[] = []
+  const at =
+    (level: string) =>
+    (message: string, fields?: object): void =>
+      void lines.push([level, message, fields])
+  return { lines, logger: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
+}
+
+function tellAll(reporter: Reporter): void {
+  reporter.request({ ...request })
+  reporter.response({ ...response })
+  reporter.retry({ ...retry })
+  reporter.settled({ ...settled })
+}
+
+describe('hooks', () => {
+  test('get their events, frozen', () => {
+    const seen: [string, object][] = []
+    const hook =
+      (name: string) =>
+      (event: object): void =>
+        void seen.push([name, event])
+    tellAll(
+      new Reporter(
+        {
+          onRequest: hook('request'),
+          onResponse: hook('response'),
+          onRetry: hook('retry'),
+          onSettled: hook('settled'),
+        },
+        undefined,
+        'warn',
+      ),
+    )
+    expect(seen).toEqual([
+      ['request', request],
+      ['response', response],
+      ['retry', retry],
+      ['settled', settled],
+    ])
+    for (const [, event] of seen) expect(Object.isFrozen(event)).toBe(true)
+  })
+
+  test.each([
+    [
+      'throw',
+      (): void => {
+        throw new Error('mine')
+      },
+    ],
+    [
+      'reject',
+      async (): Promise<void> => {
+        throw new Error('mine')
+      },
+    ],
+    [
+      'return what only looks like a promise',
+      (): unknown => ({
+        // biome-ignore lint/suspicious/noThenProperty: it is what makes it a promise.
+        then: (_resolve: unknown, reject: (error: Error) => void) => reject(new Error('mine')),
+      }),
+    ],
+    [
+      'return what throws when it is looked at',
+      (): unknown => ({
+        // biome-ignore lint/suspicious/noThenProperty: it is what makes it a promise.
+        get then(): never {
+          throw new Error('mine')
+        },
+      }),
+    ],
+  ])('that %s change nothing and are logged without their error', async (_how, hook) => {
+    const unhandled: unknown[] = []
+    const onUnhandled = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', onUnhandled)
+    try {
+      const { lines, logger } = logging()
+      const bad = hook as () => void
+      const hooks = { onRequest: bad, onResponse: bad, onRetry: bad, onSettled: bad }
+      tellAll(new Reporter(hooks, logger, 'error'))
+      await new Promise((resolve) => setImmediate(resolve))
+      const message = 'customer-ordering-sdk: a hook threw'
+      expect(lines).toEqual([
+        ['error', message, request],
+        ['error', message, response],
+        ['error', message, retry],
+        ['error', message, settled],
+      ])
+      expect(unhandled).toEqual([])
+    } finally {
+      process.off('unhandledRejection', onUnhandled)
+    }
+  })
+
+  test('that try to change an event change nothing', () => {
+    const { lines, logger } = logging()
+    const onRequest = (event: object): void => void Object.assign(event, { path: '/elsewhere' })
+    new Reporter({ onRequest }, logger, 'debug').request({ ...request })
+    expect(lines.map(([level]) => level)).toEqual(['error', 'debug'])
+    expect(lines[1]?.[2]).toEqual(request)
+  })
+})
+
+describe('log lines', () => {
+  const levels: [LogLevel, string[]][] = [
+    ['debug', ['debug', 'debug', 'info', 'debug']],
+    ['info', ['info']],
+    ['warn', []],
+    ['error', []],
+    ['off', []],
+  ]
+  test.each(levels)('at level %s are %j for a call that went well', (level, expected) => {
+    const { lines, logger } = logging()
+    tellAll(new Reporter({}, logger, level))
+    expect(lines.map(([at]) => at)).toEqual(expected)
+  })
+
+  test('say what happened, with the event as fields', () => {
+    const { lines, logger } = logging()
+    tellAll(new Reporter({}, logger, 'debug'))
+    expect(lines).toEqual([
+      ['debug', 'customer-ordering-sdk: request sent', request],
+      ['debug', 'customer-ordering-sdk: request ended', response],
+      ['info', 'customer-ordering-sdk: trying again', retry],
+      ['debug', 'customer-ordering-sdk: call ended', settled],
+    ])
+  })
+
+  test.each([
+    ['a refusal', { ok: false, charged: 'no', code: 'payment_required' }, 'info', 'call failed'],
+    ['a charge in doubt', { ok: false, charged: 'unknown', code: 'timeout' }, 'warn', 'call failed'],
+    ['an ending that could not be stored', { ok: true, remembered: false }, 'warn', 'call ended'],
+  ] as const)('for %s: %j has level %s', (_what, fields, level, message) => {
+    const { lines, logger } = logging()
+    new Reporter({}, logger, 'debug').settled({ ...settled, ...fields })
+    expect(lines).toEqual([[level, `customer-ordering-sdk: ${message}`, { ...settled, ...fields }]])
+  })
+
+  test('keep the logger as this, and go nowhere without one', () => {
+    class Lines implements Logger {
+      readonly seen: string[] = []
+      debug(message: string): void {
+        this.seen.push(message)
+      }
+      info = this.debug
+      warn = this.debug
+      error = this.debug
+    }
+    const logger = new Lines()
+    tellAll(new Reporter({}, logger, 'debug'))
+    expect(logger.seen).toHaveLength(4)
+    expect(() => tellAll(new Reporter({}, undefined, 'debug'))).not.toThrow()
+  })
+
+  test.each([
+    [
+      'throws',
+      (): void => {
+        throw new Error('disk full')
+      },
+    ],
+    [
+      'rejects',
+      async (): Promise<void> => {
+        throw new Error('disk full')
+      },
+    ],
+  ])('to a logger that %s change nothing', async (_how, log) => {
+    const unhandled: unknown[] = []
+    const onUnhandled = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', onUnhandled)
+    try {
+      const logger = { debug: log, info: log, warn: log, error: log }
+      expect(() => tellAll(new Reporter({}, logger, 'debug'))).not.toThrow()
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(unhandled).toEqual([])
+    } finally {
+      process.off('unhandledRejection', onUnhandled)
+    }
+  })
+})
