@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# A PostgreSQL server of one's own for tests: on a free port of the loopback interface, in a new temporary directory.
+#
+#   postgres.sh start [OWNER]       prints `directory=…` and `url=…`; stops by itself when process OWNER has ended
+#   postgres.sh stop DIRECTORY      stops the server and removes the directory
+#   postgres.sh restart DIRECTORY   stops it as an administrator would, and starts it again on the same port
+#   postgres.sh crash DIRECTORY     the server dies at once, as it is, and starts again on the same port
+#   postgres.sh check               exit code 0 if there is a PostgreSQL to start
+#
+# Environment: FSYNC=on to survive a power failure (default off: much faster, and survives everything but that);
+# POSTGRES_OPTIONS: more options for the server, for example `-c max_connections=5`.
+# PostgreSQL refuses to run as root: then it runs as the user postgres, which Debian's package makes.
+set -euo pipefail
+
+# The newest that is installed; Debian keeps the programs out of PATH.
+bin() {
+  local directory
+  for directory in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -Vr) $(dirname "$(command -v initdb || echo /)"); do
+    if [ -x "$directory/initdb" ] && [ -x "$directory/pg_ctl" ]; then
+      printf '%s\n' "$directory"
+      return
+    fi
+  done
+  echo 'PostgreSQL is not installed (on Debian: apt-get install postgresql)' >&2
+  return 3
+}
+
+as_owner() {
+  # Out of a directory that the other user may not read.
+  cd /
+  if [ "$(id -u)" -ne 0 ]; then "$@"; else setpriv --reuid=postgres --regid=postgres --init-groups "$@"; fi
+}
+
+launch() {
+  local directory=$1 port=$2
+  as_owner env -u LC_ALL "$(bin)/pg_ctl" -D "$directory/data" -l "$directory/log" -w -t 60 -s \
+    -o "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=${FSYNC:-off} ${POSTGRES_OPTIONS:-}" \
+    start >/dev/null 2>&1
+}
+
+start() {
+  local owner=${1:-} directory password port
+  bin >/dev/null
+  directory=$(mktemp -d "${TMPDIR:-/tmp}/postgres-XXXXXXXX")
+  password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+  (umask 077 && printf '%s' "$password" >"$directory/password")
+  if [ "$(id -u)" -eq 0 ]; then chown -R postgres "$directory"; fi
+  as_owner "$(bin)/initdb" -D "$directory/data" -U postgres -A scram-sha-256 --pwfile="$directory/password" \
+    -E UTF8 --locale=C.UTF-8 -N >"$directory/initdb.log" 2>&1 || { cat "$directory/initdb.log" >&2; exit 1; }
+  for _ in $(seq 20); do
+    # Below the ports that connections are given, so that few are taken; if this one is, the next attempt has another.
+    port=$((15000 + $(od -An -N2 -tu2 /dev/urandom) % 15000))
+    if launch "$directory" "$port"; then
+      printf '%s' "$port" >"$directory/port"
+      if [ -n "$owner" ]; then
+        (while kill -0 "$owner" 2>/dev/null; do sleep 1; done; [ ! -d "$directory" ] || stop "$directory") >/dev/null 2>&1 </dev/null &
+      fi
+      printf 'directory=%s\nurl=postgres://postgres:%s@127.0.0.1:%s/postgres\n' "$directory" "$password" "$port"
+      return
+    fi
+  done
+  cat "$directory/log" >&2
+  rm -rf "$directory"
+  return 1
+}
+
+stop() {
+  as_owner "$(bin)/pg_ctl" -D "$1/data" -m immediate -w -s stop >/dev/null 2>&1 || true
+  rm -rf "$1"
+}
+
+case ${1:-} in
+  check) bin >/dev/null ;;
+  start) start "${2:-}" ;;
+  stop) stop "${2:?}" ;;
+  restart | crash)
+    if [ "$1" = crash ]; then mode=immediate; else mode=fast; fi
+    as_owner "$(bin)/pg_ctl" -D "${2:?}/data" -m "$mode" -w -s stop
+    launch "$2" "$(cat "$2/port")"
+    ;;
+  *)
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

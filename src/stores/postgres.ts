@@ -1,0 +1,348 @@
+import { StoreError } from '../errors.ts'
+import type {
+  InsertResult,
+  ListRowsOptions,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from '../idempotency/store.ts'
+import { explain } from './postgres/failure.ts'
+import {
+  inspection,
+  migration,
+  type Names,
+  namesOf,
+  PRUNE_BATCH,
+  SCHEMA_VERSION,
+  type Statements,
+  statementsFor,
+} from './postgres/schema.ts'
+import {
+  type PostgresClient,
+  type Query,
+  type Row,
+  type Session,
+  sessionOf,
+  transactionOf,
+} from './postgres/session.ts'
+import { fromStored, toStored } from './postgres/text.ts'
+
+export type { PostgresClient, PostgresParameter } from './postgres/session.ts'
+
+/** Options of {@link PostgresStore}. */
+export interface PostgresStoreOptions {
+  /**
+   * A pg `Pool`, which is best, a pg `Client` or a `PGlite` that is used for nothing else, or anything with a method
+   * `query`. It stays the caller's to close. It must lead to the primary: a standby lags behind.
+   */
+  readonly client: PostgresClient
+  /** Name of the table, default `customer_ordering_rows`. A second one is named after it, with `_versions` appended. */
+  readonly table?: string
+  /** Schema of the tables, default `public`. It must exist. */
+  readonly schema?: string
+}
+
+/** The part of a store that can take part in a transaction, see {@link PostgresStore.within}. */
+export type PostgresOutbox = Pick<OrderStore, 'get' | 'insert'>
+
+const DEFAULT_TABLE = 'customer_ordering_rows'
+const DEFAULT_SCHEMA = 'public'
+
+/** How often an insert starts again because the row that was in its way had been pruned before it could be read. */
+const INSERT_ATTEMPTS = 3
+
+/**
+ * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every write is one conditional
+ * statement that is committed, and waited for, by itself: an acknowledged write survives whatever the server survives.
+ *
+ * Its two tables are made, or brought up to date, by the first call, or by {@link PostgresStore.migrate}.
+ *
+ * It refuses to work on a connection that is inside a transaction, because a rollback would take an order out of the
+ * store after it was sent. {@link PostgresStore.within} is the exception, for orders that are sent later.
+ *
+ * Every failure is a `StoreError` that says what happened and what to do; its `cause` is a plain error with nothing
+ * but the code, for example `57014`. No text of the server and no part of a connection string is ever in it.
+ *
+ * @example
+ * import { Pool } from 'pg'
+ * const store = new PostgresStore({ client: new Pool() })
+ */
+export class PostgresStore implements OrderStore {
+  readonly durability: StoreDurability = 'server'
+  readonly #session: Session
+  readonly #names: Names
+  readonly #statements: Statements
+  #migrated: Promise<void> | undefined
+  #closed = false
+
+  /** @throws StoreError if an option is wrong. Nothing is asked of the database yet. */
+  constructor({ client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions) {
+    checkClient(client)
+    this.#session = sessionOf(client)
+    this.#names = namesOf(schema, table)
+    this.#statements = statementsFor(this.#names)
+  }
+
+  /**
+   * Makes the tables, or brings them up to date; never drops anything. The first call of any method does it too, so it
+   * is only for programs that want to know at their start, or to do it as another role than the one that orders. May be
+   * called again, and by several processes at once. A role that finds the tables up to date needs no right to make any.
+   */
+  migrate(): Promise<void> {
+    this.#migrated ??= this.#migrate().catch((error) => {
+      this.#migrated = undefined
+      throw error
+    })
+    return this.#migrated
+  }
+
+  async get(scope: string, id: string): Promise<StoredRow | undefined> {
+    const parameters = [toStored(scope), toStored(id)]
+    return await this.#run('read from', this.#session, (query) => this.#get(query, parameters))
+  }
+
+  async insert(row: StoredRow): Promise<InsertResult> {
+    return await this.#insert(this.#session, row)
+  }
+
+  async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
+    const parameters = [
+      ...[String(row.version), row.open, row.state, String(row.createdAt), String(row.updatedAt)],
+      ...[toStored(row.data), toStored(row.scope), toStored(row.id), String(expectedVersion)],
+    ]
+    return await this.#run(
+      'write to',
+      this.#session,
+      async (query) => (await query(this.#statements.update, parameters)).length === 1,
+      (updated) => updated,
+    )
+  }
+
+  async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
+    // One more row than asked for tells whether there is a next page.
+    const parameters = [toStored(scope), toStored(after ?? ''), String(limit + 1)]
+    const found = await this.#run('read from', this.#session, (query) =>
+      query(this.#statements.listOpen, parameters),
+    )
+    return toPage(scope, found, limit, (last) => last.id)
+  }
+
+  /**
+   * Removes closed rows that are old enough, some hundred per statement. If it rejects midway, the rows removed so far
+   * are gone; the next call goes on.
+   */
+  async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
+    let removed = 0
+    for (const [state, before] of [
+      ['created', createdBefore],
+      ['rejected', rejectedBefore],
+    ] as const) {
+      const parameters = [toStored(scope), state, wholeTime(before)]
+      let batch = 0
+      do {
+        batch = await this.#run(
+          'write to',
+          this.#session,
+          async (query) => Number((await query(this.#statements.prune, parameters))[0]?.['removed']),
+          (count) => count > 0,
+        )
+        removed += batch
+      } while (batch === PRUNE_BATCH)
+    }
+    return removed
+  }
+
+  async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
+    // Every id is longer than '', so the first page starts with the first row at `since` itself.
+    const [updatedAt, id] =
+      options.after === undefined ? [wholeTime(options.since ?? 0), ''] : fromCursor(options.after)
+    const parameters = [toStored(scope), updatedAt, toStored(id), String(options.limit + 1)]
+    const found = await this.#run('read from', this.#session, (query) =>
+      query(this.#statements.list, parameters),
+    )
+    return toPage(scope, found, options.limit, (last) => `${last.updatedAt} ${last.id}`)
+  }
+
+  /** Further calls reject with `StoreError`; the client that was handed in stays open. Closing again does nothing. */
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  /**
+   * The store inside a transaction of yours: a row that is inserted here is committed, or rolled back, with everything
+   * else that the transaction does. Nothing may be sent for such a row before the commit; after it, any process that
+   * runs `orders.recover()` sends it. For that reason this is no whole `OrderStore`, and no client takes it for one.
+   *
+   * Hand in the connection on which the transaction was begun. Call {@link PostgresStore.migrate} first, at the start
+   * of the program. Keep the transaction short: whoever orders the same thing meanwhile waits for its end.
+   */
+  within(client: PostgresClient): PostgresOutbox {
+    checkClient(client)
+    const session = transactionOf(client)
+    return {
+      get: async (scope, id) => {
+        const parameters = [toStored(scope), toStored(id)]
+        return await this.#run('read from', session, (query) => this.#get(query, parameters))
+      },
+      insert: async (row) => await this.#insert(session, row),
+    }
+  }
+
+  async #insert(session: Session, row: StoredRow): Promise<InsertResult> {
+    const name = [toStored(row.scope), toStored(row.id)]
+    const parameters = [
+      ...name,
+      ...[String(row.version), row.open, row.state, String(row.createdAt), String(row.updatedAt)],
+      toStored(row.data),
+    ]
+    return await this.#run<InsertResult>(
+      'write to',
+      session,
+      async (query) => {
+        for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
+          if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
+          // A statement of its own: the one before does not see a row whose writer it had to wait for.
+          const current = await this.#get(query, name)
+          if (current !== undefined) return { inserted: false, current }
+        }
+        throw new StoreError(
+          'Cannot write to the order store: other processes keep writing and pruning the same record. Try again.',
+        )
+      },
+      ({ inserted }) => inserted,
+    )
+  }
+
+  async #get(query: Query, name: string[]): Promise<StoredRow | undefined> {
+    const [found] = await query(this.#statements.get, name)
+    return found === undefined ? undefined : toRow(fromStored(name[0] ?? ''), found)
+  }
+
+  /** Runs one call's statements; whatever they throw becomes a {@link StoreError}. */
+  async #run<T>(
+    task: 'read from' | 'write to',
+    session: Session,
+    action: (query: Query) => Promise<T>,
+    writes?: (result: T) => boolean,
+  ): Promise<T> {
+    this.#checkOpen()
+    await this.migrate()
+    try {
+      return await session.use(action, writes)
+    } catch (error) {
+      throw explain(error, `Cannot ${task} the order store in PostgreSQL`)
+    }
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw new StoreError('The order store was closed. Make a new PostgresStore to go on.')
+  }
+
+  async #migrate(): Promise<void> {
+    this.#checkOpen()
+    try {
+      await this.#session.use(async (query) => {
+        let version = await this.#inspect(query)
+        if (version < SCHEMA_VERSION) {
+          await query(migration(this.#names, version))
+          version = await this.#inspect(query)
+        }
+        if (version > SCHEMA_VERSION) {
+          throw new StoreError(
+            'Cannot open the order store in PostgreSQL: a newer version of customer-ordering-sdk wrote it ' +
+              `(schema ${version}, this version knows ${SCHEMA_VERSION}). Update the package; nothing was changed.`,
+          )
+        }
+      })
+    } catch (error) {
+      throw explain(error, 'Cannot open the order store in PostgreSQL')
+    }
+  }
+
+  /** Refuses a database that cannot keep what it promises; returns the version of the tables, 0 if there are none. */
+  async #inspect(query: Query): Promise<number> {
+    const [database = {}] = await query(...inspection(this.#names))
+    const refusal = refusalOf(database, this.#names)
+    if (refusal !== undefined)
+      throw new StoreError(`Cannot open the order store in PostgreSQL: ${refusal} Nothing was changed.`)
+    if (database['has_versions'] !== 'true') return 0
+    return Number((await query(this.#statements.version))[0]?.['version'])
+  }
+}
+
+function checkClient(client: unknown): void {
+  const query: unknown =
+    typeof client === 'object' && client !== null ? Reflect.get(client, 'query') : undefined
+  if (typeof query === 'function') return
+  throw new StoreError(
+    'PostgresStore needs a client with a method `query(text, parameters)`, such as a Pool of pg or a PGlite.',
+  )
+}
+
+function refusalOf(database: Row, { schema }: Names): string | undefined {
+  if (database['has_schema'] === undefined)
+    return 'the client does not return rows as objects with the names of the columns.'
+  if (database['standby'] === 'true')
+    return 'this server is a standby, which lags behind. Connect to the primary.'
+  if (database['server_encoding'] !== 'UTF8' || database['client_encoding'] !== 'UTF8')
+    return 'database and connection must have the encoding UTF8, so that every text comes back as it was.'
+  if (database['has_schema'] !== 'true')
+    return `there is no schema ${schema}. Create it, or give the name of another as the option \`schema\`.`
+  if (database['persistence'] === 'u')
+    return 'its table is UNLOGGED, which a crash of the server empties. Run ALTER TABLE … SET LOGGED.'
+  return undefined
+}
+
+/**
+ * A time to compare with, as text: `updatedAt` is a whole number, so nothing changes if a fraction is rounded up, or if
+ * a time beyond all that can be stored is moved to where those end.
+ */
+function wholeTime(time: number): string {
+  if (Number.isNaN(time)) throw new StoreError('A time handed to the order store is not a number.')
+  return String(Math.min(Math.max(Math.ceil(time), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER))
+}
+
+function toRow(scope: string, found: Row): StoredRow {
+  const { id, version, open, state, created_at: createdAt, updated_at: updatedAt, data } = found
+  if (
+    typeof id !== 'string' ||
+    (open !== 'true' && open !== 'false') ||
+    (state !== 'open' && state !== 'created' && state !== 'rejected') ||
+    typeof data !== 'string'
+  ) {
+    throw new StoreError(
+      'The database returned something that is no row of the order store. Check that nothing else writes to its tables.',
+    )
+  }
+  return {
+    scope,
+    id: fromStored(id),
+    version: Number(version),
+    open: open === 'true',
+    state,
+    createdAt: Number(createdAt),
+    updatedAt: Number(updatedAt),
+    data: fromStored(data),
+  }
+}
+
+function toPage(
+  scope: string,
+  found: readonly Row[],
+  limit: number,
+  cursor: (last: StoredRow) => string,
+): RowPage {
+  const rows = found.slice(0, limit).map((row) => toRow(scope, row))
+  const last = rows.at(-1)
+  return found.length <= limit || last === undefined ? { rows } : { rows, next: cursor(last) }
+}
+
+function fromCursor(after: string): readonly [updatedAt: string, id: string] {
+  const [, updatedAt, id] = /^(\d{1,16}) (.*)$/s.exec(after) ?? []
+  if (updatedAt === undefined || id === undefined) {
+    throw new StoreError('The option `after` is not the `next` of a page of this store.')
+  }
+  return [updatedAt, id]
+}

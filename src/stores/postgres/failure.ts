@@ -1,0 +1,125 @@
+import { StoreError } from '../../errors.ts'
+
+/** What can go wrong at the database, and what to tell a person about it. */
+type Trouble = readonly [advice: string, ...codes: string[]]
+
+/**
+ * By the codes of PostgreSQL (five characters, or their first two for a whole class), of Node and of postgres.js. No
+ * text of the server is ever quoted: it may hold values, names and addresses.
+ */
+const TROUBLES: readonly Trouble[] = [
+  [
+    'the connection failed, or the server ended it. A write may or may not have happened; try again when the server can be reached.',
+    ...['08', '57P01', '57P02', '57P05', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND'],
+    ...['EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'CONNECTION_LOST'],
+    ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
+  ],
+  ['the server is starting or stopping. Nothing was written; try again soon.', '57P03'],
+  [
+    'the server has no connection left. Nothing was written; raise its limit, or lower the sizes of the pools.',
+    '53300',
+  ],
+  [
+    'no connection came free in time, or none could be made. Nothing was written; look for connections that are not released, or allow more of them.',
+    'POOL_TIMEOUT',
+  ],
+  [
+    'the client handed in was closed. Keep it open for as long as the store is used.',
+    ...['CLIENT_CLOSED', 'CONNECTION_ENDED'],
+  ],
+  [
+    'the statement was cancelled, or took longer than statement_timeout allows. Nothing was written; look for what holds it up.',
+    '57014',
+  ],
+  [
+    'the answer did not come within the time that the client allows. A write may or may not have happened.',
+    'QUERY_TIMEOUT',
+  ],
+  [
+    'somebody else locks the row for longer than lock_timeout allows. Nothing was written; look for a transaction that is left open.',
+    '55P03',
+  ],
+  ['others kept writing the same row at the same time. Nothing was written; try again.', '40001', '40P01'],
+  ['the database is read-only, such as a standby. Connect to the primary.', ...['25006', '57P04', '25007']],
+  [
+    'this role may not use the tables of the store, or not create them in that schema. Grant it, or run `migrate()` once as a role that may.',
+    '42501',
+  ],
+  ['the login was refused. Check user, password and pg_hba.conf.', '28'],
+  ['there is no such database.', '3D000'],
+  ['the schema does not exist. Create it, or give the name of another as the option `schema`.', '3F000'],
+  [
+    'its tables are missing. If they were dropped, the orders in them are forgotten: restore them before you order again.',
+    '42P01',
+  ],
+  [
+    'a table of that name exists and is none of the store. Give another name as the option `table`.',
+    ...['42703', '42809', '42P16', '42P10', '42P07', '42710'],
+  ],
+  ['the disk is full. Make room; nothing was written.', '53100'],
+  ['the server is out of memory. Nothing was written.', '53200'],
+  ['a text is too long for the database. Nothing was written.', '54'],
+  ['a number is not a whole one, or too large. Nothing was written.', '22P02', '22003'],
+  ['the disk or file system of the server failed. Check it; a write may or may not have happened.', '58'],
+  ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
+]
+
+/** Turns whatever a client threw into a {@link StoreError}, with the sentence that says what could not be done. */
+export function explain(error: unknown, failed: string): StoreError {
+  if (error instanceof StoreError) return error
+  const code = codeOf(error)
+  const advice = TROUBLES.find(([, ...codes]) => codes.some((known) => matches(code, known)))?.[0]
+  return new StoreError(`${failed}: ${advice ?? `the database client reported ${code}.`}`, {
+    cause: plain(error, code),
+  })
+}
+
+/** True for failures after which the same statement may simply be run again: it was rolled back, and can succeed. */
+export function isConflict(error: unknown): boolean {
+  return ['40001', '40P01'].includes(codeOf(error))
+}
+
+/** True if PostgreSQL itself refused the statement, so that the connection is as good as before. */
+export function isRefusal(error: unknown): boolean {
+  const code = codeOf(error)
+  return /^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !code.startsWith('08') && !code.startsWith('57P')
+}
+
+/** True if the connection is in a transaction that has failed, and answers to nothing but its end. */
+export function isInFailedTransaction(error: unknown): boolean {
+  return codeOf(error) === '25P02'
+}
+
+function matches(code: string, known: string): boolean {
+  return code === known || (known.length === 2 && code.length === 5 && code.startsWith(known))
+}
+
+/** A copy of an error that holds nothing but its name and code. */
+function plain(error: unknown, code: string): Error & { readonly code: string } {
+  const copy = Object.assign(new Error(code), { code })
+  copy.name = error instanceof Error ? error.name : 'Error'
+  return copy
+}
+
+/** What pg says without a code. */
+const MESSAGES: readonly (readonly [text: string, code: string])[] = [
+  ['timeout exceeded when trying to connect', 'POOL_TIMEOUT'],
+  ['connection terminated due to connection timeout', 'POOL_TIMEOUT'],
+  ['timeout expired', 'POOL_TIMEOUT'],
+  ['query read timeout', 'QUERY_TIMEOUT'],
+  ['after calling end on the pool', 'CLIENT_CLOSED'],
+  ['client was closed', 'CLIENT_CLOSED'],
+  ['pglite is closed', 'CLIENT_CLOSED'],
+  ['connection terminated', 'CONNECTION_LOST'],
+  ['connection error', 'CONNECTION_LOST'],
+  ['connection ended', 'CONNECTION_LOST'],
+]
+
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'UNKNOWN'
+  const code: unknown = Reflect.get(error, 'code')
+  if (typeof code === 'string' && code !== '') return code
+  if (!(error instanceof Error)) return 'UNKNOWN'
+  const message = error.message.toLowerCase()
+  return MESSAGES.find(([text]) => message.includes(text))?.[1] ?? error.name
+}

@@ -1,0 +1,169 @@
+import { StoreError } from '../../errors.ts'
+
+/** Where the store keeps its rows, as SQL. */
+export interface Names {
+  /** The table of the rows, with its schema, quoted. */
+  readonly rows: string
+  /** The table that says which version of the tables this is, with its schema, quoted. */
+  readonly versions: string
+  /** The schema, quoted. */
+  readonly schema: string
+  /** Names of the indexes, quoted. They live in the schema of their table. */
+  readonly open: string
+  readonly list: string
+  readonly closed: string
+}
+
+/** Longest name of PostgreSQL, bytes; longer ones would be cut off and could become the same. */
+const LONGEST_NAME = 63
+
+/** Longest of the endings that the store puts after the name of its table. */
+const LONGEST_ENDING = '_versions'.length
+
+export function namesOf(schema: string, table: string): Names {
+  checkName('schema', schema, LONGEST_NAME)
+  checkName('table', table, LONGEST_NAME - LONGEST_ENDING)
+  const within = (name: string): string => `${quote(schema)}.${quote(name)}`
+  return {
+    rows: within(table),
+    versions: within(`${table}_versions`),
+    schema: quote(schema),
+    open: quote(`${table}_open`),
+    list: quote(`${table}_list`),
+    closed: quote(`${table}_closed`),
+  }
+}
+
+function checkName(option: 'schema' | 'table', name: unknown, longest: number): void {
+  const valid =
+    typeof name === 'string' &&
+    name !== '' &&
+    !/\p{Surrogate}|\p{Control}/u.test(name) &&
+    new TextEncoder().encode(name).length <= longest
+  if (!valid) {
+    throw new StoreError(
+      `The option \`${option}\` of PostgresStore must be a name of 1 to ${longest} bytes without control characters.`,
+    )
+  }
+}
+
+/** An identifier. Quoted, it means exactly these characters, whatever they are. */
+function quote(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/**
+ * One entry per version of the tables, never changed once released, only added to. Each may be run again, and none
+ * drops anything. Text is compared by its bytes, whatever the language of the database: exactly, and the same in every
+ * release of it. The last index serves `prune`: without the state in it, looking for old rejected rows would pass all
+ * the created ones that are kept for longer.
+ */
+const MIGRATIONS: readonly ((names: Names) => string)[] = [
+  ({ rows, open, list, closed }) => `
+    CREATE TABLE IF NOT EXISTS ${rows} (
+      scope text COLLATE "C" NOT NULL,
+      id text COLLATE "C" NOT NULL,
+      version bigint NOT NULL,
+      open boolean NOT NULL,
+      state text NOT NULL,
+      created_at bigint NOT NULL,
+      updated_at bigint NOT NULL,
+      data text NOT NULL,
+      PRIMARY KEY (scope, id)
+    );
+    CREATE INDEX IF NOT EXISTS ${open} ON ${rows} (scope, id) WHERE open;
+    CREATE INDEX IF NOT EXISTS ${list} ON ${rows} (scope, updated_at, id);
+    CREATE INDEX IF NOT EXISTS ${closed} ON ${rows} (scope, state, updated_at) WHERE NOT open;`,
+]
+
+/** The version of the tables that this package reads and writes. */
+export const SCHEMA_VERSION: number = MIGRATIONS.length
+
+/**
+ * Brings tables of the given version up to date: one statement, and so one transaction, whatever the client. Of several
+ * processes that start at once one does it, while the others wait for its lock and then find the work done.
+ */
+export function migration(names: Names, found: number): string {
+  const steps = MIGRATIONS.slice(found).map(
+    (step, index) => `${step(names)}
+    INSERT INTO ${names.versions} (version) VALUES (${found + index + 1}) ON CONFLICT DO NOTHING;`,
+  )
+  const body = `
+  BEGIN
+    PERFORM pg_advisory_xact_lock(1668510066, 1751870825);
+    SET LOCAL client_min_messages = warning;
+    CREATE TABLE IF NOT EXISTS ${names.versions} (version integer PRIMARY KEY);${steps.join('')}
+  END `
+  let tag = '$migrate$'
+  // A name that holds the tag would end the statement early.
+  while (body.includes(tag)) tag = `${tag.slice(0, -1)}_$`
+  return `DO ${tag}${body}${tag}`
+}
+
+/** What the store needs to know about a database before it trusts it. */
+export function inspection({ rows, versions, schema }: Names): readonly [text: string, parameters: string[]] {
+  return [
+    `SELECT pg_is_in_recovery()::text AS standby,
+       current_setting('server_encoding') AS server_encoding,
+       current_setting('client_encoding') AS client_encoding,
+       (to_regnamespace($1) IS NOT NULL)::text AS has_schema,
+       (to_regclass($2) IS NOT NULL)::text AS has_versions,
+       (SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($3)) AS persistence`,
+    [schema, versions, rows],
+  ]
+}
+
+/** What a query returns of a row: text only, which no setting of a client turns into anything else. */
+const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
+
+/**
+ * Evaluated for every row that is written. It has the commit waited for, whatever the settings of the connection, and
+ * leaves the mark by which {@link CHECK} finds out whether the write was really committed.
+ */
+const WRITTEN = `CASE current_setting('synchronous_commit')
+      WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
+    set_config('customer_ordering.mark', 'set', true) AS mark`
+
+/** Leaves a mark that disappears with the transaction, which outside of a transaction block is this very statement. */
+export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
+
+/** Tells whether the mark of an earlier statement is still there. */
+export const CHECK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
+
+/** Most rows that one statement of `prune` removes: short enough not to hold locks for long. */
+export const PRUNE_BATCH = 500
+
+export interface Statements {
+  readonly version: string
+  readonly get: string
+  readonly insert: string
+  readonly update: string
+  readonly listOpen: string
+  readonly list: string
+  readonly prune: string
+}
+
+export function statementsFor({ rows, versions }: Names): Statements {
+  return {
+    version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
+    get: `SELECT ${FOUND} FROM ${rows} WHERE scope = $1 AND id = $2`,
+    insert: `INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING ${WRITTEN}`,
+    update: `UPDATE ${rows}
+      SET version = $1, open = $2, state = $3, created_at = $4, updated_at = $5, data = $6
+      WHERE scope = $7 AND id = $8 AND version = $9 RETURNING ${WRITTEN}`,
+    listOpen: `SELECT ${FOUND} FROM ${rows}
+      WHERE scope = $1 AND open AND id > $2 ORDER BY id LIMIT $3::bigint`,
+    list: `SELECT ${FOUND} FROM ${rows}
+      WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY updated_at, id LIMIT $4::bigint`,
+    // Rows that somebody is writing right now are passed over: they are not old any more, or somebody else prunes them.
+    prune: `WITH batch AS (
+        SELECT scope, id FROM ${rows}
+        WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint
+        LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED
+      ), removed AS (
+        DELETE FROM ${rows} AS stored USING batch
+          WHERE stored.scope = batch.scope AND stored.id = batch.id RETURNING ${WRITTEN}
+      ) SELECT count(*)::text AS removed, count(mark)::text AS marked FROM removed`,
+  }
+}

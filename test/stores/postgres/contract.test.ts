@@ -1,0 +1,116 @@
+import { storeContract } from 'customer-ordering-sdk/stores/contract'
+import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import {
+  describeWith,
+  makePool,
+  type PGliteDatabase,
+  type PgPool,
+  PostgresServer,
+  pg,
+  pglite,
+  postgresJs,
+} from '../support/postgres.ts'
+
+/** Runs the suite with a new table for every store. `clients` are two ways to the same database. */
+function runContract(clients: () => readonly [PostgresClient, PostgresClient], history?: number): void {
+  let tables = 0
+  const table = (): string => `rows_${tables}`
+  storeContract({
+    test: { describe, it },
+    createStore: () => {
+      tables++
+      return new PostgresStore({ client: clients()[0], table: table() })
+    },
+    openSecond: () => new PostgresStore({ client: clients()[1], table: table() }),
+    reopenStore: () => new PostgresStore({ client: clients()[1], table: table() }),
+    removeStore: () => clients()[0].query(`DROP TABLE IF EXISTS ${table()}, ${table()}_versions`),
+    ...(history === undefined ? {} : { history: { clients: 8, operations: history } }),
+  })
+}
+
+describeWith('server', 'PostgresStore on a PostgreSQL server', () => {
+  let server: PostgresServer | undefined
+  const url = (database: string): string => server?.urlFor({ database }) ?? ''
+  const databases = ['pools', 'clients', 'strict', 'postgres_js']
+
+  beforeAll(async () => {
+    server = await PostgresServer.start()
+    const pool = makePool(server.url)
+    for (const database of databases) await pool.query(`CREATE DATABASE ${database}`)
+    await pool.end()
+  })
+
+  afterAll(() => server?.stop())
+
+  /** Two pools while the tests of a `describe` run. */
+  function pools(database: string, options?: Parameters<typeof makePool>[1]): () => [PgPool, PgPool] {
+    let made: [PgPool, PgPool] | undefined
+    const get = (): [PgPool, PgPool] => {
+      made ??= [makePool(url(database), options), makePool(url(database), options)]
+      return made
+    }
+    afterAll(async () => {
+      for (const pool of made ?? []) await pool.end()
+    })
+    return get
+  }
+
+  describe('through two pools of pg', () => runContract(pools('pools')))
+
+  describe('through two pools at the isolation level SERIALIZABLE', () =>
+    runContract(pools('strict', { options: '-c default_transaction_isolation=serializable' }), 60))
+
+  describe('through two clients of pg, which warn of nothing', () => {
+    const warn = vi.spyOn(process, 'emitWarning')
+    let clients: [PostgresClient, PostgresClient] | undefined
+    beforeAll(async () => {
+      const [first, second] = [1, 2].map(() => new (pg().Client)({ connectionString: url('clients') }))
+      if (first === undefined || second === undefined) throw new Error('unreachable')
+      await first.connect()
+      await second.connect()
+      clients = [first, second]
+      return async () => {
+        await first.end()
+        await second.end()
+        expect(warn).not.toHaveBeenCalled()
+      }
+    })
+    runContract(() => {
+      if (clients === undefined) throw new Error('not connected')
+      return clients
+    }, 60)
+  })
+
+  describe('through postgres.js', () => {
+    const ends: (() => Promise<void>)[] = []
+    const connect = (): PostgresClient => {
+      const sql = postgresJs()(url('postgres_js'), { onnotice: () => {} })
+      ends.push(() => sql.end({ timeout: 5 }))
+      return {
+        query: async (text, parameters) => ({ rows: await sql.unsafe(text, parameters) }),
+        getTransactionStatus: () => 'I',
+      }
+    }
+    let clients: [PostgresClient, PostgresClient] | undefined
+    afterAll(async () => {
+      for (const end of ends) await end()
+    })
+    runContract(() => {
+      clients ??= [connect(), connect()]
+      return clients
+    }, 60)
+  })
+})
+
+describeWith('clients', 'PostgresStore on PGlite', () => {
+  let database: PGliteDatabase | undefined
+  beforeAll(async () => {
+    database = await pglite().PGlite.create()
+    return () => database?.close()
+  }, 60_000)
+  runContract(() => {
+    if (database === undefined) throw new Error('not started')
+    return [database, database]
+  })
+})
