@@ -59,6 +59,9 @@ export type {
   ApiKey,
   BalanceOf,
   ClientOptions,
+  CreateManyOptions,
+  CreateManyProgress,
+  CreateManyRow,
   CreateOptions,
   ListOrdersParams,
   ListParams,
@@ -74,6 +77,7 @@ export type {
 export type { Page, Pages } from './pages.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'
+export type { CreateManyResult } from './resources/create-many.ts'
 export type { Orders } from './resources/orders.ts'
 export type { Reconciled } from './resources/reconcile.ts'
 export type { AttentionReason, RecoveryOutcome } from './resources/recover.ts'

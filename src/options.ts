@@ -3,7 +3,7 @@ import type { Codec } from './idempotency/record.ts'
 import type { OrderStore } from './idempotency/store.ts'
 import type { Balance } from './schemas/balance.ts'
 import type { ListEnvelope } from './schemas/list.ts'
-import type { Order } from './schemas/order.ts'
+import type { CreateOrderRequest, Order } from './schemas/order.ts'
 import type { Service } from './schemas/service.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 
@@ -220,6 +220,31 @@ export interface CreateOptions extends RequestOptions {
   readonly allowDuplicate?: boolean
   /** The service being ordered, to check the quantity before anything is sent. */
   readonly service?: Service
+}
+
+/** One row of `orders.createMany`: an order with a reference, or an order and its Idempotency-Key. */
+export type CreateManyRow =
+  | CreateOrderRequest
+  | { readonly request: CreateOrderRequest; readonly idempotencyKey: string }
+
+/** How far `orders.createMany` has come. */
+export interface CreateManyProgress {
+  /** Rows that are settled, however they ended. */
+  readonly completed: number
+  /** Orders made by this run, as far as anybody can know. */
+  readonly created: number
+  /** Orders that existed before. */
+  readonly replayed: number
+  /** Rows that ended in an error. */
+  readonly failed: number
+}
+
+/** Options of `orders.createMany`; those of a call are for each row. */
+export interface CreateManyOptions extends RequestOptions {
+  /** Most orders at work at once, a positive integer. Default 8. */
+  readonly concurrency?: number
+  /** Told after each row. One that throws ends the iteration. */
+  readonly onProgress?: (progress: CreateManyProgress) => void
 }
 
 /** Options of `orders.waitFor`. */

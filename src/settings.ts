@@ -23,6 +23,7 @@ import {
 } from './option-readers.ts'
 import type {
   ClientOptions,
+  CreateManyOptions,
   CreateOptions,
   ListOrdersParams,
   ListParams,
@@ -242,6 +243,7 @@ const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly create: ReadArgument<CreateOptions>
+  readonly createMany: ReadArgument<CreateManyOptions>
   readonly waitFor: ReadArgument<WaitForOptions<never>>
   readonly recover: ReadArgument<RecoverOptions>
   readonly list: ReadArgument<ListParams>
@@ -250,6 +252,7 @@ export const readArguments: {
 } = {
   call: argument(CALL),
   create: argument(CREATE),
+  createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
   list: argument(LIST),

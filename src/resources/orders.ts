@@ -1,10 +1,12 @@
 import { defined } from '../defined.ts'
-import { InvalidResponseError } from '../errors.ts'
+import { InvalidResponseError, isCustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
 import type { OrderRecord } from '../idempotency/record.ts'
 import type {
+  CreateManyOptions,
+  CreateManyRow,
   CreateOptions,
   ListOrdersParams,
   OrderOf,
@@ -15,11 +17,12 @@ import type {
   WaitForOptions,
 } from '../options.ts'
 import type { Pages } from '../pages.ts'
-import { attachInfo } from '../response-info.ts'
+import { attachInfo, responseInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
 import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { type CreateManyResult, createMany } from './create-many.ts'
 import { listPages } from './list-pages.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { placeOrder } from './place-order.ts'
@@ -102,6 +105,35 @@ export class Orders<S extends Schemas = Schemas> {
     }
     attachInfo(parsed.value, info)
     return parsed.value
+  }
+
+  /**
+   * Places many orders, a few at a time, in memory that does not grow: rows are read only as results are taken. Results
+   * come as they are ready; one row's failure is its own result and never stops the rest. Every row needs a reference or a
+   * key, so that rows which share one are one order, and running it again after a crash buys nothing twice.
+   *
+   * Leaving the loop reads no further row and waits for those at work. The signal ends those, too.
+   *
+   * @throws {RequestAbortedError} after the last result, if the signal ended it
+   * @example
+   * for await (const result of client.orders.createMany(rows, { concurrency: 16 })) {
+   *   if ('error' in result) console.error(result.request.metadata?.externalOrderId, result.error.code, result.charged)
+   * }
+   */
+  createMany(
+    rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
+    options?: CreateManyOptions,
+  ): AsyncIterable<CreateManyResult<OrderOf<S>>> {
+    const { concurrency = 8, onProgress, ...call } = readArguments.createMany(options)
+    const given: unknown = rows
+    const isRows = typeof given === 'object' && given !== null
+    if (!(isRows && (Symbol.asyncIterator in given || Symbol.iterator in given)))
+      refuseArgument('must be iterable', 'rows')
+    return createMany(rows, (row) => this.#placeRow(row, call), {
+      concurrency,
+      onProgress,
+      signal: call.signal,
+    })
   }
 
   /** One order of this customer. Its status is the truth for reconciliation. */
@@ -197,6 +229,23 @@ export class Orders<S extends Schemas = Schemas> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
     return reconcile(this.#journal, { settings, since, sourceSystem })
+  }
+
+  async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {
+    const keyed = typeof row === 'object' && row !== null && !('serviceId' in row) && 'idempotencyKey' in row
+    const { request, idempotencyKey } = keyed
+      ? (row as Extract<CreateManyRow, { readonly idempotencyKey: string }>)
+      : { request: row as CreateOrderRequest, idempotencyKey: undefined }
+    try {
+      if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined) {
+        refuseArgument('must be given, or an idempotencyKey beside the request', 'metadata.externalOrderId')
+      }
+      const order = await this.create(request, { ...call, ...defined({ idempotencyKey }) })
+      return { request, order, replayed: responseInfo(order)?.replayed, charged: 'yes' }
+    } catch (error) {
+      if (!isCustomerOrderingError(error)) throw error
+      return { request, error, charged: error.charged }
+    }
   }
 }
 

@@ -1,0 +1,124 @@
+import { type Charged, type CustomerOrderingError, RequestAbortedError } from '../errors.ts'
+import type { CreateManyProgress, CreateManyRow } from '../options.ts'
+import type { CreateOrderRequest } from '../schemas/order.ts'
+
+/** What became of one row. */
+export type CreateManyResult<Output> =
+  | {
+      readonly request: CreateOrderRequest
+      readonly order: Output
+      /** True if the order existed before, false if this call made it, undefined when nobody can know. */
+      readonly replayed: boolean | undefined
+      readonly charged: 'yes'
+    }
+  | { readonly request: CreateOrderRequest; readonly error: CustomerOrderingError; readonly charged: Charged }
+
+/** One row placed: never rejects with one of our errors, so that one row's failure is its own. */
+export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
+
+/** How many rows are at work, and who is told. */
+export interface CreateManySettings {
+  /** Most orders at work or waiting to be taken by the caller. */
+  readonly concurrency: number
+  readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+/**
+ * Places rows as long as the caller takes results: a row is read only when fewer than `concurrency` are at work or
+ * waiting to be taken, so memory stays the same over any number of rows. Results come as they are ready. Leaving the
+ * loop reads no further row and waits for those at work, so that none is left in doubt; the signal ends those, too.
+ */
+export async function* createMany<Output>(
+  rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
+  place: PlaceRow<Output>,
+  { concurrency, onProgress, signal }: CreateManySettings,
+): AsyncGenerator<CreateManyResult<Output>, void, undefined> {
+  const source = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]()
+  const ready: CreateManyResult<Output>[] = []
+  const progress = { completed: 0, created: 0, replayed: 0, failed: 0 }
+  let working = 0
+  let reading = false
+  /** No further row is read. */
+  let ended = false
+  let failure: { readonly error: unknown } | undefined
+  let wake: () => void = () => {}
+
+  const settle = (result: CreateManyResult<Output>): void => {
+    working--
+    progress.completed++
+    if ('error' in result) progress.failed++
+    else if (result.replayed === true) progress.replayed++
+    else progress.created++
+    ready.push(result)
+    onProgress?.({ ...progress })
+    wake()
+  }
+  const fail = (error: unknown): void => {
+    ended = true
+    failure ??= { error }
+    wake()
+  }
+  const readRow = async (): Promise<void> => {
+    reading = true
+    try {
+      const next = await source.next()
+      // Nobody waits for a row that comes after the end; it was not placed, so a rerun will.
+      if (ended) return
+      if (next.done === true) ended = true
+      else {
+        working++
+        place(next.value).then(settle, (error) => {
+          working--
+          fail(error)
+        })
+      }
+    } catch (error) {
+      fail(error)
+    } finally {
+      reading = false
+      wake()
+    }
+  }
+
+  const onAbort = (): void => {
+    ended = true
+    failure ??= {
+      error: new RequestAbortedError(
+        'orders.createMany was ended by its signal. Rows that were reported are settled as reported; run it again for the rest.',
+        { cause: signal?.reason },
+      ),
+    }
+    wake()
+  }
+  if (signal?.aborted === true) onAbort()
+  signal?.addEventListener('abort', onAbort, { once: true })
+  try {
+    for (;;) {
+      if (!ended && !reading && working + ready.length < concurrency) {
+        void readRow()
+        continue
+      }
+      const result = ready.shift()
+      if (result !== undefined) {
+        yield result
+        continue
+      }
+      if (ended && working === 0) break
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    if (failure !== undefined) throw failure.error
+  } finally {
+    signal?.removeEventListener('abort', onAbort)
+    const left = !ended
+    ended = true
+    while (working > 0) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+    if (left) await source.return?.()
+  }
+}

@@ -1,0 +1,186 @@
+import {
+  type CreateManyProgress,
+  type CreateManyResult,
+  type CreateOrderRequest,
+  CustomerOrderingClient,
+  InvalidRequestError,
+  type Order,
+  RequestAbortedError,
+} from 'customer-ordering-sdk'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+
+const order = (reference: string, quantity = 1): CreateOrderRequest => ({
+  serviceId: 'svc_standard',
+  target: '@ada',
+  quantity,
+  metadata: { externalOrderId: reference },
+})
+
+function clientOf(sandbox: Sandbox): CustomerOrderingClient {
+  const { baseUrl, apiKey, fetch } = sandbox
+  return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'many' })
+}
+
+async function collect(results: AsyncIterable<CreateManyResult<Order>>): Promise<CreateManyResult<Order>[]> {
+  const all: CreateManyResult<Order>[] = []
+  for await (const result of results) all.push(result)
+  return all
+}
+
+describe('placing many orders', () => {
+  it('places every row once and tells which orders are new', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
+    const first = await collect(client.orders.createMany(rows, { concurrency: 4 }))
+    const again = await collect(client.orders.createMany(rows))
+    expect(first.map((result) => 'order' in result && result.charged)).toEqual(rows.map(() => 'yes'))
+    expect(new Set(first.map(({ request }) => request.metadata?.externalOrderId)).size).toBe(25)
+    expect(again.every((result) => 'order' in result && result.replayed === true)).toBe(true)
+    sandbox.expectCharges(25)
+  })
+
+  it('makes one order of rows that share a reference, and one of rows that share a key', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+    const results = await collect(
+      client.orders.createMany([
+        order('same'),
+        order('same'),
+        { request: anonymous, idempotencyKey: 'key-1' },
+        { request: anonymous, idempotencyKey: 'key-1' },
+      ]),
+    )
+    const ids = results.map((result) => ('order' in result ? result.order.id : 'failed'))
+    expect(new Set(ids).size).toBe(2)
+    sandbox.expectCharges(2)
+  })
+
+  it('refuses a row without a reference and a key, and places the others', async () => {
+    const sandbox = createSandbox()
+    const results = await collect(
+      clientOf(sandbox).orders.createMany([
+        { serviceId: 'svc_standard', target: '@ada', quantity: 1 },
+        order('good'),
+      ]),
+    )
+    const failed = results.find((result) => 'error' in result)
+    expect(failed && 'error' in failed ? failed.error : undefined).toBeInstanceOf(InvalidRequestError)
+    expect(failed?.charged).toBe('no')
+    sandbox.expectChargedOnce('good')
+    sandbox.expectCharges(1)
+  })
+
+  it('gives a failed row its error and what is known of the wallet, and goes on', async () => {
+    const sandbox = createSandbox()
+    const results = await collect(
+      clientOf(sandbox).orders.createMany(
+        [order('big', 1000), { ...order('dear'), serviceId: 'svc_premium' }, order('small')],
+        {
+          concurrency: 1,
+          maxRetries: 0,
+        },
+      ),
+    )
+    expect(results.map((result) => ('error' in result ? result.error.code : 'created'))).toEqual([
+      'created',
+      'payment_required',
+      'created',
+    ])
+    expect(results.map(({ charged }) => charged)).toEqual(['yes', 'no', 'yes'])
+  })
+
+  it('reads no more rows than are at work or waiting to be taken', async () => {
+    const sandbox = createSandbox()
+    let read = 0
+    function* rows(): Generator<CreateOrderRequest> {
+      for (;;) yield order(`endless-${read++}`)
+    }
+    let taken = 0
+    for await (const result of clientOf(sandbox).orders.createMany(rows(), { concurrency: 3 })) {
+      expect('order' in result).toBe(true)
+      taken++
+      expect(read - taken).toBeLessThanOrEqual(3)
+      if (taken === 20) break
+    }
+    expect(sandbox.ledger.length).toBe(read)
+  })
+
+  it('closes the source and waits for the orders at work when the loop is left', async () => {
+    const sandbox = createSandbox()
+    let closed = false
+    async function* rows(): AsyncGenerator<CreateOrderRequest> {
+      try {
+        for (let index = 0; ; index++) yield order(`left-${index}`)
+      } finally {
+        closed = true
+      }
+    }
+    for await (const _ of clientOf(sandbox).orders.createMany(rows(), { concurrency: 4 })) break
+    expect(closed).toBe(true)
+    const client = clientOf(sandbox)
+    expect(await collectUnresolved(client)).toEqual([])
+  })
+
+  it('reports progress after each row', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    await client.orders.create(order('known'))
+    const seen: CreateManyProgress[] = []
+    const rows = [order('known'), { ...order('none'), serviceId: 'svc_missing' }, order('new')]
+    await collect(
+      client.orders.createMany(rows, { concurrency: 1, onProgress: (progress) => seen.push(progress) }),
+    )
+    expect(seen.map(({ completed }) => completed)).toEqual([1, 2, 3])
+    expect(seen.at(-1)).toEqual({ completed: 3, created: 1, replayed: 1, failed: 1 })
+  })
+
+  it('ends with the reason of its signal after the rows at work have told how they ended', async () => {
+    const sandbox = createSandbox({ faults: [{ action: { type: 'stall', commit: true } }] })
+    const controller = new AbortController()
+    const client = clientOf(sandbox)
+    const results: CreateManyResult<Order>[] = []
+    const run = (async () => {
+      for await (const result of client.orders.createMany([order('stuck'), order('fine')], {
+        concurrency: 1,
+        signal: controller.signal,
+      }))
+        results.push(result)
+    })()
+    while (sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    controller.abort(new Error('Ctrl-C'))
+    await expect(run).rejects.toBeInstanceOf(RequestAbortedError)
+    expect(results.map(({ charged }) => charged)).toEqual(['unknown'])
+    sandbox.expectNotCharged('fine')
+  })
+
+  it('hands on the error of a source that fails, after the rows before it', async () => {
+    const sandbox = createSandbox()
+    function* rows(): Generator<CreateOrderRequest> {
+      yield order('before')
+      throw new Error('line 2 is no order')
+    }
+    const results: unknown[] = []
+    const run = (async () => {
+      for await (const result of clientOf(sandbox).orders.createMany(rows())) results.push(result)
+    })()
+    await expect(run).rejects.toThrow('line 2 is no order')
+    expect(results).toHaveLength(1)
+    sandbox.expectChargedOnce('before')
+  })
+
+  it('refuses what is not iterable, and a concurrency that is no positive integer', () => {
+    const { orders } = clientOf(createSandbox())
+    // @ts-expect-error a number is no source of rows
+    expect(() => orders.createMany(3)).toThrow(InvalidRequestError)
+    expect(() => orders.createMany([], { concurrency: 0 })).toThrow(/concurrency/)
+  })
+})
+
+async function collectUnresolved(client: CustomerOrderingClient): Promise<unknown[]> {
+  const open: unknown[] = []
+  for await (const record of client.orders.unresolved()) open.push(record)
+  return open
+}
