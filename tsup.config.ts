@@ -4,6 +4,7 @@ import { defineConfig } from 'tsup'
 const published = {
   index: 'src/index.ts',
   'stores/sqlite': 'src/stores/sqlite.ts',
+  'stores/postgres': 'src/stores/postgres.ts',
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
   msw: 'src/sandbox/msw.ts',

@@ -33,6 +33,7 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
     expect(exported).toMatchObject({
       '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
       './stores/sqlite': ['SqliteStore'],
+      './stores/postgres': ['PostgresStore'],
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
       './msw': ['sandboxHandlers'],
