@@ -1,0 +1,370 @@
+import { getEventListeners } from 'node:events'
+import { createServer } from 'node:http'
+import type { Socket } from 'node:net'
+import { constants, createGzip, gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { MAX_ERROR_BYTES } from '../../src/http/transport.ts'
+import { fakeRuntime } from '../support/runtime.ts'
+import { asRead, attempt } from './support/attempt.ts'
+import { answerText, listening, rawServer, type Serve } from './support/raw-server.ts'
+
+const unhandled: unknown[] = []
+const onUnhandled = (error: unknown): void => void unhandled.push(error)
+beforeEach(() => {
+  unhandled.length = 0
+  process.on('unhandledRejection', onUnhandled)
+})
+afterEach(async () => {
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('unhandledRejection', onUnhandled)
+  expect(unhandled).toEqual([])
+})
+
+const chunked = 'HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n'
+const withLength = 'HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n'
+
+describe('a connection that breaks', () => {
+  const lost = { kind: 'failed', unsent: false, closed: true }
+
+  const early: Record<string, readonly [Serve, code: string]> = {
+    'is reset before any answer': [(socket) => socket.resetAndDestroy(), 'ECONNRESET'],
+    'ends before any answer': [(socket) => socket.end(), 'UND_ERR_SOCKET'],
+    'ends amid the headers': [(socket) => socket.end('HTTP/1.1 201 Created\r\ncontent-le'), 'UND_ERR_SOCKET'],
+    'is reset amid the headers': [
+      (socket) => socket.write('HTTP/1.1 201 Created\r\ncontent-le', () => socket.resetAndDestroy()),
+      'ECONNRESET',
+    ],
+  }
+  test.each(Object.entries(early))('and %s is a failure that proves nothing', async (_how, [serve, code]) => {
+    const server = await rawServer(serve)
+    for (const changes of [{}, asRead]) {
+      const result = await attempt(server.url, changes)
+      expect(result).toMatchObject({ ...lost, detail: { code } })
+    }
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test('as soon as it is made is unsent if connecting itself failed, and proves nothing otherwise', async () => {
+    const server = await rawServer(
+      () => {},
+      (socket) => socket.resetAndDestroy(),
+    )
+    for (let count = 0; count < 20; count++) {
+      const result = await attempt(server.url)
+      if (result.kind !== 'failed') throw new Error(result.kind)
+      expect(result.unsent).toBe(result.detail.syscall === 'connect' ? 'unreachable' : false)
+    }
+    expect(server.requests).toEqual([])
+  })
+
+  const cut: Record<string, Serve> = {
+    'ends amid a body of known length': (socket) => socket.end(`${withLength}{"id":`),
+    'ends before the first byte of the body': (socket) => socket.end(withLength),
+    'is reset amid a body of known length': (socket) =>
+      socket.write(`${withLength}{"id":`, () => socket.resetAndDestroy()),
+    'ends amid a chunk': (socket) => socket.end(`${chunked}20\r\n{"id":`),
+    'ends between chunks': (socket) => socket.end(`${chunked}6\r\n{"id":\r\n`),
+    'sends a chunk that is none': (socket) => socket.end(`${chunked}6\r\n{"id":\r\nzz\r\n`),
+    'ends amid a compressed body': (socket) => {
+      const body = gzipSync('{"id":"ord_1","status":"pending","amount":100}')
+      socket.end(
+        Buffer.concat([
+          Buffer.from(
+            `${chunked.replace('chunked', 'chunked\r\ncontent-encoding: gzip')}${body.length.toString(16)}\r\n`,
+          ),
+          body.subarray(0, 20),
+        ]),
+      )
+    },
+  }
+  test.each(Object.entries(cut))('and %s is an answer whose body is cut', async (_how, serve) => {
+    const server = await rawServer(serve)
+    const result = await attempt(server.url)
+    expect(result).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('a body that is no gzip although it says so is cut', async () => {
+    const server = await rawServer((socket) =>
+      socket.write(answerText(201, '{"id":"ord_1"}', ['content-encoding: gzip'])),
+    )
+    expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+  })
+
+  test('amid a body that only the end of the connection ends is not noticed, so that readers must', async () => {
+    const server = await rawServer((socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":"ord_1","sta'))
+    const result = await attempt(server.url)
+    expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{"id":"ord_1","sta' })
+    expect(result).not.toHaveProperty('problem')
+  })
+})
+
+describe('a server that is slow', () => {
+  /** An attempt whose time runs out as soon as the server has done its part. */
+  async function timedOut(serve: (socket: Socket) => void): Promise<{ result: unknown; timers: number }> {
+    const runtime = fakeRuntime()
+    let begun: () => void = () => {}
+    const serving = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    const server = await rawServer((socket) => {
+      serve(socket)
+      begun()
+    })
+    const closed = server.closed()
+    const pending = attempt(server.url, { timeout: 5000 }, { runtime })
+    await serving
+    await runtime.advance(4999)
+    expect(runtime.timers).toBe(1)
+    await runtime.advance(1)
+    const result = await pending
+    // The connection is given up as well: nothing could be sent on it any more.
+    await closed
+    return { result, timers: runtime.timers }
+  }
+
+  test('and never answers ends in a timeout', async () => {
+    expect(await timedOut(() => {})).toEqual({ result: { kind: 'timeout' }, timers: 0 })
+  })
+
+  test('and stops amid the headers ends in a timeout', async () => {
+    const { result } = await timedOut((socket) => socket.write('HTTP/1.1 201 Created\r\ncontent'))
+    expect(result).toEqual({ kind: 'timeout' })
+  })
+
+  test('and sends interim answers for ever ends in a timeout', async () => {
+    const { result } = await timedOut((socket) => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100)))
+    expect(result).toEqual({ kind: 'timeout' })
+  })
+})
+
+describe('a body that stalls', () => {
+  /** Reads until the headers are there, as fetch tells, and lets time or the caller end it then. */
+  async function stalled(
+    bytes: string,
+    end: (runtime: ReturnType<typeof fakeRuntime>, controller: AbortController) => unknown,
+  ): Promise<unknown> {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const server = await rawServer((socket) => socket.write(bytes))
+    const closed = server.closed()
+    let answered: () => void = () => {}
+    const headers = new Promise<void>((resolve) => {
+      answered = resolve
+    })
+    const fetch: typeof globalThis.fetch = async (...args) => {
+      const response = await globalThis.fetch(...args)
+      answered()
+      return response
+    }
+    const pending = attempt(server.url, { timeout: 5000, signal: controller.signal }, { runtime, fetch })
+    await headers
+    await runtime.settle()
+    await end(runtime, controller)
+    const result = await pending
+    await closed
+    expect(runtime.timers).toBe(0)
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
+    return result
+  }
+  const bodies = {
+    'before its first byte': withLength,
+    'after some bytes': `${withLength}{"id":`,
+    'after a chunk': `${chunked}6\r\n{"id":\r\n`,
+    'in an error': withLength.replace('201', '402'),
+  }
+
+  test.each(Object.entries(bodies))('%s is covered by the time of the attempt', async (_where, bytes) => {
+    const status = bytes.includes('402') ? 402 : 201
+    const result = await stalled(bytes, (runtime) => runtime.advance(5000))
+    expect(result).toMatchObject({ kind: 'answer', status, problem: 'timeout' })
+  })
+
+  test.each(Object.entries(bodies))("%s ends with the caller's signal", async (_where, bytes) => {
+    const status = bytes.includes('402') ? 402 : 201
+    const result = await stalled(bytes, (_runtime, controller) => controller.abort('enough'))
+    expect(result).toMatchObject({ kind: 'answer', status, problem: 'aborted' })
+  })
+})
+
+test('a body that drips for ever ends with the time of the attempt, and the connection with it', async () => {
+  const runtime = fakeRuntime()
+  let bytes = 0
+  let dripped: () => void = () => {}
+  const dripping = new Promise<void>((resolve) => {
+    dripped = resolve
+  })
+  const server = await rawServer((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\n\r\n')
+    const drip = (): void => {
+      if (socket.destroyed) return
+      socket.write(' ', () => setImmediate(drip))
+      if (++bytes === 1000) dripped()
+    }
+    drip()
+  })
+  const closed = server.closed()
+  const pending = attempt(server.url, { timeout: 5000 }, { runtime })
+  await dripping
+  await runtime.advance(5000)
+  expect(await pending).toMatchObject({ kind: 'answer', status: 200, problem: 'timeout' })
+  await closed
+})
+
+describe("the caller's signal", () => {
+  test('that has fired already keeps anything from being sent', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    expect(await attempt(server.url, { signal: AbortSignal.abort() })).toEqual({ kind: 'aborted' })
+    expect(server.connections()).toBe(0)
+  })
+
+  test('ends the wait for an answer, and the connection', async () => {
+    const controller = new AbortController()
+    const server = await rawServer(() => controller.abort())
+    const closed = server.closed()
+    expect(await attempt(server.url, { signal: controller.signal })).toEqual({ kind: 'aborted' })
+    await closed
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
+  })
+
+  test('that fires after the answer changes nothing', async () => {
+    const controller = new AbortController()
+    const server = await rawServer((socket) => socket.write(answerText(200, '{"a":1}')))
+    const result = await attempt(server.url, { signal: controller.signal })
+    controller.abort()
+    expect(result).toMatchObject({ kind: 'answer', text: '{"a":1}' })
+  })
+
+  test('has no listener left after any number of attempts', async () => {
+    const { signal } = new AbortController()
+    let added = 0
+    let removed = 0
+    const watched = new Proxy(signal, {
+      get(target, name) {
+        if (name === 'addEventListener') added++
+        if (name === 'removeEventListener') removed++
+        const value: unknown = Reflect.get(target, name, target)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const server = await rawServer((socket, _request, count) => {
+      if (count % 10 === 0) socket.resetAndDestroy()
+      else socket.write(answerText(count % 3 === 0 ? 500 : 200, '{}'))
+    })
+    for (let call = 0; call < 1000; call++) await attempt(server.url, { signal: watched })
+    expect(server.requests).toHaveLength(1000)
+    expect([added, removed]).toEqual([1000, 1000])
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+})
+
+describe('a body that is too large', () => {
+  /** Most memory in use while something runs, above what was in use before, in bytes. */
+  async function memoryOf<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly peak: number }> {
+    const used = (): number => {
+      const { heapUsed, external } = process.memoryUsage()
+      return heapUsed + external
+    }
+    const before = used()
+    let peak = 0
+    const timer = setInterval(() => {
+      peak = Math.max(peak, used() - before)
+    }, 2)
+    try {
+      const result = await work()
+      return { result, peak: Math.max(peak, used() - before) }
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  /** Streams a body of any size, as fast as it is taken. */
+  async function streaming(
+    status: number,
+    bytes: number,
+    gzip: boolean,
+  ): Promise<{ url: string; sent: () => number }> {
+    const chunk = Buffer.alloc(65_536, ' ')
+    let sent = 0
+    const server = createServer((_request, response) => {
+      response.writeHead(status, gzip ? { 'content-encoding': 'gzip' } : {})
+      const out = gzip ? createGzip({ level: constants.Z_BEST_SPEED }) : response
+      if (out !== response) {
+        out.pipe(response)
+        out.on('error', () => {})
+      }
+      const more = (): void => {
+        while (sent < bytes && !response.destroyed) {
+          sent += chunk.length
+          if (!out.write(chunk)) return void out.once('drain', more)
+        }
+        if (!response.destroyed) out.end()
+      }
+      more()
+    })
+    const port = await listening(server)
+    onTestFinished(async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    })
+    return { url: `http://127.0.0.1:${port}`, sent: () => sent }
+  }
+
+  const cases: [string, status: number, bytes: number, gzip: boolean][] = [
+    ['a gzip bomb of 10 GB in a success', 200, 10 * 1024 ** 3, true],
+    ['a gzip bomb of 10 GB in an error', 500, 10 * 1024 ** 3, true],
+    ['100 MB in a success', 201, 100 * 1024 ** 2, false],
+    ['100 MB in an error', 502, 100 * 1024 ** 2, false],
+  ]
+  test.each(cases)(
+    '%s is given up after as many bytes as are allowed',
+    async (_what, status, bytes, gzip) => {
+      const server = await streaming(status, bytes, gzip)
+      const started = performance.now()
+      const { result, peak } = await memoryOf(() => attempt(server.url))
+      expect(result).toMatchObject({ kind: 'answer', status, problem: 'too_large' })
+      expect(performance.now() - started).toBeLessThan(5000)
+      expect(peak).toBeLessThan(64 * 1024 ** 2)
+      expect(server.sent()).toBeLessThan(bytes)
+    },
+  )
+
+  const exactly = async (status: number, bytes: number, gzip: boolean): Promise<unknown> => {
+    const text = ' '.repeat(bytes)
+    const body = gzip ? gzipSync(text) : Buffer.from(text)
+    const encoding = gzip ? 'content-encoding: gzip\r\n' : ''
+    const server = await rawServer((socket) =>
+      socket.write(
+        Buffer.concat([
+          Buffer.from(`HTTP/1.1 ${status} X\r\n${encoding}content-length: ${body.length}\r\n\r\n`),
+          body,
+        ]),
+      ),
+    )
+    const result = await attempt(server.url, { maxBytes: 5000 })
+    return 'problem' in result ? result.problem : 'text' in result && result.text.length
+  }
+
+  test.each([false, true])('is so by the bytes after decompression (compressed: %s)', async (gzip) => {
+    expect(await exactly(200, 5000, gzip)).toBe(5000)
+    expect(await exactly(200, 5001, gzip)).toBe('too_large')
+    expect(await exactly(400, MAX_ERROR_BYTES, gzip)).toBe(MAX_ERROR_BYTES)
+    expect(await exactly(400, MAX_ERROR_BYTES + 1, gzip)).toBe('too_large')
+  })
+
+  test('is so by its bytes and not by its characters', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '注'.repeat(2000))))
+    expect(await attempt(server.url, { maxBytes: 5999 })).toMatchObject({ problem: 'too_large' })
+    expect(await attempt(server.url, { maxBytes: 6000 })).not.toHaveProperty('problem')
+  })
+
+  test('in very many pieces costs no more memory than in few', async () => {
+    const pieces = 200_000
+    const server = await rawServer((socket) =>
+      socket.write(`${chunked}${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`),
+    )
+    const { result, peak } = await memoryOf(() => attempt(server.url))
+    expect(result).toMatchObject({ kind: 'answer', text: 'x'.repeat(pieces) })
+    expect(peak).toBeLessThan(128 * 1024 ** 2)
+  })
+})

@@ -1,0 +1,278 @@
+import { describe, expect, test } from 'vitest'
+import { createTransport } from '../../src/http/transport.ts'
+import { platformRuntime } from '../../src/runtime.ts'
+import { asRead, attempt } from './support/attempt.ts'
+import { answerText, rawServer } from './support/raw-server.ts'
+
+/** What every fetch of Node sends by itself, and nothing that we could forget to test. */
+const PLATFORM = [
+  'host',
+  'connection',
+  'accept',
+  'accept-language',
+  'sec-fetch-mode',
+  'user-agent',
+  'accept-encoding',
+]
+
+describe('a request on the wire', () => {
+  test('is what was asked for, with nothing added but what the platform always sends', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(201, '{}')))
+    const headers = {
+      authorization: 'Bearer key',
+      accept: 'application/json',
+      'content-type': 'application/json',
+      'idempotency-key': 'idem_1',
+      'x-own': 'a  b',
+      'user-agent': 'mine/1.0',
+    }
+    const body = '{"note":"ünï 注文 👍 \\u0000","quantity":1}'
+    const result = await attempt(`${server.url}/base/v1/orders?b=2&a=%20`, { headers, body })
+    expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{}' })
+    const [request] = server.requests
+    expect(request?.line).toBe('POST /base/v1/orders?b=2&a=%20 HTTP/1.1')
+    expect(request?.body).toBe(body)
+    const sent = Object.fromEntries(request?.headers ?? [])
+    expect(sent).toMatchObject({ ...headers, 'content-length': String(Buffer.byteLength(body)) })
+    const expected = new Set([...Object.keys(headers), ...PLATFORM, 'content-length'])
+    expect(Object.keys(sent).filter((name) => !expected.has(name))).toEqual([])
+    expect(request?.headers).toHaveLength(Object.keys(sent).length)
+  })
+
+  test('without a body has none of the headers of one', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    await attempt(server.url, { ...asRead, headers: { accept: 'application/json' } })
+    expect(server.requests[0]?.line).toBe('GET / HTTP/1.1')
+    expect(server.requests[0]?.body).toBe('')
+    const names = server.requests[0]?.headers.map(([name]) => name) ?? []
+    for (const name of ['content-length', 'content-type', 'transfer-encoding'])
+      expect(names).not.toContain(name)
+  })
+
+  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])('may have the method %s', async (method) => {
+    const server = await rawServer((socket) => socket.write(answerText(200, method === 'HEAD' ? '' : '{}')))
+    const body = method === 'GET' || method === 'HEAD' ? undefined : '{}'
+    await expect(attempt(server.url, { method, body })).resolves.toMatchObject({ status: 200 })
+    expect(server.requests[0]?.line).toBe(`${method} / HTTP/1.1`)
+  })
+
+  test('with the same body twice has the same bytes twice', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(201, '{}')))
+    await attempt(server.url)
+    await attempt(server.url)
+    const bytes = server.requests.map(({ line, headers, body }) => ({ line, headers, body }))
+    expect(bytes[0]).toEqual(bytes[1])
+  })
+})
+
+describe('one attempt is one request', () => {
+  test.each([400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504])(
+    'also when it is answered with %i',
+    async (status) => {
+      const server = await rawServer((socket) =>
+        socket.write(answerText(status, '{"code":"X"}', ['retry-after: 0'])),
+      )
+      for (const method of ['POST', 'GET']) {
+        const body = method === 'GET' ? undefined : '{}'
+        const result = await attempt(server.url, { method, body })
+        expect(result).toMatchObject({ kind: 'answer', status, text: '{"code":"X"}' })
+      }
+      expect(server.requests).toHaveLength(2)
+    },
+  )
+
+  test('also when the connection is reset', async () => {
+    const server = await rawServer((socket) => socket.resetAndDestroy())
+    expect(await attempt(server.url)).toMatchObject({ kind: 'failed' })
+    expect(await attempt(server.url, asRead)).toMatchObject({ kind: 'failed' })
+    expect(server.requests).toHaveLength(2)
+  })
+})
+
+describe('a redirect', () => {
+  test.each([301, 302, 303, 307, 308])(
+    '%i is not followed, to another server or the same',
+    async (status) => {
+      const target = await rawServer((socket) => socket.write(answerText(201, '{}')))
+      const server = await rawServer((socket, _request, count) => {
+        const location = count === 1 ? `${target.url}/v1/orders` : '/elsewhere'
+        socket.write(answerText(status, '{"id":"ord_1"}', [`location: ${location}`, 'x-request-id: req_1']))
+      })
+      for (const changes of [{}, asRead]) {
+        const result = await attempt(server.url, changes)
+        expect(result).toMatchObject({ kind: 'redirect', status })
+        expect(result).toHaveProperty('headers')
+      }
+      expect(server.requests).toHaveLength(2)
+      expect([target.connections(), target.requests]).toEqual([0, []])
+    },
+  )
+
+  test.each([300, 304, 305, 399])('%i without a location counts as one all the same', async (status) => {
+    const server = await rawServer((socket) => socket.write(answerText(status, '')))
+    expect(await attempt(server.url)).toMatchObject({ kind: 'redirect', status })
+  })
+
+  test('with an endless body is let go of', async () => {
+    const server = await rawServer((socket) =>
+      socket.write('HTTP/1.1 307 X\r\nlocation: /x\r\ncontent-length: 1000\r\n\r\nx'),
+    )
+    const closed = server.closed()
+    expect(await attempt(server.url)).toMatchObject({ kind: 'redirect' })
+    await closed
+  })
+})
+
+describe('odd answers', () => {
+  test('interim ones are passed over', async () => {
+    const server = await rawServer((socket) => {
+      socket.write('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n')
+      socket.write(answerText(201, '{"id":"ord_1"}'))
+    })
+    expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status: 201, text: '{"id":"ord_1"}' })
+  })
+
+  test('a switch of protocols that nobody asked for is a failure that proves nothing', async () => {
+    const server = await rawServer((socket) =>
+      socket.write('HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
+    )
+    expect(await attempt(server.url)).toMatchObject({ kind: 'failed', unsent: false })
+  })
+
+  test.each([204, 205])('%i has an empty text', async (status) => {
+    const server = await rawServer((socket) =>
+      socket.write(`HTTP/1.1 ${status} X\r\ncontent-length: 0\r\n\r\n`),
+    )
+    const result = await attempt(server.url)
+    expect(result).toMatchObject({ kind: 'answer', status, text: '' })
+    expect(result).not.toHaveProperty('problem')
+  })
+
+  test.each([200, 201])('%i with an empty body has an empty text', async (status) => {
+    const server = await rawServer((socket) => socket.write(answerText(status, '')))
+    expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status, text: '' })
+  })
+
+  test.each([599, 600, 999])(
+    'status %i is an answer or a failure, and never an exception',
+    async (status) => {
+      const server = await rawServer((socket) => socket.write(answerText(status, '{}')))
+      const result = await attempt(server.url)
+      expect(['answer', 'failed']).toContain(result.kind)
+      if (result.kind === 'failed') expect(result.unsent).toBe(false)
+    },
+  )
+
+  test.each([
+    ['no HTTP at all', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    ['another protocol', 'HTTP/9.9 200 OK\r\n\r\n'],
+    ['a status that is none', 'HTTP/1.1 abc X\r\n\r\n'],
+    ['a header that is none', 'HTTP/1.1 200 OK\r\nno colon\r\n\r\n'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx'],
+    [
+      'a length and chunks',
+      'HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['headers without end', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(100_000)}`],
+  ])('%s is a failure that proves nothing', async (_what, bytes) => {
+    const server = await rawServer((socket) => socket.write(bytes))
+    expect(await attempt(server.url)).toMatchObject({ kind: 'failed', unsent: false })
+  })
+
+  test('a byte order mark does not belong to the text', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '\ufeff{"a":1}')))
+    expect(await attempt(server.url)).toMatchObject({ text: '{"a":1}' })
+  })
+
+  test('characters that arrive in pieces are put together, and bytes that are none are replaced', async () => {
+    const server = await rawServer((socket, _request, count) => {
+      if (count === 2)
+        return socket.write(Buffer.from('HTTP/1.1 200 X\r\ncontent-length: 3\r\n\r\na\xffb', 'latin1'))
+      const bytes = Buffer.from('"注👍"')
+      socket.write(`HTTP/1.1 200 X\r\ncontent-length: ${bytes.length}\r\n\r\n`)
+      socket.setNoDelay(true)
+      let sent = 0
+      const next = (): void => {
+        if (sent === bytes.length) return
+        socket.write(bytes.subarray(sent, ++sent), () => setImmediate(next))
+      }
+      next()
+      return true
+    })
+    expect(await attempt(server.url)).toMatchObject({ text: '"注👍"' })
+    expect(await attempt(server.url)).toMatchObject({ text: 'a\ufffdb' })
+  })
+})
+
+describe('header values that no header can carry', () => {
+  test.each(['Bearer a\r\nx-evil: 1', 'a\nb', 'a\0b', 'ключ'])(
+    'end the attempt unsent by us and without their text: %j',
+    async (value) => {
+      const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+      const result = await attempt(server.url, { headers: { authorization: value } })
+      expect(result).toEqual({ kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } })
+      expect(server.connections()).toBe(0)
+    },
+  )
+})
+
+describe('connections', () => {
+  test.each([
+    ['a success', 200, '{"a":1}'],
+    ['an error whose body was read', 500, '{"code":"X"}'],
+    ['an answer without a body', 200, ''],
+  ])('are used again after %s', async (_what, status, body) => {
+    const server = await rawServer((socket) => socket.write(answerText(status, body)))
+    for (let call = 0; call < 10; call++) await attempt(server.url)
+    // The pool of Node may open a second one, because it learns a moment late that the first is free.
+    expect(server.connections()).toBeLessThanOrEqual(2)
+    expect(server.requests).toHaveLength(10)
+  })
+
+  test('that are closed while they are idle do not fail the next attempt', async () => {
+    let last: { end(): void } | undefined
+    const server = await rawServer((socket) => {
+      last = socket
+      socket.write(answerText(200, '{}'))
+    })
+    await attempt(server.url)
+    const closed = server.closed()
+    last?.end()
+    await closed
+    expect(await attempt(server.url)).toMatchObject({ status: 200 })
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test('that are reset by a later request are reported as closed, and nothing is sent again', async () => {
+    let reset = false
+    const server = await rawServer((socket) => {
+      if (reset) socket.resetAndDestroy()
+      else socket.write(answerText(200, '{}'))
+    })
+    for (let call = 0; call < 3; call++) await attempt(server.url)
+    const before = server.connections()
+    reset = true
+    expect(await attempt(server.url)).toMatchObject({ kind: 'failed', closed: true, unsent: false })
+    expect([server.connections(), server.requests.length]).toEqual([before, 4])
+  })
+
+  test('are as many as there are attempts at once, each with its own answer', async () => {
+    const server = await rawServer((socket, { body }) => socket.write(answerText(200, body)))
+    const transport = createTransport({ runtime: platformRuntime })
+    const results = await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        transport({
+          method: 'POST',
+          url: server.url,
+          headers: {},
+          body: `${index}`,
+          timeout: 10_000,
+          maxBytes: 100,
+        }),
+      ),
+    )
+    expect(results.map((result) => 'text' in result && result.text)).toEqual(
+      Array.from({ length: 20 }, (_, index) => `${index}`),
+    )
+  })
+})
