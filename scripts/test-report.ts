@@ -35,7 +35,10 @@ if (process.argv.includes('--count')) {
 
 function complaintsAbout({ success, testResults }: Results): readonly string[] {
   const ran = new Map(testResults.map(({ name, ...file }) => [relative(root, name), file]))
-  const files = globSync(['test/**/*.test.ts', 'test/**/*.test-d.ts'], { cwd: root })
+  const files = globSync(['test/**/*.test.ts', 'test/**/*.test-d.ts'], {
+    cwd: root,
+    exclude: ['**/node_modules/**'],
+  })
   const missing = files.filter((file) => (ran.get(file)?.assertionResults.length ?? 0) === 0)
   const others = testResults.flatMap(({ name, assertionResults }) =>
     assertionResults

@@ -55,12 +55,15 @@ const cases: readonly Case[] = [
 ]
 
 describe('the packed types compile under', () => {
-  test.each(cases)('TypeScript $version, $name', async ({ name, version, file = 'usage.ts', options }) => {
-    const directory = join(inject('consumer'), `${version} ${name}`.replaceAll(/\W+/g, '-'))
-    await mkdir(directory)
-    await copyFile(join(inject('consumer'), 'usage.ts'), join(directory, file))
-    await compile(version, directory, { ...strict, ...options }, file)
-  })
+  test.concurrent.each(cases)(
+    'TypeScript $version, $name',
+    async ({ name, version, file = 'usage.ts', options }) => {
+      const directory = join(inject('consumer'), `${version} ${name}`.replaceAll(/\W+/g, '-'))
+      await mkdir(directory)
+      await copyFile(join(inject('consumer'), 'usage.ts'), join(directory, file))
+      await compile(version, directory, { ...strict, ...options }, file)
+    },
+  )
 
   test('TypeScript 6.0 with msw', async () => {
     const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
