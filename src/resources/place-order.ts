@@ -146,7 +146,8 @@ class Placement {
     const { journal } = this.#context
     let earlier: JournalRecord | undefined
     let first = true
-    for (let look = FIRST_LOOK; ; ) {
+    let losses = 0
+    for (let look = FIRST_LOOK; ; look = Math.min(LONGEST_LOOK, look * 2)) {
       const found = await journal.load(this.#intent.rowId, this.#deadline)
       if (found instanceof Interruption) throw await this.#interruptedEarly(found)
       const { record } = found
@@ -158,10 +159,7 @@ class Placement {
       const step = this.#decide(record, credential)
       if (record !== undefined) {
         if (step.action === 'wait') {
-          const interrupted = await this.#deadline.sleep(look)
-          if (interrupted !== undefined)
-            throw this.#errors.interrupted(interrupted, chargedOf(record), record.key)
-          look = Math.min(LONGEST_LOOK, look * 2)
+          await this.#wait(look, record)
           continue
         }
         const reply = await this.#answer(step, found, record)
@@ -173,7 +171,11 @@ class Placement {
       const content = this.#claim(same, step, credential)
       const base: Found = fresh ? { id: found.id, ...defined({ row: found.row }) } : found
       const written = await journal.write(base, content, this.#deadline)
-      if (written.result === 'lost') continue
+      if (written.result === 'lost') {
+        // Somebody else was faster, and the next look says who. A store that says so again and again is given time.
+        if (++losses > 1) await this.#wait(look, record)
+        continue
+      }
       if (written.result !== 'written') {
         const over = this.#deadline.over()
         if (written.result === 'doubt' && over !== undefined)
@@ -186,6 +188,13 @@ class Placement {
       const continued = step.action === 'continue' || step.action === 'read'
       return await this.#send(written.found, credential, heardBefore, continued)
     }
+  }
+
+  async #wait(milliseconds: number, record: JournalRecord | undefined): Promise<void> {
+    const interrupted = await this.#deadline.sleep(milliseconds)
+    if (interrupted === undefined) return
+    const charged = record === undefined ? 'unknown' : chargedOf(record)
+    throw this.#errors.interrupted(interrupted, charged, record?.key)
   }
 
   #decide(record: JournalRecord | undefined, credential: string | null): Step {
