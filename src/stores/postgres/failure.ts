@@ -40,6 +40,7 @@ const TROUBLES: readonly Trouble[] = [
     '55P03',
   ],
   ['others kept writing the same row at the same time. Nothing was written; try again.', '40001', '40P01'],
+  ['the connection is inside a transaction that has failed. Nothing was written; roll it back.', '25P02'],
   ['the database is read-only, such as a standby. Connect to the primary.', ...['25006', '57P04', '25007']],
   [
     'this role may not use the tables of the store, or not create them in that schema. Grant it, or run `migrate()` once as a role that may.',
@@ -81,8 +82,8 @@ export function isConflict(error: unknown): boolean {
 
 /** True if PostgreSQL itself refused the statement, so that the connection is as good as before. */
 export function isRefusal(error: unknown): boolean {
-  const code = codeOf(error)
-  return /^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !code.startsWith('08') && !code.startsWith('57P')
+  // Not so when the connection fails (08), its transaction is at odds (25, also on a standby) or the server stops (57P).
+  return /^(?!08|25|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))
 }
 
 /** True if the connection is in a transaction that has failed, and answers to nothing but its end. */

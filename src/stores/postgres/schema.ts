@@ -152,18 +152,17 @@ export function statementsFor({ rows, versions }: Names): Statements {
     update: `UPDATE ${rows}
       SET version = $1, open = $2, state = $3, created_at = $4, updated_at = $5, data = $6
       WHERE scope = $7 AND id = $8 AND version = $9 RETURNING ${WRITTEN}`,
-    listOpen: `SELECT ${FOUND} FROM ${rows}
-      WHERE scope = $1 AND open AND id > $2 ORDER BY id LIMIT $3::bigint`,
-    list: `SELECT ${FOUND} FROM ${rows}
-      WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY updated_at, id LIMIT $4::bigint`,
+    listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
+      WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
+    // The times are named with their table: alone, the name would mean the text that is returned, and sort as text.
+    list: `SELECT ${FOUND} FROM ${rows} AS stored
+      WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
     // Rows that somebody is writing right now are passed over: they are not old any more, or somebody else prunes them.
     prune: `WITH batch AS (
-        SELECT scope, id FROM ${rows}
-        WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint
+        SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint
         LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED
       ), removed AS (
-        DELETE FROM ${rows} AS stored USING batch
-          WHERE stored.scope = batch.scope AND stored.id = batch.id RETURNING ${WRITTEN}
+        DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch)) RETURNING ${WRITTEN}
       ) SELECT count(*)::text AS removed, count(mark)::text AS marked FROM removed`,
   }
 }

@@ -34,12 +34,12 @@ export interface Session {
 /** What pg's pools hand out. */
 interface PooledClient extends PostgresClient {
   release(destroy?: boolean): void
-  on?(event: 'error', listener: () => void): unknown
-  removeListener?(event: 'error', listener: () => void): unknown
+  on(event: 'error', listener: () => void): unknown
+  removeListener(event: 'error', listener: () => void): unknown
 }
 
 interface Pool {
-  connect(): Promise<PooledClient>
+  connect(callback: (error: unknown, client: PooledClient | undefined) => void): void
 }
 
 /** The statements of a client, each committed by itself. Never inside a transaction. */
@@ -63,9 +63,7 @@ class PoolSession implements Session {
   }
 
   async use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T> {
-    const client = await this.#pool.connect()
-    // A connection that breaks says so by an event as well, which ends a process that does not listen.
-    client.on?.('error', ignore)
+    const client = await take(this.#pool)
     let sound = false
     try {
       const result = await useKnown(client, action, writes)
@@ -75,10 +73,26 @@ class PoolSession implements Session {
       sound = isRefusal(error)
       throw error
     } finally {
-      client.removeListener?.('error', ignore)
+      client.removeListener('error', ignore)
       client.release(!sound)
     }
   }
+}
+
+/** A connection of the pool; `connect` without a callback would return it too late to listen in time. */
+function take(pool: Pool): Promise<PooledClient> {
+  return new Promise((resolve, reject) => {
+    pool.connect((error, client) => {
+      if (client === undefined) {
+        reject(error)
+        return
+      }
+      // A connection that breaks says so by an event as well, which ends a process that does not listen. The event may
+      // come with the same data that made the connection ready, and so before anybody who awaits it.
+      client.on('error', ignore)
+      resolve(client)
+    })
+  })
 }
 
 function ignore(): void {}

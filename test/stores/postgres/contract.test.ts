@@ -1,16 +1,15 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { describeWith, PostgresServer } from '../support/postgres.ts'
 import {
-  describeWith,
   makePool,
   type PGliteDatabase,
   type PgPool,
-  PostgresServer,
   pg,
   pglite,
   postgresJs,
-} from '../support/postgres.ts'
+} from '../support/postgres-clients.ts'
 
 /** Runs the suite with a new table for every store. `clients` are two ways to the same database. */
 function runContract(clients: () => readonly [PostgresClient, PostgresClient], history?: number): void {

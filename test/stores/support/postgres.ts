@@ -1,75 +1,12 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { PostgresClient, PostgresParameter } from 'customer-ordering-sdk/stores/postgres'
 import { describe, it } from 'vitest'
+import { enginesFolder } from './postgres-clients.ts'
 
-/** As much of pg as the tests use. Its own types are not installed with the project. */
-export interface PgClient extends PostgresClient {
-  connect(): Promise<unknown>
-  end(): Promise<void>
-  getTransactionStatus(): string | null
-  on(event: 'error', listener: (error: Error) => void): unknown
-}
-
-export interface PgPooledClient extends PgClient {
-  release(destroy?: boolean): void
-}
-
-export interface PgPool extends PostgresClient {
-  readonly totalCount: number
-  readonly idleCount: number
-  connect(): Promise<PgPooledClient>
-  end(): Promise<void>
-  on(event: 'error' | 'connect', listener: (subject: never) => void): unknown
-}
-
-/** Options of pg's clients and pools. */
-export interface PgOptions {
-  readonly connectionString?: string
-  readonly max?: number
-  readonly options?: string
-  readonly connectionTimeoutMillis?: number
-  readonly query_timeout?: number
-  readonly statement_timeout?: number
-}
-
-interface Pg {
-  readonly Pool: new (options: PgOptions) => PgPool
-  readonly Client: new (options: PgOptions) => PgClient
-  readonly types: { setTypeParser(oid: number, parser: (text: string) => unknown): void }
-}
-
-export interface PGliteDatabase extends PostgresClient {
-  exec(sql: string): Promise<unknown>
-  transaction<T>(body: (transaction: PostgresClient) => Promise<T>): Promise<T>
-  close(): Promise<void>
-}
-
-interface PGliteModule {
-  readonly PGlite: { create(directory?: string): Promise<PGliteDatabase> }
-}
-
-/** As much of postgres.js as the tests use. */
-export interface PostgresJs {
-  unsafe(text: string, parameters?: PostgresParameter[]): Promise<readonly unknown[]>
-  end(options?: { timeout: number }): Promise<void>
-}
-
-const enginesFolder = new URL('../engines/', import.meta.url)
-const requireEngine = createRequire(new URL('package.json', enginesFolder))
 const script = fileURLToPath(new URL('../../../scripts/services/postgres.sh', import.meta.url))
-
-/** A module of test/stores/engines, typed by the one who asks. */
-function engine<T>(name: string): T {
-  return requireEngine(name) as T
-}
-
-export const pg = (): Pg => engine<Pg>('pg')
-export const pglite = (): PGliteModule => engine<PGliteModule>('@electric-sql/pglite')
-export const postgresJs = (): ((url: string, options?: object) => PostgresJs) => engine('postgres')
 
 /** What the tests need beside the project itself; why it is missing, or undefined. */
 function missing(needed: 'clients' | 'server'): string | undefined {
@@ -120,6 +57,11 @@ export class PostgresServer {
     return url.href
   }
 
+  /** A file of the server. */
+  pathOf(name: string): string {
+    return join(this.#directory, name)
+  }
+
   async restart(): Promise<void> {
     await run(['restart', this.#directory])
   }
@@ -138,24 +80,4 @@ async function run(parameters: string[], environment: Record<string, string> = {
     env: { ...process.env, ...environment },
   })
   return stdout
-}
-
-/** A pool that does not mind when the server ends its idle connections. */
-export function makePool(url: string, options: PgOptions = {}): PgPool {
-  const pool = new (pg().Pool)({ connectionString: url, max: 8, ...options })
-  pool.on('error', () => {})
-  return pool
-}
-
-/** Runs one statement with a connection of its own. */
-export async function execute(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
-  const client = new (pg().Client)({ connectionString: url })
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { rows } = await client.query(sql)
-    return (rows ?? []).map((row) => ({ ...(row as object) }))
-  } finally {
-    await client.end()
-  }
 }

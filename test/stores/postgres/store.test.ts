@@ -1,0 +1,1035 @@
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { inspect } from 'node:util'
+import {
+  type PostgresClient,
+  type PostgresParameter,
+  PostgresStore,
+} from 'customer-ordering-sdk/stores/postgres'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { StoreError } from '../../../src/errors.ts'
+import { makeRow, makeRows, nextVersion, SCOPE, walk } from '../../../src/stores/contract/rows.ts'
+import { describeWith, PostgresServer } from '../support/postgres.ts'
+import {
+  execute,
+  makePool,
+  type PgClient,
+  type PgOptions,
+  type PgPool,
+  pg,
+} from '../support/postgres-clients.ts'
+
+/** What a promise rejects with; must be a StoreError. */
+async function failureOf(action: () => unknown): Promise<StoreError> {
+  try {
+    await action()
+  } catch (error) {
+    if (error instanceof StoreError) return error
+    throw error
+  }
+  throw new Error('it did not fail')
+}
+
+const codeOf = ({ cause }: StoreError): unknown => (cause as { code?: unknown } | undefined)?.code
+
+const CLOSED = { open: false, state: 'created' } as const
+const INSIDE = 'cannot be used while its connection is inside a transaction'
+
+describeWith('server', 'PostgresStore and its server', () => {
+  let running: PostgresServer | undefined
+  const server = (): PostgresServer => {
+    if (running === undefined) throw new Error('not started')
+    return running
+  }
+  /** A database of its own for each test. */
+  let database = ''
+  let url = ''
+  let databases = 0
+  const ends: (() => unknown)[] = []
+
+  beforeAll(async () => {
+    running = await PostgresServer.start('-c max_connections=40 -c wal_writer_delay=10s -c log_statement=all')
+  })
+  afterAll(() => running?.stop())
+
+  beforeEach(async () => {
+    database = `database_${++databases}`
+    url = server().urlFor({ database })
+    await execute(server().url, `CREATE DATABASE ${database}`)
+  })
+  afterEach(async () => {
+    for (const end of ends.splice(0).reverse()) await end()
+  })
+
+  function openPool(options: PgOptions = {}, address = url): PgPool {
+    const pool = makePool(address, options)
+    ends.push(() => pool.end())
+    return pool
+  }
+
+  async function openClient(options: PgOptions = {}): Promise<PgClient> {
+    const client = new (pg().Client)({ connectionString: url, ...options })
+    client.on('error', () => {})
+    await client.connect()
+    ends.push(() => client.end().catch(() => {}))
+    return client
+  }
+
+  /** A client of which nothing is known but `query`. */
+  function unknownClient(client: PostgresClient): PostgresClient {
+    return { query: (text, parameters) => client.query(text, parameters) }
+  }
+
+  /** A transaction that holds the lock of a row, on a connection of its own. */
+  async function lockRow(id: string): Promise<PgClient> {
+    const client = await openClient()
+    await client.query('BEGIN')
+    await client.query('SELECT 1 FROM customer_ordering_rows WHERE id = $1 FOR UPDATE', [id])
+    return client
+  }
+
+  const countRows = async (): Promise<number> =>
+    Number((await execute(url, 'SELECT count(*)::int AS count FROM customer_ordering_rows'))[0]?.['count'])
+
+  describe('the tables', () => {
+    it('are not made before the first call', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+      expect(await execute(url, tables)).toEqual([])
+      await store.get(SCOPE, 'id')
+      const made = [{ tablename: 'customer_ordering_rows' }, { tablename: 'customer_ordering_rows_versions' }]
+      expect(await execute(url, tables)).toEqual(made)
+      await store.migrate()
+      await store.migrate()
+      expect(await execute(url, tables)).toEqual(made)
+    })
+
+    it.each([
+      ['Orders of "Ada"', 'A schema'],
+      ["it's; DROP TABLE x; --", 'public'],
+      ['$migrate$', '$migrate_$'],
+      ['ünïcödé', 'public'],
+      ['select', 'table'],
+      ['x'.repeat(54), 'y'.repeat(63)],
+    ])('have exactly the names asked for: %j in %j', async (table, schema) => {
+      const quoted = `"${schema.replaceAll('"', '""')}"`
+      await execute(url, `CREATE SCHEMA IF NOT EXISTS ${quoted}`)
+      const store = new PostgresStore({ client: openPool(), table, schema })
+      await store.insert(makeRow(1))
+      await store.update(nextVersion(makeRow(1), CLOSED), 1)
+      expect((await store.list(SCOPE, { limit: 5 })).rows).toHaveLength(1)
+      const tables = await execute(
+        url,
+        "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^pg_|^info' ORDER BY 2",
+      )
+      expect(tables).toEqual([
+        { schemaname: schema, tablename: table },
+        { schemaname: schema, tablename: `${table}_versions` },
+      ])
+    })
+
+    it.each(['', 'x'.repeat(55), 'ü'.repeat(28), 'a\u0000b', 'a\nb', '\ud800', undefined, 7])(
+      'cannot be named %j',
+      async (name) => {
+        if (name !== undefined) {
+          const wrong = { client: openPool(), table: name as string }
+          const error = await failureOf(() => new PostgresStore(wrong))
+          expect(error.message).toContain('`table` of PostgresStore must be a name of 1 to 54 bytes')
+        }
+        const schema = name === 'x'.repeat(55) || name === 'ü'.repeat(28) ? 'x'.repeat(64) : name
+        if (schema === undefined) return
+        const error = await failureOf(
+          () => new PostgresStore({ client: openPool(), schema: schema as string }),
+        )
+        expect(error.message).toContain('`schema` of PostgresStore must be a name of 1 to 63 bytes')
+      },
+    )
+
+    it('are the same whatever search_path a connection has', async () => {
+      await execute(url, 'CREATE SCHEMA other')
+      const elsewhere = new PostgresStore({ client: openPool({ options: '-c search_path=other' }) })
+      await elsewhere.insert(makeRow(1))
+      const store = new PostgresStore({ client: openPool() })
+      expect(await store.insert(makeRow(1))).toMatchObject({ inserted: false })
+    })
+
+    it('are made once by many that begin at the same time', async () => {
+      for (let round = 0; round < 15; round++) {
+        const table = `rows_${round}`
+        const stores = Array.from(
+          { length: 6 },
+          () => new PostgresStore({ client: openPool({ max: 1 }), table }),
+        )
+        const results = await Promise.all(stores.map((store) => store.insert(makeRow(1))))
+        expect(results.filter(({ inserted }) => inserted)).toHaveLength(1)
+        for (const end of ends.splice(0)) await end()
+      }
+    })
+
+    it('are finished if something is missing, and keep their rows', async () => {
+      await new PostgresStore({ client: openPool() }).insert(makeRow(1))
+      await execute(
+        url,
+        'DELETE FROM customer_ordering_rows_versions; DROP INDEX customer_ordering_rows_open',
+      )
+      const again = new PostgresStore({ client: openPool() })
+      expect(await again.listOpen(SCOPE, { limit: 5 })).toEqual({ rows: [makeRow(1)] })
+      const indexes = "SELECT 1 FROM pg_indexes WHERE indexname = 'customer_ordering_rows_open'"
+      expect(await execute(url, indexes)).toHaveLength(1)
+    })
+
+    it('of a newer version are refused and left as they are', async () => {
+      await new PostgresStore({ client: openPool() }).migrate()
+      await execute(url, 'INSERT INTO customer_ordering_rows_versions VALUES (2)')
+      const store = new PostgresStore({ client: openPool() })
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(error.message).toContain(
+        'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)',
+      )
+      expect(await countRows()).toBe(0)
+    })
+
+    it('that are somebody else’s are refused and left as they are', async () => {
+      await execute(
+        url,
+        "CREATE TABLE customer_ordering_rows (mine text); INSERT INTO customer_ordering_rows VALUES ('x')",
+      )
+      const error = await failureOf(() => new PostgresStore({ client: openPool() }).migrate())
+      expect(error.message).toContain('a table of that name exists and is none of the store')
+      expect(await execute(url, 'SELECT * FROM customer_ordering_rows')).toEqual([{ mine: 'x' }])
+    })
+
+    it('that a crash would empty are refused', async () => {
+      await new PostgresStore({ client: openPool() }).migrate()
+      await execute(url, 'ALTER TABLE customer_ordering_rows SET UNLOGGED')
+      const error = await failureOf(() => new PostgresStore({ client: openPool() }).get(SCOPE, 'id'))
+      expect(error.message).toContain('its table is UNLOGGED')
+    })
+
+    it('need an existing schema', async () => {
+      const error = await failureOf(() =>
+        new PostgresStore({ client: openPool(), schema: 'missing' }).migrate(),
+      )
+      expect(error.message).toContain('there is no schema "missing". Create it')
+    })
+
+    it('need a database in UTF8', async () => {
+      await execute(
+        server().url,
+        `CREATE DATABASE latin_${database} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`,
+      )
+      const latin = openPool({}, server().urlFor({ database: `latin_${database}` }))
+      const error = await failureOf(() => new PostgresStore({ client: latin }).migrate())
+      expect(error.message).toContain('must have the encoding UTF8')
+    })
+
+    it('can be used by a role that may not make any, once they are made', async () => {
+      await execute(url, `CREATE ROLE role_${database} LOGIN PASSWORD 'p'`)
+      const client = openPool({}, server().urlFor({ database, user: `role_${database}`, password: 'p' }))
+      const store = new PostgresStore({ client })
+      const refused = await failureOf(() => store.migrate())
+      expect(refused.message).toContain('this role may not use the tables of the store')
+      expect(codeOf(refused)).toBe('42501')
+      await new PostgresStore({ client: openPool() }).migrate()
+      expect(codeOf(await failureOf(() => store.get(SCOPE, 'id')))).toBe('42501')
+      await execute(
+        url,
+        `GRANT SELECT ON customer_ordering_rows_versions TO role_${database};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON customer_ordering_rows TO role_${database}`,
+      )
+      expect(await store.insert(makeRow(1, CLOSED))).toEqual({ inserted: true })
+      expect(await store.prune(SCOPE, { createdBefore: 1e15, rejectedBefore: 0 })).toBe(1)
+    })
+
+    it('are said to be missing when they were dropped, and not silently made anew', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      await execute(url, 'DROP TABLE customer_ordering_rows')
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(error.message).toContain('its tables are missing. If they were dropped')
+    })
+  })
+
+  describe('a transaction of the caller', () => {
+    const calls = (store: PostgresStore): (() => Promise<unknown>)[] => [
+      () => store.insert(makeRow(2)),
+      () => store.update(nextVersion(makeRow(1)), 1),
+      () => store.get(SCOPE, makeRow(1).id),
+      () => store.listOpen(SCOPE, { limit: 1 }),
+      () => store.list(SCOPE, { limit: 1 }),
+      () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
+    ]
+
+    it.each([
+      ['a client of pg', (client: PgClient): PostgresClient => client],
+      ['a client of which nothing is known', unknownClient],
+    ])('is not joined by the calls of %s, and goes on undisturbed', async (_, wrap) => {
+      const client = await openClient()
+      const store = new PostgresStore({ client: wrap(client) })
+      await store.insert(makeRow(1))
+      await client.query('BEGIN')
+      for (const call of calls(store)) {
+        const error = await failureOf(call)
+        expect(error.message).toContain(`${INSIDE} (nothing was written)`)
+      }
+      await client.query('CREATE TABLE theirs (id int)')
+      await client.query('COMMIT')
+      expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
+      expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+
+      await client.query('BEGIN')
+      await client.query('SELECT 1/0').catch(() => {})
+      for (const call of calls(store)) expect((await failureOf(call)).message).toContain(INSIDE)
+      await client.query('ROLLBACK')
+      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    })
+
+    it('is not used to make the tables either', async () => {
+      const client = await openClient()
+      await client.query('BEGIN')
+      const error = await failureOf(() => new PostgresStore({ client }).migrate())
+      expect(error.message).toContain(INSIDE)
+      await client.query('COMMIT')
+      expect(await execute(url, "SELECT 1 FROM pg_tables WHERE schemaname = 'public'")).toEqual([])
+    })
+
+    it.each([
+      ['a client of pg', (client: PgClient): PostgresClient => client],
+      ['a client of which nothing is known', unknownClient],
+    ])('that begins while a write of %s waits is noticed after it', async (_, wrap) => {
+      const client = await openClient()
+      let begins = false
+      const intruder: PostgresClient = {
+        query: (text, parameters) => {
+          if (begins && text.startsWith('INSERT')) void client.query('BEGIN')
+          return client.query(text, parameters)
+        },
+      }
+      const known: PostgresClient = { ...intruder, getTransactionStatus: () => client.getTransactionStatus() }
+      const store = new PostgresStore({ client: wrap(client) === client ? known : intruder })
+      await store.migrate()
+      begins = true
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(error.message).toContain(`${INSIDE} (the row was written in that transaction)`)
+      // Nor may the row be read back, and taken for one that is kept.
+      expect((await failureOf(() => store.get(SCOPE, makeRow(1).id))).message).toContain(INSIDE)
+      await client.query('ROLLBACK')
+      expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
+    })
+
+    it('that somebody left open on a connection of the pool ends with that connection', async () => {
+      const pool = openPool({ max: 1 })
+      const store = new PostgresStore({ client: pool })
+      await store.migrate()
+      const forgetful = await pool.connect()
+      await forgetful.query('BEGIN')
+      forgetful.release()
+      expect((await failureOf(() => store.insert(makeRow(1)))).message).toContain(INSIDE)
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+      expect(await countRows()).toBe(1)
+    })
+  })
+
+  describe('within', () => {
+    it('a transaction, a row is committed or rolled back with everything else', async () => {
+      const pool = openPool()
+      const store = new PostgresStore({ client: pool })
+      await store.migrate()
+      await execute(url, 'CREATE TABLE theirs (id int)')
+      for (const [number, end] of ['COMMIT', 'ROLLBACK'].entries()) {
+        const connection = await pool.connect()
+        await connection.query('BEGIN')
+        await connection.query(`INSERT INTO theirs VALUES (${number})`)
+        const outbox = store.within(connection)
+        expect(await outbox.insert(makeRow(number))).toEqual({ inserted: true })
+        expect(await outbox.get(SCOPE, makeRow(number).id)).toEqual(makeRow(number))
+        expect(await store.get(SCOPE, makeRow(number).id)).toBeUndefined()
+        await connection.query(end)
+        connection.release()
+      }
+      expect(await store.listOpen(SCOPE, { limit: 5 })).toEqual({ rows: [makeRow(0)] })
+      expect(await execute(url, 'SELECT id FROM theirs')).toEqual([{ id: 0 }])
+    })
+
+    it('a transaction, a client of which nothing is known works as well', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.migrate()
+      const client = await openClient()
+      const outbox = store.within(unknownClient(client))
+      expect((await failureOf(() => outbox.insert(makeRow(1)))).message).toContain(
+        'is not inside a transaction',
+      )
+      await client.query('BEGIN')
+      expect(await outbox.insert(makeRow(1))).toEqual({ inserted: true })
+      await client.query('COMMIT')
+      expect(await countRows()).toBe(1)
+    })
+
+    it('it refuses a pool, a connection without transaction and a transaction that has failed', async () => {
+      const pool = openPool()
+      const store = new PostgresStore({ client: pool })
+      const client = await openClient()
+      const wanted = 'is not inside a transaction, or its transaction has failed. Nothing was written'
+      for (const wrong of [pool, client])
+        expect((await failureOf(() => store.within(wrong).insert(makeRow(1)))).message).toContain(wanted)
+      await client.query('BEGIN')
+      await client.query('SELECT 1/0').catch(() => {})
+      // pg knows of the failure only when the server is ready for the next statement.
+      const early = await failureOf(() => store.within(client).insert(makeRow(1)))
+      expect(early.message).toMatch(/transaction (that )?has failed/)
+      expect((await failureOf(() => store.within(client).insert(makeRow(1)))).message).toContain(wanted)
+      await client.query('ROLLBACK')
+      expect(await countRows()).toBe(0)
+    })
+
+    it('a transaction, a row that exists is returned and left as it is', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1, { data: 'first' }))
+      const client = await openClient()
+      await client.query('BEGIN')
+      const result = await store.within(client).insert(makeRow(1, { data: 'second' }))
+      expect(result).toEqual({ inserted: false, current: makeRow(1, { data: 'first' }) })
+      await client.query('COMMIT')
+    })
+
+    it.each(['COMMIT', 'ROLLBACK'])('others that want the same row wait for its %s', async (end) => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.migrate()
+      const client = await openClient()
+      await client.query('BEGIN')
+      await store.within(client).insert(makeRow(1, { data: 'theirs' }))
+      let settled = false
+      const other = store.insert(makeRow(1, { data: 'other' })).finally(() => {
+        settled = true
+      })
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(settled).toBe(false)
+      await client.query(end)
+      expect(await other).toEqual(
+        end === 'COMMIT' ? { inserted: false, current: makeRow(1, { data: 'theirs' }) } : { inserted: true },
+      )
+    })
+
+    it('a transaction has its commit waited for, whatever its settings', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.migrate()
+      const client = await openClient({ options: '-c synchronous_commit=off' })
+      await client.query('BEGIN')
+      await store.within(client).insert(makeRow(1))
+      expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }])
+      await client.query('COMMIT')
+      expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'off' }])
+    })
+  })
+
+  describe('failures', () => {
+    it('reject when the server ends the connection in the middle of a write, and the next call has another', async () => {
+      const store = new PostgresStore({ client: openPool({ max: 1 }) })
+      await store.insert(makeRow(1))
+      const locker = await lockRow(makeRow(1).id)
+      const failed = failureOf(() => store.update(nextVersion(makeRow(1)), 1))
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      await execute(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+      )
+      const error = await failed
+      expect(codeOf(error)).toBe('57P01')
+      expect(error.message).toContain('A write may or may not have happened')
+      await locker.query('ROLLBACK')
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+    })
+
+    it('reject when the answer to a write is lost, which was applied', async () => {
+      let lost = false
+      const proxy = await makeProxy(url, {
+        ask: (data) => {
+          lost ||= data.includes('INSERT INTO') && data.includes(makeRow(1).id)
+        },
+        answer: (data) => {
+          if (!lost) return data
+          lost = false
+          return undefined
+        },
+      })
+      ends.push(proxy.close)
+      const store = new PostgresStore({ client: openPool({}, proxy.url) })
+      await store.migrate()
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(error.message).toContain('A write may or may not have happened')
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    })
+
+    it('do not end the process when the server ends a connection as soon as it is made', async () => {
+      const ready = Buffer.from('Z\u0000\u0000\u0000\u0005I')
+      const fields = 'SFATAL\u0000VFATAL\u0000C57P01\u0000Mterminating\u0000\u0000'
+      const length = Buffer.alloc(4)
+      length.writeInt32BE(4 + fields.length)
+      let injected = false
+      const proxy = await makeProxy(url, {
+        answer: (data) => {
+          if (injected || !data.includes(ready)) return data
+          injected = true
+          return Buffer.concat([data, Buffer.from('E'), length, Buffer.from(fields)])
+        },
+      })
+      ends.push(proxy.close)
+      const store = new PostgresStore({ client: openPool({}, proxy.url) })
+      const error = await failureOf(() => store.get(SCOPE, 'id'))
+      expect(injected).toBe(true)
+      expect(error.message).toContain('the connection failed, or the server ended it')
+      expect(await store.get(SCOPE, 'id')).toBeUndefined()
+    })
+
+    it('reject for good through a single client whose connection is lost', async () => {
+      const client = await openClient()
+      const store = new PostgresStore({ client })
+      await store.insert(makeRow(1))
+      await execute(
+        server().url,
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`,
+      )
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      for (let call = 0; call < 2; call++) {
+        const error = await failureOf(() => store.get(SCOPE, 'id'))
+        expect(codeOf(error)).toBe('CONNECTION_LOST')
+      }
+    })
+
+    it('end when the server is back: acknowledged rows survive its restart and its crash', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      await server().restart()
+      expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(makeRow(1))
+      await store.update(nextVersion(makeRow(1)), 1)
+      await server().crash()
+      expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(nextVersion(makeRow(1)))
+    })
+
+    it('of the server lose nothing either where connections do not wait for their commits', async () => {
+      const pool = openPool({ options: '-c synchronous_commit=off' })
+      const store = new PostgresStore({ client: pool })
+      await store.migrate()
+      await pool.query('CREATE TABLE theirs (id int)')
+      await execute(url, 'CHECKPOINT')
+      await store.insert(makeRow(1))
+      await store.update(nextVersion(makeRow(1)), 1)
+      await pool.query('INSERT INTO theirs VALUES (1)')
+      await server().crash()
+      expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(nextVersion(makeRow(1)))
+      // The control: what did not wait is lost.
+      expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
+    })
+
+    it('reject while the server cannot be reached, and are over when it can', async () => {
+      const proxy = await makeProxy(url)
+      const address = proxy.url
+      await proxy.close()
+      const pool = openPool({}, address)
+      const store = new PostgresStore({ client: pool })
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(codeOf(error)).toBe('ECONNREFUSED')
+      const again = await makeProxy(url, { port: Number(new URL(address).port) })
+      ends.push(again.close)
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    })
+
+    it('reject when no connection of the pool comes free in time', async () => {
+      const pool = openPool({ max: 1, connectionTimeoutMillis: 60 })
+      const store = new PostgresStore({ client: pool })
+      await store.insert(makeRow(1))
+      const taken = await pool.connect()
+      const error = await failureOf(() => store.insert(makeRow(2)))
+      expect(error.message).toContain(
+        'no connection came free in time, or none could be made. Nothing was written',
+      )
+      taken.release()
+      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    })
+
+    it('reject when the server has no connection left', async () => {
+      await execute(url, `CREATE ROLE role_${database} LOGIN PASSWORD 'p' SUPERUSER CONNECTION LIMIT 0`)
+      await execute(url, `ALTER ROLE role_${database} NOSUPERUSER`)
+      const client = openPool({}, server().urlFor({ database, user: `role_${database}`, password: 'p' }))
+      const error = await failureOf(() => new PostgresStore({ client }).migrate())
+      expect(codeOf(error)).toBe('53300')
+      expect(error.message).toContain('the server has no connection left')
+    })
+
+    it.each([
+      ['statement_timeout', '57014', 'longer than statement_timeout allows. Nothing was written'],
+      ['lock_timeout', '55P03', 'longer than lock_timeout allows. Nothing was written'],
+    ])(
+      'reject when a write takes longer than %s, and leave the connection usable',
+      async (setting, code, text) => {
+        const pool = openPool({ max: 1, options: `-c ${setting}=60` })
+        const store = new PostgresStore({ client: pool })
+        await store.insert(makeRow(1))
+        const backend = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows
+        const before = await backend()
+        const locker = await lockRow(makeRow(1).id)
+        const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
+        expect(codeOf(error)).toBe(code)
+        expect(error.message).toContain(text)
+        expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+        await locker.query('ROLLBACK')
+        expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+        expect(await backend()).toEqual(before)
+      },
+    )
+
+    it('reject when the client gives up waiting for the answer', async () => {
+      const store = new PostgresStore({ client: openPool({ query_timeout: 300 }) })
+      await store.insert(makeRow(1))
+      const locker = await lockRow(makeRow(1).id)
+      const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
+      expect(codeOf(error)).toBe('QUERY_TIMEOUT')
+      expect(error.message).toContain('A write may or may not have happened')
+      await locker.query('ROLLBACK')
+    })
+
+    it('of serialization are tried again a few times', async () => {
+      const pool = openPool()
+      let conflicts = 0
+      const client: PostgresClient = {
+        getTransactionStatus: () => 'I',
+        query: (text, parameters) => {
+          if (conflicts-- > 0) return Promise.reject(Object.assign(new Error('conflict'), { code: '40001' }))
+          return pool.query(text, parameters)
+        },
+      }
+      const store = new PostgresStore({ client })
+      await store.migrate()
+      conflicts = 4
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+      conflicts = 5
+      const error = await failureOf(() => store.insert(makeRow(2)))
+      expect(codeOf(error)).toBe('40001')
+      expect(error.message).toContain(
+        'others kept writing the same row at the same time. Nothing was written',
+      )
+      expect(await countRows()).toBe(1)
+    })
+
+    it('really happen with REPEATABLE READ, and are overcome', async () => {
+      const pool = openPool({ options: '-c default_transaction_isolation=repeatable\\ read' })
+      const failed: unknown[] = []
+      const client: PostgresClient = {
+        getTransactionStatus: () => 'I',
+        query: (text, parameters) =>
+          pool.query(text, parameters).catch((error) => {
+            failed.push(error.code)
+            throw error
+          }),
+      }
+      const store = new PostgresStore({ client })
+      await store.insert(makeRow(1))
+      const locker = await openClient()
+      await locker.query('BEGIN')
+      await locker.query("UPDATE customer_ordering_rows SET version = 2, data = 'theirs'")
+      const ours = store.update(nextVersion(makeRow(1)), 1)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      await locker.query('COMMIT')
+      expect(await ours).toBe(false)
+      expect(failed).toEqual(['40001'])
+    })
+
+    it('reject when the database may only be read', async () => {
+      await new PostgresStore({ client: openPool() }).insert(makeRow(1))
+      const store = new PostgresStore({
+        client: openPool({ options: '-c default_transaction_read_only=on' }),
+      })
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      const error = await failureOf(() => store.insert(makeRow(2)))
+      expect(codeOf(error)).toBe('25006')
+      expect(error.message).toContain('the database is read-only')
+    })
+
+    it.each([
+      ['user', { user: 'nobody' }, '28P01', 'the login was refused'],
+      ['password', { password: 'wrong-secret' }, '28P01', 'the login was refused'],
+      ['database', { database: 'missing' }, '3D000', 'there is no such database'],
+    ])('of a wrong %s say so, and nothing of the connection string', async (_, change, code, text) => {
+      const client = openPool({}, server().urlFor(change))
+      const error = await failureOf(() => new PostgresStore({ client }).migrate())
+      expect(codeOf(error)).toBe(code)
+      expect(error.message).toContain(text)
+      const { password, host } = new URL(server().url)
+      const shown = `${inspect(error, { depth: 9, showHidden: true })} ${JSON.stringify(error)}`
+      for (const secret of [password, host, 'wrong-secret', 'nobody', '127.0.0.1'])
+        expect(shown).not.toContain(secret)
+    })
+
+    it('have a cause with nothing but a name and a code', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      const { cause } = await failureOf(() => store.update(makeRow(1, { updatedAt: 1.5 }), 1))
+      expect(cause).toBeInstanceOf(Error)
+      expect(Object.getOwnPropertyNames(cause).sort()).toEqual(['code', 'message', 'name', 'stack'])
+      expect(cause).toMatchObject({ name: 'error', message: '22P02', code: '22P02' })
+    })
+
+    it.each([
+      [{ updatedAt: 1.5 }, '22P02', 'a number is not a whole one'],
+      [{ createdAt: Number.NaN }, '22P02', 'a number is not a whole one'],
+      [{ version: 1e21 }, '22P02', 'a number is not a whole one, or too large'],
+      [{ updatedAt: 1e20 }, '22003', 'a number is not a whole one, or too large'],
+      [{ scope: noise(9_000) }, '54000', 'a text is too long for the database'],
+    ])('reject a row that cannot be kept: %#', async (fields, code, text) => {
+      const store = new PostgresStore({ client: openPool() })
+      const error = await failureOf(() => store.insert(makeRow(1, fields)))
+      expect(codeOf(error)).toBe(code)
+      expect(error.message).toContain(text)
+      expect(await countRows()).toBe(0)
+    })
+
+    it('reject what somebody else wrote into the table', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      await execute(url, "UPDATE customer_ordering_rows SET state = 'paid'")
+      const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+      expect(error.message).toContain('returned something that is no row of the order store')
+    })
+
+    it('reject text with half of a surrogate pair in every argument', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      const half = '\ud800'
+      const wrong: (() => unknown)[] = [
+        () => store.get(half, 'id'),
+        () => store.get(SCOPE, half),
+        () => store.insert(makeRow(1, { data: half })),
+        () => store.insert(makeRow(1, { id: half })),
+        () => store.update(makeRow(1, { scope: half }), 1),
+        () => store.listOpen(half, { limit: 1 }),
+        () => store.list(half, { limit: 1 }),
+        () => store.prune(half, { createdBefore: 1, rejectedBefore: 1 }),
+      ]
+      for (const call of wrong) expect((await failureOf(call)).message).toContain('half of a surrogate pair')
+    })
+
+    it.each(['nonsense', '', ' id', 'x id', '12', '12345678901234567890 id'])(
+      'reject %j as a cursor',
+      async (after) => {
+        const store = new PostgresStore({ client: openPool() })
+        const error = await failureOf(() => store.list(SCOPE, { limit: 1, after }))
+        expect(error.message).toContain('`after` is not the `next` of a page of this store')
+      },
+    )
+
+    it('reject every call after close, and leave the pool to its owner', async () => {
+      const pool = openPool()
+      const store = new PostgresStore({ client: pool })
+      await store.insert(makeRow(1))
+      await store.close()
+      const times = { createdBefore: 1, rejectedBefore: 1 }
+      const late: (() => unknown)[] = [
+        () => store.get(SCOPE, 'id'),
+        () => store.insert(makeRow(1)),
+        () => store.update(makeRow(1), 1),
+        () => store.listOpen(SCOPE, { limit: 1 }),
+        () => store.list(SCOPE, { limit: 1 }),
+        () => store.prune(SCOPE, times),
+      ]
+      for (const call of late)
+        expect((await failureOf(call)).message).toContain('was closed. Make a new PostgresStore')
+      expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+    })
+
+    it('reject when the owner has closed the pool or the client', async () => {
+      const pool = makePool(url)
+      const client = await openClient()
+      const stores = [new PostgresStore({ client: pool }), new PostgresStore({ client })]
+      for (const store of stores) await store.migrate()
+      await pool.end()
+      await client.end()
+      for (const store of stores) {
+        const error = await failureOf(() => store.get(SCOPE, 'id'))
+        expect(error.message).toContain('the client handed in was closed')
+      }
+    })
+
+    it.each([undefined, null, {}, 'postgres://localhost', { query: 'SELECT 1' }])(
+      'reject %j as a client',
+      async (client) => {
+        const error = await failureOf(() => new PostgresStore({ client: client as PostgresClient }))
+        expect(error.message).toContain('needs a client with a method `query(text, parameters)`')
+      },
+    )
+
+    it('reject a client that returns something else than rows as objects', async () => {
+      const store = new PostgresStore({ client: { query: async () => ({ rows: [[1, 2]] }) } })
+      expect((await failureOf(() => store.migrate())).message).toContain('does not return rows as objects')
+      const thrower = new PostgresStore({ client: { query: () => Promise.reject('no error at all') } })
+      expect((await failureOf(() => thrower.migrate())).message).toContain(
+        'the database client reported UNKNOWN',
+      )
+    })
+  })
+
+  describe('rows', () => {
+    it('are exact whatever the parsers of the client', async () => {
+      const { types } = pg()
+      const [bigint, bool, text] = [20, 16, 25]
+      const original = (value: string): string => value
+      types.setTypeParser(bigint, BigInt)
+      types.setTypeParser(bool, (value) => (value === 't' ? 'yes' : 'no'))
+      ends.push(() => {
+        types.setTypeParser(bigint, original)
+        types.setTypeParser(bool, (value) => value === 't')
+        types.setTypeParser(text, original)
+      })
+      const store = new PostgresStore({ client: openPool() })
+      const row = makeRow(1, { version: Number.MAX_SAFE_INTEGER - 1, updatedAt: Number.MAX_SAFE_INTEGER })
+      await store.insert(row)
+      expect(await store.get(SCOPE, row.id)).toEqual(row)
+      expect(await store.update({ ...row, version: row.version + 1 }, row.version - 1)).toBe(false)
+      expect(await store.update({ ...row, version: row.version + 1 }, row.version)).toBe(true)
+    })
+
+    it('of an application without codec can be read as JSON by its owner', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      const data = JSON.stringify({ name: 'a\u0000b \u001b \ufeff ✓' })
+      await store.insert(makeRow(1, { data }))
+      expect(await execute(url, 'SELECT data FROM customer_ordering_rows')).toEqual([{ data }])
+    })
+
+    it('with the same text before and after escaping stay apart', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      const texts = [
+        '\u0000',
+        '\u001b0',
+        '\u001b1',
+        '\u001b10',
+        '\u001b',
+        '\u001b\u0000',
+        '\ufeff',
+        '\u001b2',
+        '\u001b12',
+      ]
+      for (const text of texts) {
+        const row = makeRow(1, { scope: text, id: text, data: text })
+        expect(await store.insert(row)).toEqual({ inserted: true })
+      }
+      for (const text of texts) {
+        expect(await store.get(text, text)).toMatchObject({ scope: text, id: text, data: text })
+        expect((await store.list(text, { limit: 5 })).rows).toHaveLength(1)
+      }
+    })
+
+    it('are compared with any time, whole or not', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1, { ...CLOSED, updatedAt: 10 }))
+      const list = async (since: number) => (await store.list(SCOPE, { limit: 5, since })).rows.length
+      expect([await list(9.5), await list(10), await list(10.5)]).toEqual([1, 1, 0])
+      expect([await list(Number.NEGATIVE_INFINITY), await list(1e300)]).toEqual([1, 0])
+      expect((await failureOf(() => list(Number.NaN))).message).toContain('is not a number')
+      const prune = (createdBefore: number) => store.prune(SCOPE, { createdBefore, rejectedBefore: 0 })
+      expect([await prune(10), await prune(10.5)]).toEqual([0, 1])
+    })
+
+    it('are listed by time as numbers, however many digits they have', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      const times = [9, 10, 99, 100, 1_000, 20, 3]
+      for (const [index, updatedAt] of times.entries()) await store.insert(makeRow(index, { updatedAt }))
+      const walked = await walk((options) => store.list(SCOPE, options), 2)
+      expect(walked.map(({ updatedAt }) => updatedAt)).toEqual([3, 9, 10, 20, 99, 100, 1_000])
+    })
+
+    /** Writes closed rows past the store, because that is much faster. */
+    const fill = (count: number) =>
+      execute(
+        url,
+        `INSERT INTO customer_ordering_rows SELECT '${SCOPE}', lpad(n::text, 8, '0'), 2, false, 'created', n, n, '{}'
+         FROM generate_series(1, ${count}) AS n`,
+      )
+
+    it('are pruned in batches, without waiting for those that others are writing', async () => {
+      const pool = openPool()
+      let statements = 0
+      const counting: PostgresClient = {
+        getTransactionStatus: () => 'I',
+        query: (text, parameters) => {
+          if (text.includes('DELETE')) statements++
+          return pool.query(text, parameters)
+        },
+      }
+      const store = new PostgresStore({ client: counting })
+      await store.migrate()
+      await fill(1_200)
+      const locker = await lockRow('00000007')
+      expect(await store.prune(SCOPE, { createdBefore: 1_101, rejectedBefore: 0 })).toBe(1_099)
+      expect(statements).toBe(4)
+      await locker.query('ROLLBACK')
+      expect(await store.prune(SCOPE, { createdBefore: 1_101, rejectedBefore: 0 })).toBe(1)
+      expect(await countRows()).toBe(100)
+    })
+
+    it('however many are found by an index', async () => {
+      const pool = openPool()
+      const seen: [text: string, parameters: PostgresParameter[]][] = []
+      const watching: PostgresClient = {
+        getTransactionStatus: () => 'I',
+        query: (text, parameters = []) => {
+          if (text.includes('customer_ordering_rows"')) seen.push([text, parameters])
+          return pool.query(text, parameters)
+        },
+      }
+      const store = new PostgresStore({ client: watching })
+      await store.migrate()
+      await fill(20_000)
+      await store.insert(makeRow(1))
+      await execute(url, 'ANALYZE')
+      seen.splice(0)
+      await store.get(SCOPE, '00000005')
+      await store.update(makeRow(1, { id: '00000005', ...CLOSED }), 1)
+      await store.listOpen(SCOPE, { limit: 10 })
+      await store.list(SCOPE, { limit: 10, since: 500 })
+      await store.prune(SCOPE, { createdBefore: 100, rejectedBefore: 100 })
+      const plans: string[] = []
+      for (const [text, parameters] of seen) {
+        const { rows } = await pool.query(`EXPLAIN ${text}`, parameters)
+        const plan = rows.map((row) => Object.values(row as object)[0]).join('\n')
+        expect(plan).not.toContain('Seq Scan')
+        plans.push(/Scan using (\w+)|Bitmap Index Scan on (\w+)/.exec(plan)?.slice(1).join('') ?? plan)
+      }
+      expect(plans.map((plan) => plan.replace('customer_ordering_rows_', ''))).toEqual([
+        'pkey',
+        'pkey',
+        'open',
+        'list',
+        'closed',
+        'closed',
+      ])
+    })
+
+    it('are listed page by page while others are written', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await Promise.all(makeRows(60).map((row) => store.insert(row)))
+      const walked = await walk((options) => store.listOpen(SCOPE, options), 7)
+      expect(walked.map(({ id }) => id)).toEqual(
+        makeRows(60)
+          .map(({ id }) => id)
+          .sort(),
+      )
+    })
+
+    it('need as few statements as there can be', async () => {
+      const pool = openPool()
+      let statements = 0
+      const counting: PostgresClient = {
+        getTransactionStatus: () => 'I',
+        query: (text, parameters) => {
+          statements++
+          return pool.query(text, parameters)
+        },
+      }
+      const store = new PostgresStore({ client: counting })
+      const cost = async (call: () => Promise<unknown>) => {
+        statements = 0
+        await call()
+        return statements
+      }
+      await store.migrate()
+      expect(await cost(() => store.insert(makeRow(1)))).toBe(1)
+      expect(await cost(() => store.insert(makeRow(1)))).toBe(2)
+      expect(await cost(() => store.update(nextVersion(makeRow(1)), 1))).toBe(1)
+      expect(await cost(() => store.get(SCOPE, makeRow(1).id))).toBe(1)
+    })
+  })
+
+  // The last one, for the server does not become a primary again.
+  it('a standby is refused, and a primary that becomes one', async () => {
+    const store = new PostgresStore({ client: openPool() })
+    await store.insert(makeRow(1))
+    await writeFile(server().pathOf('data/standby.signal'), '')
+    await server().restart()
+    const write = () =>
+      eventually(
+        () => store.insert(makeRow(2)),
+        ({ cause }) => codeOf({ cause } as StoreError) === '25006',
+      )
+    expect((await failureOf(write)).message).toContain('the database is read-only, such as a standby')
+    const late = new PostgresStore({ client: openPool() })
+    expect((await failureOf(() => late.get(SCOPE, 'id'))).message).toContain('this server is a standby')
+  })
+})
+
+/** Letters in no order, which cannot be compressed. */
+function noise(length: number): string {
+  let state = 1
+  return Array.from({ length }, () => {
+    state = (state * 48_271) % 2_147_483_647
+    return String.fromCharCode(97 + (state % 26))
+  }).join('')
+}
+
+/** Calls until it succeeds, or fails in the way wanted, for at most ten seconds. */
+async function eventually<T>(
+  call: () => Promise<T>,
+  enough: (error: StoreError) => boolean = () => false,
+): Promise<T> {
+  const end = performance.now() + 10_000
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!(error instanceof StoreError) || enough(error) || performance.now() > end) throw error
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}
+
+interface Proxy {
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Stands between client and server; `answer` may change what the server says, or drop the connection with undefined. */
+async function makeProxy(
+  url: string,
+  {
+    port = 0,
+    ask = () => {},
+    answer = (data) => data,
+  }: {
+    readonly port?: number
+    readonly ask?: (data: Buffer) => void
+    readonly answer?: (data: Buffer) => Buffer | undefined
+  } = {},
+): Promise<Proxy> {
+  const target = new URL(url)
+  const sockets = new Set<Socket>()
+  const proxy: Server = createServer((near) => {
+    const far = connect(Number(target.port), target.hostname)
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+    }
+    near.on('data', (data: Buffer) => {
+      ask(data)
+      far.write(data)
+    })
+    far.on('data', (data: Buffer) => {
+      const changed = answer(data)
+      if (changed === undefined) near.destroy()
+      else near.write(changed)
+    })
+    near.on('close', () => far.destroy())
+    far.on('close', () => near.destroy())
+  }).listen(port, '127.0.0.1')
+  await once(proxy, 'listening')
+  const address = proxy.address()
+  const through = new URL(url)
+  through.port = typeof address === 'object' && address !== null ? String(address.port) : ''
+  return {
+    url: through.href,
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => proxy.close(resolve))
+    },
+  }
+}
