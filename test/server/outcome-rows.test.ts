@@ -1,0 +1,331 @@
+import { createServer as createTlsServer } from 'node:https'
+import { createServer, type Socket } from 'node:net'
+import {
+  type ClientOptions,
+  type CreateOptions,
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+  type Order,
+} from 'customer-ordering-sdk'
+import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { rowIdOf, scopeOf } from '../../src/idempotency/identity.ts'
+import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
+import { decodeRow, type JournalRecord } from '../../src/idempotency/record.ts'
+import type { OrderStore } from '../../src/idempotency/store.ts'
+import { platformRuntime, type Runtime } from '../../src/runtime.ts'
+import { serveSandbox } from '../../src/sandbox/server.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { AUTHORITY, KEY } from './support/certificates.ts'
+import { listening, type RawRequest, rawServer } from './support/raw-server.ts'
+
+/** Time runs twenty times as fast, and no wait is longer than it must be. */
+const SPEED = 20
+const runtime: Partial<Runtime> = {
+  now: () => 1_700_000_000_000 + Math.round(performance.now() * SPEED),
+  monotonic: () => performance.now() * SPEED,
+  setTimer: (callback, milliseconds) => platformRuntime.setTimer(callback, milliseconds / SPEED),
+  random: () => 0,
+}
+
+const MAX_RETRIES = 2
+const REQUEST = {
+  serviceId: 'svc_standard',
+  target: '@someone',
+  quantity: 10,
+  metadata: { externalOrderId: 'r1' },
+}
+const LABELS = { server: 'service', account: 'shop' } as const
+
+/** A request as it came over the socket. */
+interface Arrived {
+  readonly key: string | null | undefined
+  readonly body: string
+}
+
+/** A service on a port, the store of its caller, and what arrived. */
+interface Bench {
+  readonly sandbox: Sandbox
+  readonly url: string
+  readonly store: MemoryStore
+  readonly arrived: Arrived[]
+  /** Called when a request has arrived and its answer, if any, is on its way. */
+  onArrival: () => void
+}
+
+/** How an ending comes about. */
+interface Scenario {
+  /** What the service does to every request that ends so; nothing means that it answers as it should. */
+  readonly fault?: FaultAction
+  /** True if the service processes such a request. */
+  readonly commits?: boolean
+  /** Somewhere else than the sandbox, where such an ending is had. */
+  readonly elsewhere?: (bench: Bench) => Promise<string>
+  readonly options?: CreateOptions
+  /** When the caller gives up. */
+  readonly abort?: 'on arrival' | 'at the claim'
+}
+
+const status = (code: number, name?: string): Scenario => ({
+  fault: { type: 'status', status: code, ...(name === undefined ? {} : { code: name }) },
+})
+
+/** One scenario for each row of the table; a kind without one does not compile, and fails below. */
+const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
+  created: { commits: true },
+  created_flawed: {
+    fault: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
+    commits: true,
+  },
+  created_unreadable: { fault: { type: 'cutBody' }, commits: true },
+  success_unreadable: {
+    fault: { type: 'bytes', body: '<html>', contentType: 'text/html', status: 200 },
+    commits: true,
+  },
+  redirected: { fault: { type: 'redirect', location: 'http://127.0.0.1:9/', status: 307 } },
+  refused: status(402),
+  refused_unprocessed: status(413),
+  unauthorized: status(401),
+  forbidden: status(403),
+  too_early: status(425),
+  rate_limited: status(429),
+  conflict: status(409, 'IDEMPOTENCY_CONFLICT'),
+  in_progress: { fault: { type: 'inProgress' }, options: { totalTimeout: 20_000 } },
+  conflict_unknown: status(409, 'BUSY'),
+  request_timeout: status(408),
+  server_error: { fault: { type: 'status', status: 503, html: true } },
+  unrecognised: { fault: { type: 'status', status: 402, html: true } },
+  unreachable: { elsewhere: nobody },
+  untrusted: { elsewhere: stranger },
+  connection_closed: { fault: { type: 'drop' } },
+  connection_lost: { elsewhere: babbler },
+  timed_out: { fault: { type: 'stall' }, options: { timeout: 2000 } },
+  aborted: { fault: { type: 'stall' }, abort: 'on arrival' },
+  not_sent: { abort: 'at the claim' },
+}
+
+/** A port where nobody listens. */
+async function nobody(): Promise<string> {
+  const server = createServer()
+  const port = await listening(server)
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
+
+/** A server whose certificate nobody has vouched for. */
+async function stranger(): Promise<string> {
+  const server = createTlsServer({ key: KEY, cert: AUTHORITY })
+  const port = await listening(server)
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return `https://127.0.0.1:${port}`
+}
+
+/** A server that takes requests and answers in another language. */
+async function babbler({ arrived }: Bench): Promise<string> {
+  const { url } = await rawServer((socket: Socket, request: RawRequest) => {
+    const key = request.headers.find(([name]) => name === 'idempotency-key')?.[1]
+    arrived.push({ key, body: request.body })
+    socket.end('220 mail.example ESMTP ready\r\n\r\n')
+  })
+  return url
+}
+
+async function bench(): Promise<Bench> {
+  const sandbox = createSandbox()
+  const arrived: Arrived[] = []
+  const made = { sandbox, url: '', store: new MemoryStore(), arrived, onArrival: () => {} }
+  const server = await serveSandbox(sandbox, {
+    onRequest: ({ idempotencyKey, body }) => {
+      arrived.push({ key: idempotencyKey, body })
+      made.onArrival()
+    },
+  })
+  onTestFinished(() => server.close())
+  made.url = server.url
+  return made
+}
+
+function clientOf({ sandbox, url, store }: Bench, options: ClientOptions = {}): CustomerOrderingClient {
+  return new CustomerOrderingClient(
+    { baseUrl: url, apiKey: sandbox.apiKey, store, ...LABELS, maxRetries: MAX_RETRIES, ...options },
+    runtime,
+  )
+}
+
+async function recordOf({ store }: Bench): Promise<JournalRecord> {
+  const row = await store.get(
+    scopeOf(LABELS.server, LABELS.account),
+    rowIdOf(platformRuntime.deriveId, 'ref:r1'),
+  )
+  const record = row === undefined ? 'missing' : await decodeRow(row, undefined)
+  if (typeof record === 'string') throw new Error(`the record is ${record}`)
+  return record
+}
+
+interface Told {
+  readonly charged: string
+  readonly attempts: number
+  readonly order?: Order
+}
+
+/** Places the order where the scenario has it end so. */
+async function place(made: Bench, scenario: Scenario): Promise<Told> {
+  const controller = new AbortController()
+  if (scenario.abort === 'on arrival') {
+    const before = made.arrived.length
+    made.onArrival = () => {
+      if (
+        made.sandbox.requests[made.arrived.length - 1]?.delivery === 'stall' &&
+        made.arrived.length > before
+      )
+        controller.abort()
+    }
+  }
+  const { store } = made
+  const claiming: OrderStore = {
+    durability: 'memory',
+    get: (scope, id) => store.get(scope, id),
+    insert: (row) => {
+      controller.abort()
+      return store.insert(row)
+    },
+    update: (row, version) => {
+      controller.abort()
+      return store.update(row, version)
+    },
+    listOpen: (scope, options) => store.listOpen(scope, options),
+    list: (scope, options) => store.list(scope, options),
+    prune: (scope, options) => store.prune(scope, options),
+    close: () => store.close(),
+  }
+  const baseUrl = (await scenario.elsewhere?.(made)) ?? made.url
+  const client = clientOf(made, {
+    baseUrl,
+    store: scenario.abort === 'at the claim' ? claiming : store,
+  })
+  try {
+    const order = await client.orders.create(REQUEST, { ...scenario.options, signal: controller.signal })
+    return { charged: 'yes', attempts: made.arrived.length, order }
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    const { charged, attempts } = error
+    return { charged, attempts }
+  }
+}
+
+/** What was in doubt before the attempts that end so. */
+const HISTORIES = {
+  'with nothing in doubt': { ambiguous: false, earlierCall: undefined, sameCall: undefined },
+  'after an attempt of the same call that was lost on its way': {
+    ambiguous: true,
+    earlierCall: undefined,
+    sameCall: 'drop',
+  },
+  'after an attempt of the same call that was charged': {
+    ambiguous: true,
+    earlierCall: undefined,
+    sameCall: 'commitThenDrop',
+  },
+  'after an earlier call that was lost on its way': {
+    ambiguous: true,
+    earlierCall: 'drop',
+    sameCall: undefined,
+  },
+  'after an earlier call that was charged': {
+    ambiguous: true,
+    earlierCall: 'commitThenDrop',
+    sameCall: undefined,
+  },
+} as const
+
+/** Attempts of a call whose every attempt ends so, the one before in the same call included; undefined: many. */
+function attemptsOf(kind: OutcomeKind, lostFirst: boolean): number | undefined {
+  if (kind === 'not_sent') return 0
+  switch (OUTCOMES[kind].next) {
+    case 'stop':
+      return lostFirst ? 2 : 1
+    case 'poll':
+      return undefined
+    case 'replay':
+      return lostFirst ? 4 : 3
+    default:
+      return 1 + MAX_RETRIES
+  }
+}
+
+const kinds = Object.keys(OUTCOMES) as OutcomeKind[]
+
+describe('the outcome table over a real socket', () => {
+  it('has a scenario for every row', () => {
+    expect(Object.keys(SCENARIOS).toSorted()).toEqual(kinds.toSorted())
+  })
+
+  describe.each(kinds)('%s', (kind) => {
+    const scenario = SCENARIOS[kind]
+    const row = OUTCOMES[kind]
+    const inOneCall = scenario.elsewhere === undefined && scenario.abort !== 'at the claim'
+
+    for (const [when, { ambiguous, earlierCall, sameCall }] of Object.entries(HISTORIES)) {
+      if (sameCall !== undefined && !inOneCall) continue
+      const meaning = ambiguous ? row.ambiguous : row.clean
+
+      it(`means charged ${meaning.charged} and ${meaning.state} ${when}`, async () => {
+        const made = await bench()
+        const { sandbox, arrived } = made
+        if (earlierCall !== undefined) {
+          sandbox.faults.add({ action: { type: earlierCall } })
+          const client = clientOf(made, { maxRetries: 0 })
+          await expect(client.orders.create(REQUEST)).rejects.toMatchObject({ charged: 'unknown' })
+        }
+        const before = arrived.length
+        if (sameCall !== undefined) sandbox.faults.add({ action: { type: sameCall } })
+        if (scenario.fault !== undefined) sandbox.faults.add({ action: scenario.fault, times: 'always' })
+        const told = await place(made, scenario)
+
+        // What the caller is told.
+        expect(told.charged).toBe(meaning.charged)
+        if (kind === 'created') expect(told.order?.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+        else expect(told.order).toBeUndefined()
+
+        // The key and the bytes of every attempt.
+        const sent = kind === 'unreachable' || kind === 'untrusted' ? told.attempts : arrived.length - before
+        const expected = attemptsOf(kind, sameCall !== undefined)
+        if (expected === undefined) expect(sent).toBeGreaterThan(3)
+        else expect(sent).toBe(expected)
+        const record = await recordOf(made)
+        for (const { key, body } of arrived) {
+          expect(key).toBe(record.key)
+          expect(body).toBe(
+            '{"metadata":{"externalOrderId":"r1"},"quantity":10,"serviceId":"svc_standard","target":"@someone"}',
+          )
+        }
+
+        // The record.
+        expect(record).toMatchObject({ state: meaning.state, generation: 0, attempts: before + sent })
+        expect(record.busyUntil).toBeUndefined()
+        expect(record.rejection?.kind).toBe(meaning.rejection)
+        expect(record.ambiguous).toBe(meaning.state === 'open')
+        const hold = scenario.abort === undefined ? row.hold : 'aborted'
+        expect(record.hold).toBe(meaning.state === 'open' ? hold : undefined)
+        expect(record.readable).toBe(kind === 'created')
+        expect(record.body === undefined).toBe(meaning.state === 'rejected' || kind === 'created')
+
+        // The ledger: what the service did is what may be told.
+        const charged = scenario.commits === true || (earlierCall ?? sameCall) === 'commitThenDrop'
+        sandbox.expectCharges(charged ? 1 : 0)
+        if (meaning.charged === 'no') sandbox.expectCharges(0)
+        if (meaning.charged === 'yes') sandbox.expectCharges(1)
+
+        // With the service well again, the same request gets the order, under the same key and for one charge.
+        sandbox.faults.clear()
+        const again = await clientOf(made).orders.create(REQUEST)
+        expect(again.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+        expect(sandbox.ledger[0]?.idempotencyKey).toBe(record.key)
+        sandbox.expectCharges(1)
+      })
+    }
+  })
+})
