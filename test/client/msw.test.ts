@@ -19,8 +19,6 @@ beforeEach(() => {
   // Backoff of no length; msw works in real time.
   const options = { baseUrl: BASE, apiKey: 'test-key', account: 'shop' }
   client = new CustomerOrderingClient(options, { random: () => 0 })
-}),
-  )
 })
 
 const order = { id: 'ord_1', status: 'pending', amount: 500 }
