@@ -116,7 +116,8 @@ describe('POST /v1/orders', () => {
           HttpResponse.json({ error: { code: serverCode, message: 'Because.' } }, { status }),
         ),
       )
-      const error = await errorOf(client.orders.create(newOrder))
+      // Waiting for an earlier request begins with half a second, which is more than is left.
+      const error = await errorOf(client.orders.create(newOrder, { totalTimeout: 500 }))
       expect(error).toBeInstanceOf(CustomerOrderingError)
       expect(error).toMatchObject({ status, serverCode, code, charged, externalOrderId: 'ref-1', ...more })
       expect((error as CustomerOrderingError).serverMessage).toBe('Because.')
