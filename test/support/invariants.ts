@@ -1,0 +1,342 @@
+/**
+ * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I7 and I9 to I12 of
+ * research/reliability.md 5.1, read with design's three states (its `doubtful` is `open` with `ambiguous`, there is no
+ * `delivered`). Every harness uses these and nothing else, so a promise is stated once.
+ *
+ * A function returns what is broken, one sentence each; an empty list means that the promise held.
+ */
+import type { LoggedCall, LoggedIntent, LoggedRequest, LoggedRow, RunLog } from './run-log.ts'
+
+/** One promise. */
+export type Invariant = (log: RunLog) => string[]
+
+/** I1: an intent is charged at most as often as its caller wanted it, which is once. */
+export const oneCharge: Invariant = (log) =>
+  log.intents.flatMap(({ name, wanted }) => {
+    const charges = log.charges.filter(({ intent }) => intent === name)
+    if (charges.length <= wanted) return []
+    const keys = charges.map(({ key, orderId }) => `${orderId} by key ${key}`).join(', ')
+    return [`I1: ${name} was charged ${charges.length} times instead of ${wanted}: ${keys}`]
+  })
+
+/** I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person. */
+export const noneLost: Invariant = (log) => {
+  if (!log.recovered) return []
+  const last = log.calls.findLast(({ kind }) => kind === 'recover')
+  return log.charges.flatMap(({ intent, orderId }) => {
+    const returned = log.calls.some(({ told }) => told?.orderId === orderId)
+    const remembered = rowsOf(log, intent).some(({ record }) => record?.order?.id === orderId)
+    const listed = last?.recovered?.some(
+      (found) =>
+        found.intent === intent && (found.outcome === 'needs_attention' || found.outcome === 'created'),
+    )
+    if (returned || remembered || listed === true) return []
+    return [`I2: order ${orderId} of ${intent} was charged, and nobody has heard of it`]
+  })
+}
+
+/** I3: when a request arrives, a record with its key and its very body is stored. */
+export const writeAhead: Invariant = (log) =>
+  log.requests.flatMap(({ at, intent, key, body }) => {
+    const stored = newestOf(rowsOf(log, intent), at)
+    if (stored.some(({ record }) => record?.key === key && record.body === body)) return []
+    return [`I3: ${intent} was sent with key ${key} while no record had that key and body`]
+  })
+
+/**
+ * I4: one key, one body, and one key for each generation. Another body may go out under a key only after the record was
+ * closed as rejected in between, when the caller corrects a refused order.
+ */
+export const stability: Invariant = (log) => {
+  const broken: string[] = []
+  const bodies = new Map<string, LoggedRequest>()
+  for (const request of log.requests) {
+    const earlier = bodies.get(request.key)
+    bodies.set(request.key, request)
+    if (earlier === undefined || earlier.body === request.body) continue
+    const closed = log.rows.some(
+      ({ at, record }) =>
+        at > earlier.at && at < request.at && record?.key === request.key && record.state === 'rejected',
+    )
+    if (!closed) broken.push(`I4: key ${request.key} was sent with two bodies`)
+  }
+  const keys = new Map<string, string>()
+  for (const { id, record } of log.rows) {
+    if (record === undefined) continue
+    // A new order in a used anonymous slot begins its generations anew, and so does one after a forgotten record.
+    const generation = `${id} ${record.createdAt} ${record.generation}`
+    const key = keys.get(generation)
+    keys.set(generation, record.key)
+    if (key !== undefined && key !== record.key)
+      broken.push(
+        `I4: generation ${record.generation} of ${record.slot} has the keys ${key} and ${record.key}`,
+      )
+  }
+  return broken
+}
+
+/**
+ * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
+ * was told `'yes'`, or got an order, was charged.
+ */
+export const truth: Invariant = (log) =>
+  creates(log).flatMap((call) => {
+    const { told, endedAt, intent } = call
+    if (told === undefined || endedAt === undefined) return []
+    const charges = log.charges.filter((charge) => charge.intent === intent)
+    const before = charges.filter(({ at }) => at < endedAt)
+    if (told.orderId !== undefined && !before.some(({ orderId }) => orderId === told.orderId))
+      return [`I5: ${intent} got the order ${told.orderId}, which was never charged`]
+    if (told.charged === 'yes')
+      return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
+    if (told.charged === 'unknown' || saysNothing(call)) return []
+    if (before.length > 0 && wantedOf(log, intent) === 1)
+      return [`I5: ${intent} was told 'no' (${told.code}) after it was charged`]
+    const late = charges.find((charge) => charge.at > endedAt && !askedAgain(log, call, charge))
+    return late === undefined
+      ? []
+      : [`I5: ${intent} was told 'no' (${told.code}) and was charged later without being asked for again`]
+  })
+
+/** True if the charge is another, later call's doing. */
+function askedAgain(
+  log: RunLog,
+  call: LoggedCall,
+  charge: { readonly requestedAt: number; readonly call?: number },
+): boolean {
+  const asked = log.calls.some(
+    ({ id, kind, intent, at, endedAt }) =>
+      id !== call.id &&
+      (kind === 'create' || kind === 'resolve') &&
+      intent === call.intent &&
+      at < charge.requestedAt &&
+      (endedAt === undefined || endedAt > (call.endedAt ?? 0)),
+  )
+  return asked && charge.call !== call.id && charge.requestedAt > (call.endedAt ?? 0)
+}
+
+/**
+ * I6: what a caller is told is what is stored. `'no'`: the record is closed without an order, or there is none;
+ * `'unknown'`: it is open, or closed over a key that belongs to another payload; `'yes'`: it is created. Where the
+ * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored.
+ */
+export const agreement: Invariant = (log) =>
+  creates(log).flatMap((call) => {
+    const { told, endedAt, intent } = call
+    if (told === undefined || endedAt === undefined || saysNothing(call)) return []
+    if (log.calls.some((other) => other !== call && overlaps(other, call))) return []
+    const newest = newestOf(mainRowsOf(log, intent), endedAt).at(0)?.record
+    const stored =
+      newest === undefined
+        ? 'no'
+        : newest.state === 'created'
+          ? 'yes'
+          : newest.state === 'open' || newest.rejection?.kind === 'conflict'
+            ? 'unknown'
+            : 'no'
+    if (told.charged === stored) return []
+    if (call.storeTrouble === true && told.charged !== 'no') return []
+    return [
+      `I6: ${intent} was told '${told.charged}' (${told.code ?? 'an order'}) while the record says '${stored}'`,
+    ]
+  })
+
+/**
+ * I7: the next generation's key is sent only if every request of the one before got a definite refusal, and a call that
+ * began after the first of them heard a second one; or if a person gave the order up; or if the caller gave a new key
+ * after a refusal.
+ */
+export const generations: Invariant = (log) => {
+  const broken: string[] = []
+  const seen = new Set<string>()
+  for (const request of log.requests) {
+    const record = log.rows.find((row) => row.record?.key === request.key)?.record
+    if (record === undefined || record.generation === 0 || seen.has(request.key)) continue
+    seen.add(request.key)
+    const earlier = log.rows.findLast(
+      (row) =>
+        row.at < request.at &&
+        row.record?.slot === record.slot &&
+        row.record.createdAt === record.createdAt &&
+        row.record.generation === record.generation - 1,
+    )?.record
+    if (earlier === undefined) {
+      broken.push(`I7: generation ${record.generation} of ${record.slot} has none before it`)
+      continue
+    }
+    const abandoned = log.rows.some(
+      (row) =>
+        row.at < request.at && row.record?.slot === record.slot && row.record.rejection?.kind === 'abandoned',
+    )
+    if (abandoned) continue
+    const sent = log.requests.filter(({ key, at }) => key === earlier.key && at < request.at)
+    for (const { status, heard } of sent)
+      if (!heard || !DEFINITE.has(status ?? 0))
+        broken.push(`I7: ${record.slot} moved on from a key that was answered with ${status ?? 'nothing'}`)
+    const refusals = sent.filter(({ status, heard }) => heard === true && REFUSALS.has(status ?? 0))
+    const first = refusals.at(0)
+    const again = refusals.some(
+      (refusal) => first !== undefined && began(log, refusal) > (first.answeredAt ?? 0),
+    )
+    if (record.keyOrigin === 'caller' ? sent.length > 0 && first === undefined : !again)
+      broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
+  }
+  return broken
+}
+
+/** Statuses after which nothing was bought by the request itself. */
+const REFUSALS: ReadonlySet<number> = new Set([400, 402, 404, 409, 422])
+const DEFINITE: ReadonlySet<number> = new Set([
+  ...REFUSALS,
+  401,
+  403,
+  405,
+  406,
+  411,
+  413,
+  414,
+  415,
+  425,
+  429,
+  431,
+])
+
+/** When the call began that sent a request. */
+function began(log: RunLog, request: LoggedRequest): number {
+  return log.calls.find(({ id }) => id === request.call)?.at ?? 0
+}
+
+/** I9: every call of a living process ends within its time and one second; nothing is left behind. */
+export const termination: Invariant = (log) => [
+  ...log.calls.flatMap((call) => {
+    if (call.died === true) return []
+    if (call.endedTime === undefined) return [`I9: ${call.kind} of ${call.intent ?? 'all'} never ended`]
+    const took = call.endedTime - call.time
+    if (call.kind === 'recover' || took <= call.totalTimeout + 1000) return []
+    return [`I9: ${call.kind} of ${call.intent} took ${took} ms of ${call.totalTimeout}`]
+  }),
+  ...(log.leftovers === 0 ? [] : [`I9: ${log.leftovers} timers or listeners are left`]),
+]
+
+/** I10: requests ≤ (1 + maxRetries) × calls, one per recovered record, plus in-progress polls and body replays. */
+export const amplification: Invariant = (log) => {
+  const free = log.requests.filter(
+    ({ status, code, heard }) =>
+      (status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS') ||
+      (status !== undefined && status < 300 && heard !== true),
+  ).length
+  const own = creates(log).reduce((sum, { maxRetries }) => sum + 1 + maxRetries, 0)
+  const recoveries = log.calls.filter(({ kind }) => kind === 'recover')
+  const recovered = recoveries.length * log.intents.length
+  const most = own + recovered + free
+  return log.requests.length <= most
+    ? []
+    : [`I10: ${log.requests.length} requests where at most ${most} are explained`]
+}
+
+/** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
+export const monotony: Invariant = (log) => {
+  const broken: string[] = []
+  const newest = new Map<string, LoggedRow>()
+  for (const row of log.rows) {
+    const { id, version, record } = row
+    const before = newest.get(id)
+    newest.set(id, row)
+    const expected = (before?.version ?? 0) + 1
+    if (log.everyWrite ? version !== expected : version < expected - 1)
+      broken.push(`I11: version ${version} of ${record?.slot ?? id} follows version ${expected - 1}`)
+    const left = before?.record
+    if (left?.state !== 'created' || record === undefined) continue
+    const archived = log.rows.some(
+      (other) =>
+        other.at < row.at && other.record?.slot === `key:${left.key}` && other.record.state === 'created',
+    )
+    if (left.slot.startsWith('anon:') && archived) continue
+    if (record.state !== 'created') broken.push(`I11: ${record.slot} went from created to ${record.state}`)
+    else if (left.order?.id !== undefined && record.order?.id !== left.order.id)
+      broken.push(`I11: ${record.slot} was order ${left.order.id} and became ${record.order?.id}`)
+  }
+  return broken
+}
+
+/** I12: with everybody alive and the service well, nothing stays open but what recovery lists for a person. */
+export const convergence: Invariant = (log) => {
+  if (!log.recovered) return []
+  const last = log.calls.findLast(({ kind }) => kind === 'recover')
+  return log.intents.flatMap(({ name }) => {
+    const open = newestOf(rowsOf(log, name), Number.POSITIVE_INFINITY).filter((row) => row.open)
+    const listed = last?.recovered?.some(
+      ({ intent, outcome }) => intent === name && (outcome === 'needs_attention' || outcome === 'created'),
+    )
+    return open.length === 0 || listed === true
+      ? []
+      : [`I12: ${name} stays open and recovery does not list it`]
+  })
+}
+
+/** All of them. */
+export const INVARIANTS: readonly Invariant[] = [
+  oneCharge,
+  noneLost,
+  writeAhead,
+  stability,
+  truth,
+  agreement,
+  generations,
+  termination,
+  amplification,
+  monotony,
+  convergence,
+]
+
+/** Everything that is broken in a run. */
+export function brokenPromises(log: RunLog): string[] {
+  return INVARIANTS.flatMap((invariant) => invariant(log))
+}
+
+function creates(log: RunLog): LoggedCall[] {
+  return log.calls.filter(({ kind }) => kind === 'create')
+}
+
+/** True if the call found its own arguments wrong, which says nothing about any order. */
+function saysNothing({ told }: LoggedCall): boolean {
+  return told?.code === 'invalid_request' || told?.code === 'configuration'
+}
+
+function wantedOf(log: RunLog, name: string | undefined): number {
+  return log.intents.find((intent) => intent.name === name)?.wanted ?? 1
+}
+
+function overlaps(one: LoggedCall, other: LoggedCall): boolean {
+  const end = (call: LoggedCall): number => call.endedAt ?? Number.POSITIVE_INFINITY
+  // A process that died writes nothing any more.
+  if (one.died === true) return false
+  const related = one.intent === undefined || one.intent === other.intent
+  return related && one.at < end(other) && other.at < end(one)
+}
+
+/** All versions of the records that stand for an intent, archived ones included. */
+function rowsOf(log: RunLog, name: string): LoggedRow[] {
+  const intent = log.intents.find((candidate) => candidate.name === name)
+  const rows = mainRowsOf(log, name)
+  const keys = new Set(rows.map(({ record }) => `key:${record?.key}`))
+  const archived = ({ record }: LoggedRow): boolean =>
+    record !== undefined && keys.has(record.slot) && intent?.slots.includes(record.slot) === false
+  return [...rows, ...log.rows.filter(archived)].sort((a, b) => a.at - b.at)
+}
+
+/** All versions of an intent's own rows, forgotten ones included. */
+function mainRowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
+  const intent: LoggedIntent | undefined = log.intents.find((candidate) => candidate.name === name)
+  const isOwn = ({ record }: LoggedRow): boolean =>
+    record !== undefined && intent?.slots.includes(record.slot) === true
+  const ids = new Set(log.rows.filter(isOwn).map(({ id }) => id))
+  return log.rows.filter(({ id }) => ids.has(id))
+}
+
+/** The newest version of each row at a point in the order of events. */
+function newestOf(rows: readonly LoggedRow[], at: number): LoggedRow[] {
+  const newest = new Map<string, LoggedRow>()
+  for (const row of rows) if (row.at <= at) newest.set(row.id, row)
+  return [...newest.values()]
+}

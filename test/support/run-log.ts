@@ -1,0 +1,166 @@
+import type { JournalRecord } from '../../src/idempotency/record.ts'
+import type { StoredRow } from '../../src/idempotency/store.ts'
+
+/**
+ * What happened in one run, of whatever harness: every entry has its place in one order of events (`at`), so that the
+ * invariants can ask what was true when. A harness fills it through {@link RunRecorder}.
+ */
+export interface RunLog {
+  readonly intents: readonly LoggedIntent[]
+  readonly calls: readonly LoggedCall[]
+  readonly requests: readonly LoggedRequest[]
+  readonly charges: readonly LoggedCharge[]
+  readonly rows: readonly LoggedRow[]
+  /** True if every applied write of a row is in `rows`; false where a store can only be looked at now and then. */
+  readonly everyWrite: boolean
+  /** True if faults had stopped, every process was gone, and one `recover()` ran to its end as the last thing. */
+  readonly recovered: boolean
+  /** Timers and listeners that were left when everything had ended. */
+  readonly leftovers: number
+}
+
+/** One thing to buy. */
+export interface LoggedIntent {
+  readonly name: string
+  /** Names of the records that stand for it. */
+  readonly slots: readonly string[]
+  /** How often the caller wants it; more than once only for anonymous orders that were deliberately repeated. */
+  wanted: number
+}
+
+/** Whether the wallet was charged, as a caller was told. */
+export interface Told {
+  readonly charged: 'no' | 'yes' | 'unknown'
+  readonly orderId?: string
+  /** The error's code, where there was one. */
+  readonly code?: string
+}
+
+/** What a recovery said of one record. */
+export interface Recovered {
+  readonly intent: string
+  readonly outcome: 'created' | 'rejected' | 'in_progress' | 'still_open' | 'needs_attention'
+}
+
+/** One public call. */
+export interface LoggedCall {
+  readonly id: number
+  readonly kind: 'create' | 'recover' | 'resolve'
+  /** Of `create` and `resolve`. */
+  readonly intent?: string
+  readonly at: number
+  /** The time by the run's clock, milliseconds. */
+  readonly time: number
+  readonly totalTimeout: number
+  readonly maxRetries: number
+  /** Absent while the call goes on, and for ever if its process died. */
+  endedAt?: number
+  endedTime?: number
+  died?: boolean
+  told?: Told
+  recovered?: Recovered[]
+  /** True if the store failed, hung or lost an answer during the call. */
+  storeTrouble?: boolean
+}
+
+/** One order request, as the service saw it. */
+export interface LoggedRequest {
+  readonly at: number
+  readonly intent: string
+  readonly key: string
+  readonly body: string
+  /** The call that sent it, where that is known. */
+  readonly call?: number
+  /** Status of the answer, once there was one. */
+  status?: number
+  code?: string
+  /** True if the answer reached the client whole. */
+  heard?: boolean
+  answeredAt?: number
+}
+
+/** One debit. */
+export interface LoggedCharge {
+  readonly at: number
+  readonly intent: string
+  readonly key: string
+  readonly orderId: string
+  /** When the request arrived that caused it. */
+  readonly requestedAt: number
+  readonly call?: number
+}
+
+/** One version of a row. */
+export interface LoggedRow {
+  readonly at: number
+  readonly id: string
+  readonly version: number
+  readonly open: boolean
+  /** Absent if the record was forgotten, or the row removed. */
+  readonly record?: JournalRecord
+}
+
+/** Fills a {@link RunLog}. */
+export class RunRecorder implements RunLog {
+  readonly intents: LoggedIntent[] = []
+  readonly calls: LoggedCall[] = []
+  readonly requests: LoggedRequest[] = []
+  readonly charges: LoggedCharge[] = []
+  readonly rows: LoggedRow[] = []
+  everyWrite = true
+  recovered = false
+  leftovers = 0
+  #at = 0
+
+  /** The next place in the order of events. */
+  next(): number {
+    return ++this.#at
+  }
+
+  intent(name: string, slots: readonly string[]): LoggedIntent {
+    const intent = { name, slots, wanted: 1 }
+    this.intents.push(intent)
+    return intent
+  }
+
+  call(call: Omit<LoggedCall, 'id' | 'at'>): LoggedCall {
+    const logged = { ...call, id: this.calls.length, at: this.next() }
+    this.calls.push(logged)
+    return logged
+  }
+
+  ended(call: LoggedCall, time: number, end: Pick<LoggedCall, 'told' | 'recovered'>): void {
+    Object.assign(call, { endedAt: this.next(), endedTime: time, ...end })
+  }
+
+  request(request: Omit<LoggedRequest, 'at'>): LoggedRequest {
+    const logged = { ...request, at: this.next() }
+    this.requests.push(logged)
+    return logged
+  }
+
+  answered(request: LoggedRequest, status: number, code: string | undefined, heard: boolean): void {
+    Object.assign(request, {
+      status,
+      heard,
+      answeredAt: this.next(),
+      ...(code === undefined ? {} : { code }),
+    })
+  }
+
+  charge(charge: Omit<LoggedCharge, 'at'>): void {
+    this.charges.push({ ...charge, at: this.next() })
+  }
+
+  /** A row was written. Its text must be plain, as it is without a codec. */
+  row(row: StoredRow): void {
+    const { id, version, open, createdAt, updatedAt } = row
+    const logged = { at: this.next(), id, version, open }
+    if (!row.data.startsWith('{')) {
+      this.rows.push(logged)
+      return
+    }
+    const content = JSON.parse(row.data) as JournalRecord
+    this.rows.push({ ...logged, record: { ...content, version, createdAt, updatedAt } })
+  }
+}
