@@ -99,7 +99,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   untrusted: { elsewhere: stranger },
   connection_closed: { fault: { type: 'drop' } },
   connection_lost: { elsewhere: babbler },
-  timed_out: { fault: { type: 'stall' }, options: { timeout: 2000 } },
+  timed_out: { fault: { type: 'stall' }, options: { timeout: 8000 } },
   aborted: { fault: { type: 'stall' }, abort: 'on arrival' },
   not_sent: { abort: 'at the claim' },
 }
