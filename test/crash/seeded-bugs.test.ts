@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+import { SEEDED_BUGS, type SeededBug } from './seeded-bugs.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const WORK = join(ROOT, '.tmp', `seeded-bugs-${process.pid}`)
+
+/** The tests that guard the money; the others would only make this slower. */
+const TESTS = [
+  'test/unit/outcome',
+  'test/unit/classify',
+  'test/client/idempotency',
+  'test/client/conflicts',
+  'test/client/anonymous',
+  'test/client/generations',
+  'test/client/store-faults',
+  'test/client/traces',
+  'test/client/api-key-rotation',
+  'test/client/tampering',
+  'test/server/wire',
+]
+
+/** A copy of the project with one bug in it. */
+function mutate({ name, edits }: SeededBug): string {
+  const folder = join(WORK, name.replace(/\W+/g, '-'))
+  mkdirSync(folder, { recursive: true })
+  for (const part of [
+    'src',
+    'test',
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.test.json',
+    'vitest.config.ts',
+  ])
+    cpSync(join(ROOT, part), join(folder, part), {
+      recursive: true,
+      filter: (path) => !path.includes('node_modules'),
+    })
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  for (const { file, search, replace } of edits) {
+    const path = join(folder, 'src', file)
+    const parts = readFileSync(path, 'utf8').split(search)
+    if (parts.length !== 2)
+      throw new Error(`${file} has ${parts.length - 1} places that fit the seeded bug "${name}"`)
+    writeFileSync(path, parts.join(replace))
+  }
+  return folder
+}
+
+/** Runs the guarding tests in a folder; true if all of them passed. */
+function passes(folder: string): Promise<{ readonly passed: boolean; readonly output: string }> {
+  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
+  const projects = ['unit', 'client', 'server'].flatMap((name) => ['--project', name])
+  const child = spawn(
+    process.execPath,
+    [vitest, 'run', '--root', folder, '--bail', '1', '--reporter', 'dot', ...projects, ...TESTS],
+    {
+      cwd: folder,
+      env: { ...process.env, CI: '', NO_COLOR: '1' },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk) => {
+      output += String(chunk)
+    })
+  return new Promise((resolve) => child.once('close', (code) => resolve({ passed: code === 0, output })))
+}
+
+afterAll(() => rmSync(WORK, { recursive: true, force: true }))
+
+describe('the tests that guard the money', () => {
+  it('pass on the source as it is', async () => {
+    const { passed, output } = await passes(mutate({ name: 'none', edits: [] }))
+    expect(passed, output).toBe(true)
+  })
+
+  it.concurrent.each(SEEDED_BUGS)('notice it when $name', async (bug) => {
+    const { passed, output } = await passes(mutate(bug))
+    expect(passed).toBe(false)
+    // A mutant that does not even load proves nothing about the tests.
+    expect(output).toMatch(/AssertionError|Error: expect|Test timed out|promise resolved|to be|to equal/i)
+  })
+})
