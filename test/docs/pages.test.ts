@@ -106,16 +106,17 @@ describe('docs/errors.md', () => {
 })
 
 describe('docs/idempotency.md', () => {
-  test('names for each invariant at least one test, which names the invariant', () => {
+  test('links each invariant to tests, one of which applies its function', () => {
+    const functions = readFileSync(join(root, 'test/support/invariants.ts'), 'utf8')
+    const harness = 'test/crash/crash-points.test.ts'
     const rows = [...page('docs/idempotency.md').text.matchAll(/^\| \*\*(I\d+)\*\*.*$/gm)]
     expect(rows.map(([, name]) => name)).toEqual(Array.from({ length: 12 }, (_, index) => `I${index + 1}`))
     for (const [row, name = ''] of rows) {
       const files = [...row.matchAll(/\]\(\.\.\/(test\/[\w./-]+)\)/g)].map(([, path = '']) => path)
       expect(files.length, name).toBeGreaterThan(0)
-      const named = files.some((path) =>
-        new RegExp(`\\b${name}\\b`).test(readFileSync(join(root, path), 'utf8')),
-      )
-      expect(named, `${name} in ${files.join(', ')}`).toBe(true)
+      // I8 is about what is printed, which no log of a run holds.
+      if (name !== 'I8')
+        expect([functions.includes(`${name}: `), files.includes(harness)], name).toEqual([true, true])
     }
   })
 })
