@@ -1,0 +1,228 @@
+import { StoreError } from '../errors.ts'
+import type {
+  InsertResult,
+  ListRowsOptions,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from '../idempotency/store.ts'
+import { type Evaluate, evaluateWith, type RedisClient } from './redis/client.ts'
+import { explain } from './redis/failures.ts'
+import { inspect, type Vouched } from './redis/inspection.ts'
+import {
+  ENTRY_TIME_LENGTH,
+  foreignRow,
+  keysOf,
+  type ScopeKeys,
+  storable,
+  timeText,
+  toRow,
+  toText,
+} from './redis/rows.ts'
+import { GET, INSERT, INSPECT, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
+
+export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'
+
+/** Options of {@link RedisStore}. */
+export interface RedisStoreOptions {
+  /**
+   * A client of node-redis (a client, pool, cluster or sentinel, connected) or of ioredis (a `Redis` or a `Cluster`).
+   * It stays the caller's to close, and may be used for other things too.
+   */
+  readonly client: RedisClient
+  /** What all keys of the store begin with; no braces. Default `'customer-ordering:'`. */
+  readonly prefix?: string
+  /**
+   * `'check'` (default) refuses a server without an append-only file; `'assume'` takes your word that the server keeps
+   * what it acknowledged, as some managed services do without saying so.
+   */
+  readonly persistence?: 'check' | 'assume'
+  /**
+   * `'check'` (default) refuses a server that removes keys of any kind when its memory is full; `'assume'` takes your
+   * word that it does not.
+   */
+  readonly eviction?: 'check' | 'assume'
+}
+
+const DEFAULT_PREFIX = 'customer-ordering:'
+
+/** Most rows that one script removes or returns, and the size of text after which it returns no more: scripts block. */
+const PRUNE_BATCH = 200
+const MOST_ROWS = 1_000
+const MOST_BYTES = 4 * 2 ** 20
+
+/**
+ * Remembers orders in Redis, for all machines that share it. Every read and write is one script, so that nothing is
+ * ever half written and of racing writers exactly one wins. All rows of one account share a slot of a cluster. No key
+ * of the store ever expires.
+ *
+ * Redis acknowledges a write before its replicas have it: a failover can forget the last orders. Give every order an
+ * `externalOrderId`, with which its key can be computed again.
+ *
+ * Before its first call for an account the store asks the server, once, whether it keeps what it acknowledges, and
+ * rejects if it does not. Every failure is a `StoreError` that says what happened and what to do; its `cause` is a
+ * plain error with the server's or the client's code, for example `OOM`.
+ *
+ * @example
+ * const client = await createClient({ url }).on('error', log).connect()
+ * const store = new RedisStore({ client })
+ */
+export class RedisStore implements OrderStore {
+  /** Shared by all machines; see `appendfsync` and failover in the documentation for what Redis can still lose. */
+  readonly durability: StoreDurability = 'server'
+  readonly #evaluate: Evaluate
+  readonly #prefix: string
+  readonly #vouched: Vouched
+  /** Inspections by the key of the scope that they were made for, or by `''` where they are good for all scopes. */
+  readonly #inspections = new Map<string, Promise<void>>()
+  /** With a number behind it, marks each write of this instance. */
+  readonly #writer: string
+  #writes = 0
+  #closed = false
+
+  /** @throws {StoreError} if an option is wrong; the server is not asked yet */
+  constructor(options: RedisStoreOptions) {
+    this.#evaluate = evaluateWith(options.client)
+    const { prefix = DEFAULT_PREFIX } = options
+    if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
+      throw new StoreError('The option `prefix` of RedisStore must be a text without braces.')
+    }
+    this.#prefix = storable(prefix)
+    this.#vouched = {
+      persistence: isAssumed('persistence', options.persistence),
+      eviction: isAssumed('eviction', options.eviction),
+    }
+    this.#writer = crypto.randomUUID().replaceAll('-', '').slice(0, 20)
+  }
+
+  async get(scope: string, id: string): Promise<StoredRow | undefined> {
+    return await this.#run('read', scope, async (keys) => {
+      const [text] = await this.#evaluate(GET, [keys.row(id)], [])
+      return text === undefined ? undefined : toRow(scope, id, text)
+    })
+  }
+
+  async insert(row: StoredRow): Promise<InsertResult> {
+    const { scope, id } = row
+    const text = toText(row, this.#mark())
+    return await this.#run('write', scope, async (keys) => {
+      const [result, found] = await this.#evaluate(INSERT, rowKeys(keys, id), [id, text])
+      if (result === 'written') return { inserted: true }
+      if (result !== 'found' || found === undefined) throw foreignRow()
+      return { inserted: false, current: toRow(scope, id, found) }
+    })
+  }
+
+  async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
+    const { scope, id } = row
+    const text = toText(row, this.#mark())
+    return await this.#run('write', scope, async (keys) => {
+      const [result] = await this.#evaluate(UPDATE, rowKeys(keys, id), [id, text, String(expectedVersion)])
+      if (result === 'written') return true
+      if (result === 'other') return false
+      throw foreignRow()
+    })
+  }
+
+  async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
+    const from = after === undefined ? '-' : `(${storable(after)}`
+    return await this.#page(scope, 'open', from, limit)
+  }
+
+  async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
+    const created = await this.#prune(scope, 'created', createdBefore)
+    return created + (await this.#prune(scope, 'rejected', rejectedBefore))
+  }
+
+  async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
+    const { after, limit, since = 0 } = options
+    if (after !== undefined && !/^\d{16} /.test(after)) {
+      throw new StoreError('The option `after` is not the `next` of a page of this store.')
+    }
+    const from = after === undefined ? `[${timeText(since)}` : `(${storable(after)}`
+    return await this.#page(scope, 'list', from, limit)
+  }
+
+  /** Ends the use of the store; the client stays open. Further calls reject. */
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  async #page(scope: string, index: 'open' | 'list', from: string, limit: number): Promise<RowPage> {
+    return await this.#run('read', scope, async (keys) => {
+      const idAt = index === 'list' ? ENTRY_TIME_LENGTH + 1 : 1
+      const parameters = [index, from, Math.min(limit, MOST_ROWS), MOST_BYTES, idAt].map(String)
+      const [next, ...found] = await this.#evaluate(PAGE, [keys[index]], parameters)
+      const rows: StoredRow[] = []
+      for (let at = 0; at < found.length; at += 2)
+        rows.push(toRow(scope, found[at] ?? '', found[at + 1] ?? ''))
+      return next ? { rows, next } : { rows }
+    })
+  }
+
+  /** One batch after the other, so that other clients get their turn between them. */
+  async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
+    let removed = 0
+    for (;;) {
+      const [found, batch] = await this.#run('write', scope, async (keys) => {
+        const parameters = [timeText(before), String(PRUNE_BATCH), state]
+        return (await this.#evaluate(PRUNE, [keys.list, keys[state]], parameters)).map(Number)
+      })
+      removed += batch ?? 0
+      if (found !== PRUNE_BATCH) return removed
+    }
+  }
+
+  /** Makes one call after the server was inspected; whatever fails becomes a {@link StoreError}. */
+  async #run<T>(
+    access: 'read' | 'write',
+    scope: string,
+    action: (keys: ScopeKeys) => Promise<T>,
+  ): Promise<T> {
+    if (this.#closed) {
+      throw new StoreError('The order store in Redis was closed. Make a new RedisStore to go on.')
+    }
+    const keys = keysOf(this.#prefix, scope)
+    try {
+      await this.#inspected(keys.list)
+      return await action(keys)
+    } catch (error) {
+      throw explain(error, `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in Redis`)
+    }
+  }
+
+  /** Inspects the node that has the key, unless that was done; what failed is tried again by the next call. */
+  #inspected(key: string): Promise<void> | undefined {
+    if (this.#vouched.persistence && this.#vouched.eviction) return undefined
+    const done = this.#inspections.get('') ?? this.#inspections.get(key)
+    if (done !== undefined) return done
+    const inspection = this.#inspect(key)
+    this.#inspections.set(key, inspection)
+    inspection.catch(() => this.#inspections.delete(key))
+    return inspection
+  }
+
+  async #inspect(key: string): Promise<void> {
+    const readInfo = async () => (await this.#evaluate(INSPECT, [key], []))[0] ?? ''
+    const { cluster } = await inspect(readInfo, this.#vouched)
+    // Where there are no other nodes, this one was inspected for every scope.
+    if (!cluster) this.#inspections.set('', Promise.resolve())
+  }
+
+  #mark(): string {
+    return `${this.#writer}${(this.#writes++).toString(36)}`
+  }
+}
+
+/** The keys of the scripts that write a row, in their order. */
+function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string): readonly string[] {
+  return [row(id), list, open, created, rejected]
+}
+
+function isAssumed(name: string, value: unknown): boolean {
+  if (value === undefined || value === 'check') return false
+  if (value === 'assume') return true
+  throw new StoreError(`The option \`${name}\` of RedisStore must be 'check' or 'assume'.`)
+}

@@ -1,0 +1,100 @@
+import { StoreError } from '../../errors.ts'
+import type { Script } from './scripts.ts'
+
+/** What a script is given, in node-redis's words. */
+export interface NodeRedisScriptOptions {
+  keys: string[]
+  arguments: string[]
+}
+
+/** What the store uses of node-redis: a client, a pool, a cluster or a sentinel of the package `redis`. */
+export interface NodeRedisClient {
+  eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
+  evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
+}
+
+/** What the store uses of ioredis: a `Redis` or a `Cluster`. */
+export interface IoredisClient {
+  eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
+  evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
+}
+
+/** A client that the store can work with. */
+export type RedisClient = NodeRedisClient | IoredisClient
+
+/** Runs a script on the node that has the keys, and returns the texts that it answers with. */
+export type Evaluate = (
+  script: Script,
+  keys: readonly string[],
+  parameters: readonly string[],
+) => Promise<string[]>
+
+/**
+ * The one way in which the store talks to a server. Everything it does is a script, reads too: clients that send reads
+ * to replicas do not do so with scripts, and a replica may not know yet what was written.
+ */
+export function evaluateWith(client: RedisClient): Evaluate {
+  const send = senderOf(client)
+  return async (script, keys, parameters) => {
+    const sha1 = await script.sha1()
+    let reply: unknown
+    try {
+      reply = await send('sha1', sha1, keys, parameters)
+    } catch (error) {
+      // The server was started again or its scripts were flushed: it has not run anything.
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      reply = await send('text', script.text, keys, parameters)
+    }
+    return textsOf(reply)
+  }
+}
+
+type Send = (
+  by: 'sha1' | 'text',
+  script: string,
+  keys: readonly string[],
+  parameters: readonly string[],
+) => Promise<unknown>
+
+function senderOf(client: RedisClient): Send {
+  if (has(client, 'evalSha')) {
+    return (by, script, keys, parameters) => {
+      const options = { keys: [...keys], arguments: [...parameters] }
+      return by === 'sha1' ? client.evalSha(script, options) : client.eval(script, options)
+    }
+  }
+  if (has(client, 'evalsha')) {
+    return (by, script, keys, parameters) =>
+      by === 'sha1'
+        ? client.evalsha(script, keys.length, ...keys, ...parameters)
+        : client.eval(script, keys.length, ...keys, ...parameters)
+  }
+  throw new StoreError(
+    'The option `client` of RedisStore must be a client of node-redis (the package `redis`) or of ioredis, ' +
+      'or a cluster of either.',
+  )
+}
+
+function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
+  client: Client,
+  method: Method,
+): client is Extract<Client, Record<Method, unknown>> {
+  return typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
+}
+
+/** Throws on bytes that are no UTF-8 instead of putting other characters in their place; keeps byte order marks. */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The elements of a reply. Clients can be set up to return bytes instead of texts. */
+function textsOf(reply: unknown): string[] {
+  if (Array.isArray(reply)) {
+    const texts = reply.map((element: unknown) =>
+      element instanceof Uint8Array ? UTF8.decode(element) : element,
+    )
+    if (texts.every((text) => typeof text === 'string')) return texts
+  }
+  throw new StoreError(
+    'The Redis client returned something that is no answer of a script. Hand in a client that is not inside a ' +
+      'transaction, and whose replies are not transformed.',
+  )
+}

@@ -1,0 +1,126 @@
+import { StoreError } from '../../errors.ts'
+
+const NOT_DONE = 'Nothing was written.'
+const PERHAPS_DONE = 'What was being written may or may not have been.'
+
+/** What to tell a person about the codes that servers answer with. None of them leaves anything half done. */
+const REPLIES: Readonly<Record<string, string>> = {
+  OOM: `its memory is full. Give it more (\`maxmemory\`) or prune. ${NOT_DONE}`,
+  READONLY: `it is a replica. Connect the client to the primary. ${NOT_DONE}`,
+  LOADING: 'it was just started and is still loading its data. Try again.',
+  MISCONF: `it cannot write to its disk. Make room there or look at its log. ${NOT_DONE}`,
+  NOREPLICAS: `fewer replicas are in step than its \`min-replicas-to-write\` asks for. ${NOT_DONE}`,
+  CLUSTERDOWN: 'the cluster does not serve all slots: nodes are down or it is failing over. Try again.',
+  MASTERDOWN: 'it is a replica that lost its primary. Connect the client to the primary.',
+  TRYAGAIN: 'the cluster is moving the slot of these keys to another node. Try again when that is done.',
+  MOVED: 'it is a node of a cluster. Hand in a cluster client.',
+  ASK: 'it is a node of a cluster. Hand in a cluster client.',
+  CROSSSLOT: 'the client puts something before the keys that breaks their hash tag. Leave braces out of it.',
+  BUSY: "another client's script keeps it busy. Wait for that one or end it.",
+  NOAUTH: 'it asks for a password. Give the client one.',
+  WRONGPASS: "the client's user name or password is wrong.",
+  NOPERM:
+    "the client's user may not do this. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, ZREM and ZRANGEBYLEX " +
+    "on the store's keys, and INFO.",
+  WRONGTYPE:
+    'something else writes to keys with the prefix of the store. Give the store a `prefix` of its own.',
+}
+
+const CONNECTION = `the client has no connection to it. Check that the server runs and that the client was connected. ${PERHAPS_DONE}`
+const TIMEOUT = `it did not answer in the client's time. ${PERHAPS_DONE}`
+
+/** What node-redis calls it; ioredis has a text only. */
+const REDIRECTIONS = 'MaxCommandRedirectionsError'
+
+/** The same for errors of the clients and of the network, by code or name of class. */
+const CLIENT_FAILURES: Readonly<Record<string, string>> = {
+  CONNECTION_CLOSED: CONNECTION,
+  ECONNREFUSED: CONNECTION,
+  ECONNRESET: CONNECTION,
+  EHOSTUNREACH: CONNECTION,
+  ENETUNREACH: CONNECTION,
+  ENOENT: CONNECTION,
+  ENOTFOUND: CONNECTION,
+  EAI_AGAIN: CONNECTION,
+  EPIPE: CONNECTION,
+  ClientClosedError: CONNECTION,
+  ClientOfflineError: CONNECTION,
+  ClusterAllFailedError: CONNECTION,
+  DisconnectsClientError: CONNECTION,
+  MaxRetriesPerRequestError: CONNECTION,
+  ReconnectStrategyError: CONNECTION,
+  RootNodesUnavailableError: CONNECTION,
+  SocketClosedUnexpectedlyError: CONNECTION,
+  COMMAND_TIMEOUT: TIMEOUT,
+  ETIMEDOUT: TIMEOUT,
+  CommandTimeoutDuringMaintenanceError: TIMEOUT,
+  ConnectionTimeoutError: TIMEOUT,
+  SocketTimeoutDuringMaintenanceError: TIMEOUT,
+  SocketTimeoutError: TIMEOUT,
+  TimeoutError: TIMEOUT,
+  [REDIRECTIONS]:
+    'the nodes of the cluster send the client from one to the other. Try again when the cluster has settled.',
+}
+
+/** Errors of ioredis that have neither a code nor a class of their own. */
+const TEXTS: Readonly<Record<string, string>> = {
+  'Connection is closed.': 'CONNECTION_CLOSED',
+  "Stream isn't writeable and enableOfflineQueue options is false": 'CONNECTION_CLOSED',
+  'Command timed out': 'COMMAND_TIMEOUT',
+}
+
+/** What the errors of scripts have in common that the user may not run. */
+const NOT_PERMITTED = /The user executing the script|ACL failure in script/
+
+/**
+ * Turns whatever a client threw into a {@link StoreError}, with the sentence that says what could not be done. Neither
+ * texts of the server nor of the client are passed on: some name hosts, keys and parameters.
+ */
+export function explain(error: unknown, failed: string): StoreError {
+  if (error instanceof StoreError) return error
+  const cause = plain(error)
+  const advice = REPLIES[cause.code] ?? CLIENT_FAILURES[cause.code]
+  return new StoreError(`${failed}: ${advice ?? `the client reports ${cause.code}. ${PERHAPS_DONE}`}`, {
+    cause,
+  })
+}
+
+/** True if the server ran a script, but did not let it call a command. */
+export function isRefusedInScript(error: unknown): boolean {
+  return textOf(error).startsWith('ERR ')
+}
+
+/** The word in capitals with which every error of a server begins. */
+function replyCode(text: string): string | undefined {
+  const code = /^([A-Z]{2,}) /.exec(text)?.[1]
+  if (code !== 'ERR') return code
+  if (NOT_PERMITTED.test(text)) return 'NOPERM'
+  if (text.includes('non local key')) return 'TRYAGAIN'
+  // Before Redis 7, the code of what failed inside a script stands further back.
+  return /: -([A-Z]{2,}) /.exec(text)?.[1] ?? code
+}
+
+/** A copy of an error that holds nothing but its name and code. */
+function plain(error: unknown): Error & { readonly code: string } {
+  const code = codeOf(error)
+  const copy = Object.assign(new Error(code), { code })
+  copy.name = error instanceof Error ? error.name : 'Error'
+  return copy
+}
+
+/** The server's code; else the client's code for it, or what the error is called. */
+function codeOf(error: unknown): string {
+  const text = textOf(error)
+  const known = replyCode(text) ?? TEXTS[text]
+  if (known !== undefined) return known
+  if (text.startsWith('Too many Cluster redirections')) return REDIRECTIONS
+  if (!(error instanceof Error)) return 'UNKNOWN'
+  const code: unknown = Reflect.get(error, 'code')
+  if (typeof code === 'string') return code
+  // node-redis names its errors by their classes only.
+  return error.name === 'Error' ? error.constructor.name : error.name
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : ''
+}

@@ -1,0 +1,76 @@
+import { StoreError } from '../../errors.ts'
+import { isRefusedInScript } from './failures.ts'
+
+/** What a caller vouches for instead of having it checked. */
+export interface Vouched {
+  readonly persistence: boolean
+  readonly eviction: boolean
+}
+
+/** What is known of a server that passed. */
+export interface Inspected {
+  /** True if other nodes may have other settings. */
+  readonly cluster: boolean
+}
+
+/**
+ * Refuses a server that would forget orders it has acknowledged.
+ *
+ * @param readInfo the text that the server's `INFO` returns
+ * @throws {StoreError} that names the setting
+ */
+export async function inspect(readInfo: () => Promise<string>, vouched: Vouched): Promise<Inspected> {
+  let text = ''
+  try {
+    text = await readInfo()
+  } catch (error) {
+    if (!isRefusedInScript(error)) throw error
+  }
+  const facts = new Map(
+    text.split(/\r?\n/).flatMap((line): [string, string][] => {
+      const [name, value] = line.split(':', 2)
+      return name === undefined || value === undefined ? [] : [[name, value]]
+    }),
+  )
+  const role = facts.get('role')
+  if (role !== undefined && role !== 'master') {
+    throw new StoreError(
+      'The order store cannot be kept on this Redis server: it is a replica. Connect the client to the primary.',
+    )
+  }
+  if (!vouched.persistence) checkPersistence(facts.get('aof_enabled'))
+  if (!vouched.eviction) checkEviction(facts.get('maxmemory_policy'))
+  return { cluster: facts.get('cluster_enabled') !== '0' }
+}
+
+function checkPersistence(enabled: string | undefined): void {
+  if (enabled === '1') return
+  if (enabled === undefined) {
+    throw new StoreError(
+      'The order store cannot find out whether this Redis server keeps what it acknowledged: it does not answer INFO ' +
+        'with `aof_enabled`. Make sure that it has `appendonly yes`, or keeps every write in another way, then pass ' +
+        "`persistence: 'assume'`.",
+    )
+  }
+  throw new StoreError(
+    'The order store cannot be kept on this Redis server: with its setting `appendonly no` a restart forgets orders. ' +
+      "Set `appendonly yes`, or pass `persistence: 'assume'` if it keeps every write in another way.",
+  )
+}
+
+function checkEviction(policy: string | undefined): void {
+  // The volatile policies remove only keys with a time to live, which the store's never have.
+  if (policy === 'noeviction' || policy?.startsWith('volatile-')) return
+  if (policy === undefined) {
+    throw new StoreError(
+      'The order store cannot find out whether this Redis server removes keys when its memory is full: it does not ' +
+        'answer INFO with `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
+        "`eviction: 'assume'`.",
+    )
+  }
+  throw new StoreError(
+    `The order store cannot be kept on this Redis server: with its setting \`maxmemory-policy ${policy}\` it removes ` +
+      "orders when its memory is full. Set `maxmemory-policy noeviction`, or pass `eviction: 'assume'` if its memory " +
+      'can never become full.',
+  )
+}

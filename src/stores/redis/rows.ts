@@ -1,0 +1,102 @@
+import { StoreError } from '../../errors.ts'
+import type { StoredRow } from '../../idempotency/store.ts'
+
+/** The keys of one scope. They share a hash tag, so that a cluster keeps them together. */
+export interface ScopeKeys {
+  row(id: string): string
+  /** All rows: sorted entries of time and id. */
+  readonly list: string
+  /** Open rows: sorted ids. */
+  readonly open: string
+  /** Closed rows of state `created`: entries as in `list`. */
+  readonly created: string
+  /** Closed rows of state `rejected`: entries as in `list`. */
+  readonly rejected: string
+}
+
+/** The keys of a scope; `prefix` has no braces. */
+export function keysOf(prefix: string, scope: string): ScopeKeys {
+  // Braces would end the tag. An empty tag is none; a percent sign alone stands for no other scope.
+  const tag = storable(scope).replace(
+    /[%{}\p{Cc}]/gu,
+    (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  )
+  const base = `${prefix}{${tag === '' ? '%' : tag}}:`
+  return {
+    row: (id) => `${base}row:${storable(id)}`,
+    list: `${base}list`,
+    open: `${base}open`,
+    created: `${base}created`,
+    rejected: `${base}rejected`,
+  }
+}
+
+/** Digits that every time has in an index, so that the order of texts is that of times. */
+const TIME_DIGITS = 16
+
+/** Length of what stands before the id in an entry of `list`, `created` and `rejected`. */
+export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
+
+/** The first entry that is not before a time. Times before 1970 and after the last safe integer are those limits. */
+export function timeText(time: number): string {
+  const whole = Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))
+  return String(whole).padStart(TIME_DIGITS, '0')
+}
+
+/** Version of the text that a row is stored as. */
+const FORMAT = '1'
+
+/** A row as the text that is stored: a line with everything but the data, then the data. */
+export function toText(row: StoredRow, writer: string): string {
+  const { version, open, state, createdAt, updatedAt, data } = row
+  for (const time of [createdAt, updatedAt]) {
+    if (!Number.isSafeInteger(time) || time < 0) {
+      throw new StoreError(
+        `The order store cannot keep the time ${time}: it must be a whole number of milliseconds.`,
+      )
+    }
+  }
+  const head = [FORMAT, version, open ? '1' : '0', state, createdAt, timeText(updatedAt), writer].join(' ')
+  return `${head}\n${storable(data)}`
+}
+
+const HEAD = /^1 (\d+) ([01]) (open|created|rejected) (\d+) (\d+) \S+\n/
+
+/** The row that is stored as this text. */
+export function toRow(scope: string, id: string, text: string): StoredRow {
+  const head = HEAD.exec(text)
+  if (head === null) throw foreignRow()
+  const [line, version, open, state, createdAt, updatedAt] = head
+  return {
+    scope,
+    id,
+    version: Number(version),
+    open: open === '1',
+    state: state === 'created' || state === 'rejected' ? state : 'open',
+    createdAt: Number(createdAt),
+    updatedAt: Number(updatedAt),
+    data: text.slice(line.length),
+  }
+}
+
+/** There is something under a row's key that this version of the package did not write. */
+export function foreignRow(): StoreError {
+  return new StoreError(
+    'The order store in Redis has something under the key of a row that is no row of it. Check that nothing else ' +
+      'writes to keys with its prefix, and that this is the newest version of customer-ordering-sdk in use.',
+  )
+}
+
+/**
+ * The text, if it can be stored. Half of a surrogate pair has no UTF-8 form: it would come back as another character,
+ * and two scopes that differ in nothing else would become one.
+ */
+export function storable(text: string): string {
+  if (/\p{Surrogate}/u.test(text)) {
+    throw new StoreError(
+      'The order store cannot keep text with half of a surrogate pair in it. ' +
+        'Let the `codec` return well-formed text, such as base64, and use well-formed account labels.',
+    )
+  }
+  return text
+}

@@ -1,0 +1,141 @@
+/** A script that the server runs as one step, and the digest by which the server remembers it. */
+export interface Script {
+  readonly text: string
+  /** SHA-1 of the text in hexadecimal digits. */
+  sha1(): Promise<string>
+}
+
+function script(text: string): Script {
+  let digest: Promise<string> | undefined
+  return {
+    text,
+    sha1: () => {
+      digest ??= crypto.subtle.digest('SHA-1', new TextEncoder().encode(text)).then(hexadecimal)
+      return digest
+    },
+  }
+}
+
+function hexadecimal(bytes: ArrayBuffer): string {
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/**
+ * The first line of a stored text, as a Lua pattern: format, version, open, state, createdAt, updatedAt, writer. What
+ * is captured is all that a script needs to know of a row.
+ */
+const HEAD = "'^1 (%d+) ([01]) (%a+) %d+ (%d+) (%S+)\\n'"
+
+/**
+ * Puts a row and what leads to it, in an order in which a script that is stopped half-way (by a user's missing
+ * permission, or by something else under one of the keys) leaves no open row without its entry, and no entry in
+ * `created` or `rejected` for a row that is not closed yet.
+ *
+ * KEYS: row, list, open, created, rejected. ARGV: id, text.
+ */
+const PUT = `
+local entry = updated .. ' ' .. ARGV[1]
+redis.call('ZADD', KEYS[2], 0, entry)
+if open == '1' then redis.call('ZADD', KEYS[3], 0, ARGV[1]) end
+redis.call('SET', KEYS[1], ARGV[2])
+local closed = open == '0' and (state == 'created' and KEYS[4] or state == 'rejected' and KEYS[5])
+if closed then redis.call('ZADD', closed, 0, entry) end`
+
+/** KEYS: any of the scope's, which leads to the node that has them all. Returns what the server says of itself. */
+export const INSPECT: Script = script(`
+local text = ''
+for _, section in ipairs({'replication', 'memory', 'persistence', 'cluster'}) do
+  text = text .. redis.call('INFO', section)
+end
+return {text}`)
+
+/** KEYS: row. Returns its text, or nothing. */
+export const GET: Script = script(`
+local found = redis.call('GET', KEYS[1])
+if found then return {found} end
+return {}`)
+
+/**
+ * KEYS: row, list, open, created, rejected. ARGV: id, text. Returns `written`, or `found` and the text that was there.
+ *
+ * A client that lost its connection may send a script again that was run already: a writer that finds its own mark has
+ * written.
+ */
+export const INSERT: Script = script(`
+local _, open, state, updated, writer = string.match(ARGV[2], ${HEAD})
+local found = redis.call('GET', KEYS[1])
+if found then
+  local _, _, _, _, foundWriter = string.match(found, ${HEAD})
+  if foundWriter == writer then return {'written'} end
+  return {'found', found}
+end${PUT}
+return {'written'}`)
+
+/**
+ * KEYS: row, list, open, created, rejected. ARGV: id, text, expected version. Returns `written`, `other` if the row has
+ * another version or is not there, or `foreign` if it is no row that this version of the package knows.
+ *
+ * It begins with removing an entry that there cannot be, because removing works on a server whose memory is full, and a
+ * script that has begun to write is let end: no new order begins there, but what became of those under way is still
+ * written down.
+ */
+export const UPDATE: Script = script(`
+local head = redis.call('GETRANGE', KEYS[1], 0, 255)
+if head == '' then return {'other'} end
+local version, open, state, updated, writer = string.match(ARGV[2], ${HEAD})
+local oldVersion, _, _, oldUpdated, oldWriter = string.match(head, ${HEAD})
+if not oldVersion then return {'foreign'} end
+if oldWriter == writer then return {'written'} end
+if oldVersion ~= ARGV[3] then return {'other'} end
+redis.call('ZREM', KEYS[2], '')${PUT}
+local old = oldUpdated .. ' ' .. ARGV[1]
+if open == '0' then redis.call('ZREM', KEYS[3], ARGV[1]) end
+if old ~= entry then redis.call('ZREM', KEYS[2], old) end
+for index = 4, 5 do
+  if old ~= entry or KEYS[index] ~= closed then redis.call('ZREM', KEYS[index], old) end
+end
+return {'written'}`)
+
+/**
+ * KEYS: an index. ARGV: the index's name, where in it to begin, how many entries, how many bytes of text, and where in
+ * an entry its id begins. Returns the entry after which to go on (empty at the end), then id and text of each row.
+ */
+export const PAGE: Script = script(`
+local rows = string.sub(KEYS[1], 1, -1 - #ARGV[1]) .. 'row:'
+local limit, most = tonumber(ARGV[3]), tonumber(ARGV[4])
+local entries = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[2], '+', 'LIMIT', 0, limit + 1)
+local reply, size = {''}, 0
+for position, entry in ipairs(entries) do
+  if position > limit or size >= most then
+    reply[1] = entries[position - 1]
+    break
+  end
+  local id = string.sub(entry, tonumber(ARGV[5]))
+  local text = redis.call('GET', rows .. id)
+  if text then
+    reply[#reply + 1] = id
+    reply[#reply + 1] = text
+    size = size + #text
+  end
+end
+return reply`)
+
+/**
+ * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, how many at most, and the state.
+ * Returns how many entries there were, and how many rows were removed. A row goes before its entries do, so that one
+ * that is half removed is gone after the next time.
+ */
+export const PRUNE: Script = script(`
+local rows = string.sub(KEYS[1], 1, -1 - #'list') .. 'row:'
+local entries = redis.call('ZRANGEBYLEX', KEYS[2], '-', '(' .. ARGV[1], 'LIMIT', 0, ARGV[2])
+local removed = 0
+for _, entry in ipairs(entries) do
+  local row = rows .. string.sub(entry, 18)
+  local _, open, state, updated = string.match(redis.call('GETRANGE', row, 0, 255), ${HEAD})
+  if open == '0' and state == ARGV[3] and updated == string.sub(entry, 1, 16) then
+    removed = removed + redis.call('DEL', row)
+    redis.call('ZREM', KEYS[1], entry)
+  end
+  redis.call('ZREM', KEYS[2], entry)
+end
+return {tostring(#entries), tostring(removed)}`)

@@ -1,0 +1,415 @@
+import { inspect } from 'node:util'
+import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { StoredRow } from '../../../src/idempotency/store.ts'
+import {
+  EVERYTHING,
+  insertAll,
+  makeRow,
+  makeRows,
+  mustUpdate,
+  nextVersion,
+  SCOPE,
+  WRITTEN_AT,
+  walk,
+} from '../../../src/stores/contract/rows.ts'
+import { describeWith, failureOf, RedisServers } from '../support/redis.ts'
+import { type ClientName, type Connection, connect, ioredis, nodeRedis } from '../support/redis-clients.ts'
+import { expectIndexed } from '../support/redis-indexes.ts'
+import { RedisProxy } from '../support/redis-proxy.ts'
+
+const CLIENTS = ['node-redis', 'ioredis'] as const
+const CREATED = { open: false, state: 'created' } as const
+const REJECTED = { open: false, state: 'rejected' } as const
+
+describeWith('server', 'RedisStore on a server of its own', () => {
+  let started: RedisServers | undefined
+  const open: (Connection | { close(): unknown })[] = []
+  const servers = (): RedisServers => {
+    if (started === undefined) throw new Error('not started')
+    return started
+  }
+
+  beforeAll(async () => {
+    started = await RedisServers.start('single')
+  })
+  afterAll(() => started?.stop())
+  afterEach(async () => {
+    for (const { close } of open.splice(0)) await close()
+    await servers().ask('flushall')
+  })
+
+  async function clientOf(name: ClientName, options?: object, port = servers().port): Promise<RedisClient> {
+    const connection = await connect(name, [port], { ...options })
+    open.push(connection)
+    return connection.client
+  }
+
+  async function storeWith(
+    name: ClientName,
+    options?: Omit<RedisStoreOptions, 'client'>,
+  ): Promise<RedisStore> {
+    return new RedisStore({ client: await clientOf(name), ...options })
+  }
+
+  /** What the server counted of a command since it was told to count anew. */
+  async function callsOf(command: string): Promise<number> {
+    const lines = await servers().ask('info', 'commandstats')
+    const counted = lines.find((line) => line.startsWith(`cmdstat_${command}:`))
+    return Number(/calls=(\d+)/.exec(counted ?? '')?.[1] ?? 0)
+  }
+
+  describe('the inspection', () => {
+    afterEach(async () => {
+      await servers().ask('config', 'set', 'appendonly', 'yes', 'maxmemory-policy', 'noeviction')
+      await servers().ask('replicaof', 'no', 'one')
+      await servers().ask('acl', 'setuser', 'default', '+info')
+    })
+
+    it.each(CLIENTS)(
+      'refuses a server without an append-only file until it has one, through %s',
+      async (name) => {
+        const store = await storeWith(name)
+        await servers().ask('config', 'set', 'appendonly', 'no')
+        for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
+          expect((await failureOf(call)).message).toContain('with its setting `appendonly no`')
+        }
+        expect(await servers().ask('dbsize')).toEqual(['0'])
+        const assuming = await storeWith(name, { persistence: 'assume' })
+        expect(await assuming.insert(makeRow(2))).toEqual({ inserted: true })
+        await servers().ask('config', 'set', 'appendonly', 'yes')
+        expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+      },
+    )
+
+    it('refuses a server that removes keys of any kind, and passes one that removes only keys that expire', async () => {
+      const store = await storeWith('node-redis')
+      await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(error.message).toContain('with its setting `maxmemory-policy allkeys-lru`')
+      const assuming = await storeWith('node-redis', { eviction: 'assume' })
+      expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
+      await servers().ask('config', 'set', 'maxmemory-policy', 'volatile-lru')
+      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+    })
+
+    it('refuses a replica, and one that became a replica later', async () => {
+      const [store, later] = [await storeWith('ioredis'), await storeWith('ioredis')]
+      await store.insert(makeRow(1))
+      await servers().ask('replicaof', '127.0.0.1', '1')
+      const error = await failureOf(() => later.get(SCOPE, makeRow(1).id))
+      expect(error.message).toContain('it is a replica. Connect the client to the primary.')
+      expect((await failureOf(() => store.insert(makeRow(2)))).cause).toMatchObject({ code: 'READONLY' })
+    })
+
+    it('asks for the override where the user may not call INFO', async () => {
+      await servers().ask('acl', 'setuser', 'default', '-info')
+      const client = await clientOf('ioredis', { enableReadyCheck: false })
+      const store = new RedisStore({ client })
+      expect((await failureOf(() => store.insert(makeRow(1)))).message).toContain(
+        'does not answer INFO with `aof_enabled`. Make sure that it has `appendonly yes`',
+      )
+      const assuming = new RedisStore({ client, persistence: 'assume', eviction: 'assume' })
+      expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
+    })
+
+    it('is made once, for all scopes', async () => {
+      const store = await storeWith('node-redis')
+      await servers().ask('config', 'resetstat')
+      await Promise.all([1, 2, 3].map((number) => store.insert(makeRow(number))))
+      await store.get('another scope', 'id')
+      const sections = 4
+      expect(await callsOf('info')).toBe(sections)
+    })
+  })
+
+  describe.each(CLIENTS)('scripts through %s', (name) => {
+    it('are loaded again when they were flushed between calls, and otherwise sent once', async () => {
+      const store = await storeWith(name)
+      await insertAll(store, makeRows(3))
+      await servers().ask('script', 'flush')
+      await servers().ask('config', 'resetstat')
+      await mustUpdate(store, nextVersion(makeRow(1), CREATED))
+      await insertAll(store, [makeRow(4)])
+      expect((await store.list(SCOPE, { limit: 10 })).rows).toHaveLength(4)
+      expect((await store.listOpen(SCOPE, { limit: 10 })).rows).toHaveLength(3)
+      expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
+      expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
+      const scripts = 5
+      expect(await callsOf('eval')).toBe(scripts)
+      await insertAll(store, [makeRow(5)])
+      expect(await callsOf('eval')).toBe(scripts)
+    })
+
+    it('find everything again after the server was killed and started again', async () => {
+      const store = await storeWith(name)
+      await insertAll(store, makeRows(30))
+      const closed = makeRows(10).map((row) => nextVersion(row, CREATED))
+      for (const row of closed) await mustUpdate(store, row)
+      await servers().crash()
+      expect(await walk((options) => store.list(SCOPE, options), 7)).toHaveLength(30)
+      for (const row of [...closed, ...makeRows(30).slice(10)])
+        expect(await store.get(SCOPE, row.id)).toEqual(row)
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: false, current: closed[0] })
+      await expectIndexed(servers().port)
+    })
+
+    it('reach into no other keys, give none a time to live, and never search the whole database', async () => {
+      const store = await storeWith(name)
+      await servers().ask('set', 'theirs', '1')
+      await servers().ask('config', 'resetstat')
+      await insertAll(store, makeRows(20))
+      for (const row of makeRows(15))
+        await mustUpdate(store, nextVersion(row, row.id < '8' ? CREATED : REJECTED))
+      await mustUpdate(store, nextVersion(nextVersion(makeRow(1)), { updatedAt: 0 }))
+      await walk((options) => store.list(SCOPE, options), 3)
+      await walk((options) => store.listOpen(SCOPE, options), 3)
+      for (const command of ['keys', 'scan', 'zrange', 'sort']) expect(await callsOf(command)).toBe(0)
+      await expectIndexed(servers().port, 20)
+      await store.prune(SCOPE, EVERYTHING)
+      await expectIndexed(servers().port, 6)
+      const rest = await walk((options) => store.listOpen(SCOPE, options), 100)
+      for (const row of rest) await mustUpdate(store, nextVersion(row, { ...REJECTED, updatedAt: 7 }))
+      expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: 8 })).toBe(6)
+      expect(await servers().ask('keys', '*')).toEqual(['theirs'])
+    })
+
+    it('that are sent twice because the answer was lost are one write, or an error that leaves nothing half done', async () => {
+      const proxy = await RedisProxy.start(servers().port)
+      open.push({ close: () => proxy.stop() })
+      const store = new RedisStore({ client: await clientOf(name, undefined, proxy.port) })
+      const direct = await storeWith(name)
+      await store.get(SCOPE, 'warm')
+      const [row, other] = [makeRow(1), makeRow(2)]
+      await insertAll(direct, [other])
+      const writes = [
+        () => store.insert(row).then(({ inserted }) => inserted),
+        () => store.update(nextVersion(row, CREATED), 1),
+        () => store.update(nextVersion(other, { data: 'next' }), 1),
+      ]
+      for (const write of writes) {
+        proxy.loseNextAnswer()
+        // ioredis sends again what was under way; node-redis says that the connection is gone.
+        if (name === 'ioredis') expect(await write()).toBe(true)
+        else expect((await failureOf(write)).message).toContain('may or may not have been')
+      }
+      expect(await direct.get(SCOPE, row.id)).toEqual(nextVersion(row, CREATED))
+      expect(await direct.get(SCOPE, other.id)).toEqual(nextVersion(other, { data: 'next' }))
+      expect(await store.insert(row)).toMatchObject({ inserted: false })
+      await expectIndexed(servers().port, 2)
+    })
+  })
+
+  describe('a server whose memory is full', () => {
+    afterEach(() => servers().ask('config', 'set', 'maxmemory', '0'))
+
+    it.each(CLIENTS)(
+      'takes no new order, but closes and prunes those that it has, through %s',
+      async (name) => {
+        const store = await storeWith(name)
+        await store.get(SCOPE, 'warm')
+        const used = (await servers().ask('info', 'memory')).find((line) => line.startsWith('used_memory:'))
+        await servers().ask('config', 'set', 'maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
+        const rows = makeRows(100, { data: 'x'.repeat(50_000) })
+        const kept: StoredRow[] = []
+        const error = await failureOf(async () => {
+          for (const row of rows) {
+            await store.insert(row)
+            kept.push(row)
+          }
+        })
+        expect(error.message).toBe(
+          'Cannot write to the order store in Redis: its memory is full. Give it more (`maxmemory`) or prune. Nothing was written.',
+        )
+        expect(error.cause).toMatchObject({ code: 'OOM' })
+        expect(kept.length).toBeGreaterThan(3)
+        expect(await walk((options) => store.list(SCOPE, options), 10)).toHaveLength(kept.length)
+        await expectIndexed(servers().port, kept.length)
+        const [first, ...others] = kept
+        if (first === undefined) throw new Error('unreachable')
+        const closed = nextVersion(first, { ...CREATED, data: 'y'.repeat(50_000) })
+        await mustUpdate(store, closed)
+        for (const row of others.slice(0, 5))
+          await mustUpdate(store, nextVersion(row, { ...REJECTED, data: '' }))
+        expect(await store.get(SCOPE, first.id)).toEqual(closed)
+        await expectIndexed(servers().port, kept.length)
+        expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 10 })).toBe(5)
+        expect(await store.insert(makeRow(500))).toEqual({ inserted: true })
+      },
+    )
+  })
+
+  describe('failures', () => {
+    afterEach(() => servers().ask('config', 'set', 'min-replicas-to-write', '0'))
+
+    it.each(CLIENTS)('of the connection name no address and no password, through %s', async (name) => {
+      const server = await RedisServers.start('single')
+      await server.ask('acl', 'setuser', 'shop', 'on', '>correct-horse', '~*', '+@all')
+      const options = { username: 'shop', password: 'correct-horse' }
+      // Fails at once instead of waiting for the connection to come back.
+      const hasty = name === 'ioredis' ? { maxRetriesPerRequest: 0 } : { disableOfflineQueue: true }
+      const store = new RedisStore({ client: await clientOf(name, { ...options, ...hasty }, server.port) })
+      await store.insert(makeRow(1))
+      await server.stop()
+      // The first call may still find the end of the connection, the second one finds none.
+      for (const _ of [1, 2]) {
+        const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+        expect(error.message).toMatch(
+          /^Cannot read from the order store in Redis: the client has no connection/,
+        )
+        const shown = inspect(error, { depth: 9, showHidden: true })
+        expect(shown).not.toMatch(/correct-horse|127\.0\.0\.1/)
+        expect(shown).not.toContain(String(server.port))
+      }
+    })
+
+    it('of permissions name what the user needs, and leave nothing half done', async () => {
+      const needed = [
+        'eval',
+        'evalsha',
+        'get',
+        'getrange',
+        'set',
+        'del',
+        'zadd',
+        'zrem',
+        'zrangebylex',
+        'info',
+      ]
+      const user = (...rules: string[]) => servers().ask('acl', 'setuser', 'shop', ...rules)
+      await user('reset', 'on', '>word', '~customer-ordering:*', ...needed.map((command) => `+${command}`))
+      const client = await clientOf('ioredis', { username: 'shop', password: 'word' })
+      const store = new RedisStore({ client })
+      await insertAll(store, makeRows(3))
+      for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
+        await user(`-${command}`)
+        const next = nextVersion(makeRow(1), CREATED)
+        const error = await failureOf(() => store.update(next, 1))
+        expect(error.message).toContain('may not do this. Allow it EVAL, EVALSHA, GET,')
+        expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
+        expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
+        expect(await servers().ask('keys', '*created')).toEqual([])
+        await user(`+${command}`)
+      }
+      await mustUpdate(store, nextVersion(makeRow(1), CREATED))
+      expect(await walk((options) => store.list(SCOPE, options), 2)).toHaveLength(3)
+      expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
+      const elsewhere = new RedisStore({ client, prefix: 'theirs:' })
+      expect((await failureOf(() => elsewhere.get(SCOPE, 'id'))).cause).toMatchObject({ code: 'NOPERM' })
+    })
+
+    it('of replication, as far as the server is told to care, write nothing', async () => {
+      await servers().ask('config', 'set', 'min-replicas-to-write', '1')
+      const error = await failureOf(async () => (await storeWith('node-redis')).insert(makeRow(1)))
+      expect(error.cause).toMatchObject({ code: 'NOREPLICAS' })
+      expect(await servers().ask('dbsize')).toEqual(['0'])
+    })
+
+    it('include a client that waits inside a transaction', async () => {
+      const client = new (ioredis().Redis)({ host: '127.0.0.1', port: servers().port })
+      open.push({ close: () => client.disconnect() })
+      const store = new RedisStore({ client })
+      await store.get(SCOPE, 'warm')
+      await client.multi({ pipeline: false })
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(error.message).toContain('Hand in a client that is not inside a transaction')
+    })
+
+    it('include something else under a key of the store', async () => {
+      const store = await storeWith('ioredis')
+      await insertAll(store, [makeRow(1)])
+      const key = (await servers().ask('keys', '*:row:*'))[0] ?? ''
+      await servers().ask('set', key, 'theirs')
+      for (const call of [
+        () => store.get(SCOPE, makeRow(1).id),
+        () => store.insert(makeRow(1)),
+        () => store.update(nextVersion(makeRow(1)), 1),
+        () => store.listOpen(SCOPE, { limit: 1 }),
+      ]) {
+        expect((await failureOf(call)).message).toContain('that is no row of it')
+      }
+      await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
+      const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))
+      expect(error.cause).toMatchObject({ code: 'WRONGTYPE' })
+    })
+  })
+
+  describe('clients that are set up in their own ways', () => {
+    const use = async (client: RedisClient): Promise<void> => {
+      const store = new RedisStore({ client })
+      const rows = makeRows(3, { data: 'größer\u0000 👩‍👩‍👧‍👦' })
+      await insertAll(store, rows)
+      await mustUpdate(store, nextVersion(makeRow(1), { ...CREATED, data: '' }))
+      expect(await store.get(SCOPE, makeRow(2).id)).toEqual(rows[1])
+      expect(await walk((options) => store.list(SCOPE, options), 2)).toHaveLength(3)
+      expect(await walk((options) => store.listOpen(SCOPE, options), 1)).toHaveLength(2)
+      expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
+      expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
+      await expectIndexed(servers().port, 2)
+    }
+
+    it.each([
+      ['a prefix of its own', { keyPrefix: 'app {braces}: ' }],
+      ['numbers as text', { stringNumbers: true }],
+      ['pipelines that it makes by itself', { enableAutoPipelining: true }],
+      ['the older protocol', { protocol: 2 }],
+    ])('work: ioredis with %s', async (_, options) => use(await clientOf('ioredis', options)))
+
+    it.each([
+      ['the older protocol', { RESP: 2 }],
+      ['the newer protocol', { RESP: 3 }],
+      ['a limit on its queue', { commandsQueueMaxLength: 100 }],
+    ])('work: node-redis with %s', async (_, options) => use(await clientOf('node-redis', options)))
+
+    it('work: node-redis that returns bytes', async () => {
+      const client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers().port}` })
+      open.push({ close: () => client.destroy() })
+      await client.connect()
+      await use(client.withTypeMapping({ [nodeRedis().RESP_TYPES.BLOB_STRING]: Buffer }))
+    })
+
+    it('work: a pool of node-redis', async () => {
+      const url = `redis://127.0.0.1:${servers().port}`
+      const pool = nodeRedis().createClientPool({ url }, { minimum: 2, maximum: 4 })
+      open.push({ close: () => pool.destroy() })
+      await use(await pool.on('error', () => {}).connect())
+    })
+  })
+
+  describe('many and large rows', () => {
+    it('are pruned in batches between which others get their turn', async () => {
+      const [store, other] = [await storeWith('node-redis'), await storeWith('ioredis')]
+      await insertAll(store, [...makeRows(1_000, CREATED), makeRow(2_000)])
+      const finished: string[] = []
+      const pruned = store.prune(SCOPE, EVERYTHING).finally(() => finished.push('prune'))
+      await other.insert(makeRow(2_001)).finally(() => finished.push('insert'))
+      expect(await pruned).toBe(1_000)
+      expect(finished).toEqual(['insert', 'prune'])
+      await expectIndexed(servers().port, 2)
+    })
+
+    it('are pruned only if they are closed themselves, whatever the index says', async () => {
+      const store = await storeWith('node-redis')
+      await insertAll(store, [makeRow(1), makeRow(2, REJECTED), makeRow(3, CREATED)])
+      const [list = ''] = await servers().ask('keys', '*:list')
+      for (const entry of await servers().ask('zrange', list, 0, -1))
+        await servers().ask('zadd', list.replace(/list$/, 'created'), 0, entry)
+      expect(await store.prune(SCOPE, { createdBefore: WRITTEN_AT + 1, rejectedBefore: 0 })).toBe(1)
+      await expectIndexed(servers().port, 2)
+    })
+
+    it('come in shorter pages, so that no answer becomes too large', async () => {
+      const store = await storeWith('ioredis')
+      await insertAll(store, makeRows(12, { data: 'x'.repeat(2 ** 20) }))
+      for (const read of [
+        (options: { limit: number }) => store.list(SCOPE, options),
+        (options: { limit: number }) => store.listOpen(SCOPE, options),
+      ]) {
+        const page = await read({ limit: 1_000_000 })
+        expect(page.rows.length).toBe(4)
+        expect(page.next).toBeDefined()
+        expect(await walk(read, 1_000_000)).toHaveLength(12)
+      }
+    })
+  })
+})

@@ -1,0 +1,190 @@
+import { type RedisClient, RedisStore } from 'customer-ordering-sdk/stores/redis'
+import { describe, expect, it } from 'vitest'
+import { StoreError } from '../../../src/errors.ts'
+import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
+import { failureOf } from '../support/redis.ts'
+
+/** What a server with the settings that the store asks for says of itself. */
+const INFO = 'role:master\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n'
+
+/** A client that answers the question for settings with one text, and everything else with a reply or an error. */
+function answering(reply: unknown, info: string | Error = INFO): RedisClient {
+  const settle = async (value: unknown): Promise<unknown> => {
+    if (value instanceof Error) throw value
+    return value
+  }
+  let calls = 0
+  return {
+    evalSha: () => settle(calls++ === 0 ? (info instanceof Error ? info : [info]) : reply),
+    eval: () => settle(new Error('not expected')),
+  }
+}
+
+/** What a call rejects with when the client fails. */
+const failureWith = (error: Error): Promise<StoreError> =>
+  failureOf(() => new RedisStore({ client: answering(error) }).insert(makeRow(1)))
+
+class SocketClosedUnexpectedlyError extends Error {}
+
+describe('the options of RedisStore', () => {
+  it.each([[undefined], [null], [{}], ['redis://:secret@host'], [{ query: () => {} }], [{ eval: () => {} }]])(
+    'refuse %j as a client',
+    async (client) => {
+      const error = await failureOf(() => new RedisStore({ client: client as RedisClient }))
+      expect(error.message).toContain('must be a client of node-redis (the package `redis`) or of ioredis')
+      expect(error.message).not.toContain('secret')
+    },
+  )
+
+  it.each(['{a}', 'a{', '}', '\ud800', 5])('refuse %j as a prefix', async (prefix) => {
+    await failureOf(() => new RedisStore({ client: answering([]), prefix: prefix as string }))
+  })
+
+  it.each(['persistence', 'eviction'])('refuse another word for `%s`', async (name) => {
+    const error = await failureOf(() => new RedisStore({ client: answering([]), [name]: 'off' }))
+    expect(error.message).toBe(`The option \`${name}\` of RedisStore must be 'check' or 'assume'.`)
+  })
+})
+
+describe('the inspection of the server', () => {
+  const open = (info: string | Error, options: object = {}) =>
+    new RedisStore({ client: answering([], info), ...options }).get(SCOPE, 'id')
+
+  it('passes a server with an append-only file and without eviction', async () => {
+    expect(await open(INFO)).toBeUndefined()
+    expect(await open(INFO.replace('noeviction', 'volatile-lru'))).toBeUndefined()
+  })
+
+  it.each([
+    ['aof_enabled:1', 'aof_enabled:0', /with its setting `appendonly no` a restart forgets orders/],
+    ['aof_enabled:1', '', /does not answer INFO with `aof_enabled`.*pass `persistence: 'assume'`/],
+    ['noeviction', 'allkeys-lfu', /`maxmemory-policy allkeys-lfu` it removes orders when its memory is full/],
+    ['maxmemory_policy', 'x', /does not answer INFO with `maxmemory_policy`.*pass `eviction: 'assume'`/],
+    ['role:master', 'role:slave', /it is a replica\. Connect the client to the primary/],
+  ])('refuses a server that says, instead of %s, "%s"', async (good, bad, message) => {
+    const error = await failureOf(() => open(INFO.replace(good, bad)))
+    expect(error.message).toMatch(message)
+  })
+
+  it.each([
+    ["ERR ACL failure in script: User shop has no permissions to run the 'info' command"],
+    ["ERR The user executing the script can't run this command or subcommand"],
+  ])('asks for the overrides, one after the other, where INFO is answered with %s', async (text) => {
+    const refused = new Error(text)
+    expect((await failureOf(() => open(refused))).message).toContain("`persistence: 'assume'`")
+    const second = await failureOf(() => open(refused, { persistence: 'assume' }))
+    expect(second.message).toContain("`eviction: 'assume'`")
+  })
+
+  it('does not ask at all when both are vouched for', async () => {
+    const store = new RedisStore({
+      client: answering([], 'never'),
+      persistence: 'assume',
+      eviction: 'assume',
+    })
+    const error = await failureOf(() => store.insert(makeRow(1)))
+    expect(error.message).toContain('no row of it')
+  })
+
+  it('reports a server that cannot be asked now as what it is', async () => {
+    const error = await failureOf(() => open(new Error('LOADING Redis is loading the dataset in memory')))
+    expect(error.message).toContain('still loading its data. Try again.')
+  })
+})
+
+describe('failures of RedisStore', () => {
+  it.each([
+    ["OOM command not allowed when used memory > 'maxmemory'. script: 1f2e", 'OOM', /its memory is full/],
+    [
+      "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
+      'OOM',
+      /its memory is full\. .*Nothing was written\.$/,
+    ],
+    [
+      "READONLY You can't write against a read only replica.",
+      'READONLY',
+      /Connect the client to the primary/,
+    ],
+    ['LOADING Redis is loading the dataset in memory', 'LOADING', /Try again/],
+    ['MISCONF Errors writing to the AOF file: No space left', 'MISCONF', /cannot write to its disk/],
+    ['NOREPLICAS Not enough good replicas to write.', 'NOREPLICAS', /min-replicas-to-write/],
+    ['CLUSTERDOWN Hash slot not served', 'CLUSTERDOWN', /does not serve all slots/],
+    ['MOVED 3999 10.0.0.7:6381', 'MOVED', /Hand in a cluster client\.$/],
+    [
+      'ERR Script attempted to access a non local key in a cluster node script: 1f2e, on @user_script:8.',
+      'TRYAGAIN',
+      /moving the slot/,
+    ],
+    [
+      'Too many Cluster redirections. Last error: ReplyError: MOVED 3999 10.0.0.7:6381',
+      'MaxCommandRedirectionsError',
+      /Try again when the cluster has settled/,
+    ],
+    ["NOPERM this user has no permissions to access one of the keys 'k'", 'NOPERM', /may not do this/],
+    ['ERR unknown command `EVALSHA`, with args beginning with: `secret`', 'ERR', /the client reports ERR\./],
+    ['Connection is closed.', 'CONNECTION_CLOSED', /no connection to it/],
+    ['Command timed out', 'COMMAND_TIMEOUT', /did not answer in the client's time/],
+    [
+      'connect secret',
+      'Error',
+      /the client reports Error\. What was being written may or may not have been\.$/,
+    ],
+  ])('of the text "%s" have the code %s', async (text, code, message) => {
+    const error = await failureWith(Object.assign(new Error(text), { command: { args: ['secret'] } }))
+    expect(error.message).toMatch(/^Cannot write to the order store in Redis: /)
+    expect(error.message).toMatch(message)
+    expect(error.message).not.toMatch(/secret|10\.0\.0\.7/)
+    expect(error.cause).toMatchObject({ message: code, code })
+    expect(Object.keys(error.cause as Error).sort()).toEqual(['code', 'name'])
+  })
+
+  it('have the code of the network, or the name of their class, where the client gives one', async () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7'), { code: 'ECONNREFUSED' })
+    expect((await failureWith(refused)).cause).toMatchObject({ code: 'ECONNREFUSED' })
+    const closed = await failureWith(new SocketClosedUnexpectedlyError('Socket closed unexpectedly'))
+    expect(closed.cause).toMatchObject({ code: 'SocketClosedUnexpectedlyError' })
+    expect(closed.message).toContain('no connection to it')
+  })
+
+  it.each([['QUEUED'], [null], [7], [[1]], [[null]], [{ 0: 'written', length: 1 }]])(
+    'include the reply %j, which is none of a script',
+    async (reply) => {
+      const error = await failureOf(() => new RedisStore({ client: answering(reply) }).insert(makeRow(1)))
+      expect(error.message).toContain('something that is no answer of a script')
+    },
+  )
+
+  it('include a row that somebody else wrote, or a newer version of the package', async () => {
+    for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`]) {
+      const error = await failureOf(() => new RedisStore({ client: answering([text]) }).get(SCOPE, 'id'))
+      expect(error.message).toContain('something under the key of a row that is no row of it')
+    }
+  })
+
+  it('include bytes that are no UTF-8', async () => {
+    const client = answering([Uint8Array.of(0x31, 0xff)])
+    await failureOf(() => new RedisStore({ client }).get(SCOPE, 'id'))
+  })
+
+  it('include times that the index cannot put in order', async () => {
+    for (const updatedAt of [-1, 0.5, Number.NaN, 2 ** 53]) {
+      const error = await failureOf(() =>
+        new RedisStore({ client: answering(['written']) }).insert(makeRow(1, { updatedAt })),
+      )
+      expect(error.message).toContain('must be a whole number of milliseconds')
+    }
+  })
+
+  it('include cursors of something else', async () => {
+    const store = new RedisStore({ client: answering(['']) })
+    await failureOf(() => store.list(SCOPE, { limit: 1, after: 'page 2' }))
+  })
+
+  it('include calls after closing', async () => {
+    const store = new RedisStore({ client: answering([]) })
+    await store.close()
+    const error = await failureOf(() => store.get(SCOPE, 'id'))
+    expect(error).toBeInstanceOf(StoreError)
+    expect(error.message).toContain('was closed. Make a new RedisStore to go on.')
+  })
+})

@@ -1,0 +1,78 @@
+import { createRequire } from 'node:module'
+import type { IoredisClient, NodeRedisClient, RedisClient } from '../../../src/stores/redis.ts'
+
+/** As much of node-redis as the tests use. Its own types are not installed with the project. */
+export interface NodeRedis extends NodeRedisClient {
+  on(event: 'error', listener: (error: Error) => void): this
+  connect(): Promise<this>
+  destroy(): void
+  withTypeMapping(mapping: Readonly<Record<number, unknown>>): NodeRedis
+}
+
+interface NodeRedisModule {
+  createClient(options: object): NodeRedis
+  createClientPool(options: object, poolOptions: object): NodeRedis
+  createCluster(options: object): NodeRedis
+  readonly RESP_TYPES: { readonly BLOB_STRING: number }
+}
+
+/** As much of ioredis as the tests use. */
+export interface Ioredis extends IoredisClient {
+  on(event: 'error', listener: (error: Error) => void): this
+  connect(): Promise<void>
+  disconnect(): void
+  multi(options: { readonly pipeline: false }): Promise<unknown>
+  call(command: string, ...parameters: (string | number)[]): Promise<unknown>
+}
+
+interface IoredisModule {
+  readonly Redis: new (options: object) => Ioredis
+  readonly Cluster: new (nodes: readonly object[], options?: object) => Ioredis
+}
+
+/** The packages that are not installed with the project. */
+export const enginesFolder: URL = new URL('../engines/', import.meta.url)
+const requireEngine = createRequire(new URL('package.json', enginesFolder))
+
+export const nodeRedis = (): NodeRedisModule => requireEngine('redis') as NodeRedisModule
+export const ioredis = (): IoredisModule => requireEngine('ioredis') as IoredisModule
+
+/** A client and its end. */
+export interface Connection {
+  readonly client: RedisClient
+  close(): void
+}
+
+export type ClientName = 'node-redis' | 'ioredis'
+
+/** Connects to the servers with these ports: to a single one with a plain client, to more with a cluster client. */
+export async function connect(
+  name: ClientName,
+  ports: readonly number[],
+  options: Readonly<Record<string, unknown>> = {},
+): Promise<Connection> {
+  return name === 'ioredis' ? connectIoredis(ports, options) : await connectNodeRedis(ports, options)
+}
+
+async function connectNodeRedis(
+  ports: readonly number[],
+  options: Readonly<Record<string, unknown>>,
+): Promise<Connection> {
+  const urls = ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }))
+  const client =
+    urls.length === 1
+      ? nodeRedis().createClient({ ...urls[0], ...options })
+      : nodeRedis().createCluster({ rootNodes: urls, ...options })
+  await client.on('error', () => {}).connect()
+  return { client, close: () => client.destroy() }
+}
+
+function connectIoredis(ports: readonly number[], options: Readonly<Record<string, unknown>>): Connection {
+  const nodes = ports.map((port) => ({ host: '127.0.0.1', port }))
+  const client =
+    nodes.length === 1
+      ? new (ioredis().Redis)({ ...nodes[0], ...options })
+      : new (ioredis().Cluster)(nodes, options)
+  client.on('error', () => {})
+  return { client, close: () => client.disconnect() }
+}
