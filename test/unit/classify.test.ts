@@ -150,7 +150,10 @@ const results = fc.oneof(
     .tuple(fc.integer({ min: 100, max: 599 }), bodies, problems)
     .map(([status, body, problem]) => answer(status, body, problem)),
   fc
-    .tuple(fc.constantFrom<false | 'unreachable' | 'certificate'>(false, 'unreachable', 'certificate'), fc.boolean())
+    .tuple(
+      fc.constantFrom<false | 'unreachable' | 'certificate'>(false, 'unreachable', 'certificate'),
+      fc.boolean(),
+    )
     .map(([unsent, closed]) => failed(unsent, closed)),
   fc.constantFrom<AttemptResult>({ kind: 'timeout' }, { kind: 'aborted' }),
 )
