@@ -39,9 +39,10 @@ export interface ReadCall<T> {
   readonly repeatable: boolean
   /**
    * What the call has to do with the wallet: `none` for reads; `may_move` for a request that may charge, so that its
-   * errors must say what is known; `charged` for reading an order that is known to be charged.
+   * errors must say what is known; `in_doubt` for looking for an order that may be charged, `charged` for reading one
+   * that is.
    */
-  readonly money: 'none' | 'may_move' | 'charged'
+  readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
@@ -74,6 +75,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   const charged: Charged | undefined = {
     none: undefined,
     may_move: unsent ? ('no' as const) : ('unknown' as const),
+    in_doubt: 'unknown' as const,
     charged: 'yes' as const,
   }[call.money]
   const { attempts, last } = ending.trail
@@ -207,7 +209,9 @@ async function judge<T>(
     if ('value' in checked) return { next: 'done', value: checked.value }
     const { path, endpoint } = call
     const requestId = requestIdOf(result.headers, trail.secrets)
-    const charged = ({ none: undefined, may_move: 'unknown', charged: 'yes' } as const)[call.money]
+    const charged = ({ none: undefined, may_move: 'unknown', in_doubt: 'unknown', charged: 'yes' } as const)[
+      call.money
+    ]
     const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
     // A caller's schema may quote the value that it does not like.
     const issues = checked.issues.map((issue) => ({

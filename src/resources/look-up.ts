@@ -5,7 +5,7 @@ import { segment } from '../http/path.ts'
 import { MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { publicRecord } from '../idempotency/record.ts'
-import { check } from '../schemas/check.ts'
+import { type Checked, check } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
@@ -23,12 +23,12 @@ const MAX_PAGES = 200
 /** A second sweep, because rows move while the list is read; more would prove no more. */
 const SWEEPS = 2
 
-/** Reads the order with this id; an answer about another order is refused. */
+/** Reads the order with this id. */
 export async function readOrder(
   context: OrderContext,
   operation: string,
   orderId: string,
-  money: 'none' | 'charged',
+  money: 'in_doubt' | 'charged',
   settings: CallSettings,
 ): Promise<Order> {
   const { value } = await read(context.connection, {
@@ -38,13 +38,18 @@ export async function readOrder(
     maxBytes: MAX_ITEM_BYTES,
     repeatable: true,
     money,
-    parse: (body) => {
-      const checked = check(orderSchema, body)
-      if (checked instanceof Promise || !('value' in checked) || checked.value.id === orderId) return checked
-      return { issues: [{ path: 'id', message: 'is not the id that was asked for' }] }
-    },
+    parse: orderWithId(orderId),
   })
   return value
+}
+
+/** Checks an answer that has to be the order with this id and no other. */
+export function orderWithId(orderId: string): (body: unknown) => Checked<Order> | Promise<Checked<Order>> {
+  return (body) => {
+    const checked = check(orderSchema, body)
+    if (checked instanceof Promise || !('value' in checked) || checked.value.id === orderId) return checked
+    return { issues: [{ path: 'id', message: 'is not the id that was asked for' }] }
+  }
 }
 
 /** Reads an order that is known to exist by its id. */
@@ -77,11 +82,12 @@ export async function* lookUp(
     const { externalOrderId } = lookup.found.record
     if (externalOrderId !== undefined) wanted.set(externalOrderId, lookup)
   }
+  const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES } as const
   let looked = reachable
   let error: CustomerOrderingError | undefined
   try {
     for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && reachable; sweep++) {
-      for await (const listed of scanOrders(context, { operation, settings, maxPages: MAX_PAGES })) {
+      for await (const listed of scanOrders(context, scan)) {
         const lookup = listed.externalOrderId === undefined ? undefined : wanted.get(listed.externalOrderId)
         if (lookup === undefined || listed.externalOrderId === undefined) continue
         wanted.delete(listed.externalOrderId)

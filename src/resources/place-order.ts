@@ -16,6 +16,7 @@ import type { ResponseInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
+import { orderWithId } from './look-up.ts'
 import {
   CREATE_ORDER,
   chargedOf,
@@ -367,7 +368,8 @@ class Placement {
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
   async #readById(found: Found, record: JournalRecord): Promise<Reply<Order>> {
     const { connection, journal } = this.#context
-    const path = pathOf(record.order?.id)
+    const orderId = record.order?.id ?? ''
+    const path = pathOf(orderId)
     if (path === undefined) throw this.#errors.unresolved(record, 'unreadable')
     const { value, info } = await read(connection, {
       endpoint: { operation: 'orders.retrieve', method: 'GET', permission: 'orders:read', missing: 'order' },
@@ -376,7 +378,7 @@ class Placement {
       maxBytes: MAX_ITEM_BYTES,
       repeatable: true,
       money: 'charged',
-      parse: (body) => check(orderSchema, body),
+      parse: orderWithId(orderId),
     })
     let remembered = false
     if (found.row !== undefined) {
@@ -462,7 +464,7 @@ function copyOf(placed: PlacedOrder | undefined): PlacedOrder | undefined {
 }
 
 /** Path of an order; nothing for an id that cannot be one. */
-function pathOf(orderId: string | undefined): string | undefined {
+function pathOf(orderId: string): string | undefined {
   try {
     return `${ORDERS_PATH}/${segment('orderId', orderId)}`
   } catch {

@@ -61,8 +61,9 @@ export async function* reconcile(
   const scan = {
     operation: 'orders.reconcile',
     settings: options.settings,
+    money: 'none',
     sourceSystem: options.sourceSystem,
-  }
+  } as const
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || local.size > 0); sweep++) {
     for await (const listed of scanOrders(context, scan)) {
       if (reported.has(listed.id)) continue

@@ -107,7 +107,7 @@ export function createdContent(
 }
 
 /** An order nested too deeply to be written as JSON is remembered by its documented fields. */
-function storable(order: Partial<Order>): Partial<Order> {
+export function storable(order: Partial<Order>): Partial<Order> {
   try {
     JSON.stringify(order)
     return order

@@ -22,6 +22,8 @@ export interface ListedOrder {
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
+  /** What a failure says of the orders that are sought. */
+  readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
   /** Most pages; default no limit. */
   readonly maxPages?: number
@@ -52,7 +54,7 @@ export async function* scanOrders(
       settings: options.settings,
       maxBytes: MAX_LIST_BYTES,
       repeatable: true,
-      money: 'none',
+      money: options.money,
       parse: (body) => rowsOf(context, body),
     })
     if (rows.length === 0) return
