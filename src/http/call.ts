@@ -93,8 +93,10 @@ export type Ending<T> =
     }
 
 /** The one loop of all calls: send, judge, wait, send again. Decisions are the judge's and the retry policy's. */
-export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
+export async function perform<T>(connection: Connection, given: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
+  // Without a prototype: an optional field must not come out of a polluted `Object.prototype`.
+  const call: Call<T> = Object.assign(Object.create(null), given)
   const { deadline, settings } = call
   const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
   let counts = noCounts

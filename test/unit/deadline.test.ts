@@ -22,6 +22,15 @@ describe('the time of a call', () => {
     expect(deadline.remaining()).toBe(-1)
   })
 
+  test('begins with the call and not with the clock, and lasts to its last fraction', async () => {
+    const runtime = fakeRuntime()
+    await runtime.advance(5000)
+    const deadline = new Deadline(runtime, 1000, undefined)
+    expect([deadline.startedAt, deadline.elapsed(), deadline.remaining()]).toEqual([5000, 0, 1000])
+    await runtime.advance(999.5)
+    expect([deadline.elapsed(), deadline.over()]).toEqual([999.5, undefined])
+  })
+
   test("is over as soon as the caller's signal fires, which counts for more than the time", async () => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
