@@ -5,8 +5,8 @@ import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
 import { type Checked, check } from '../schemas/check.ts'
-import { readEnvelope } from '../schemas/list.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
+import { envelopeOf } from './list-pages.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
 
 /** An order as a list shows it. */
@@ -81,17 +81,8 @@ export async function* scanOrders(
 }
 
 function rowsOf(context: OrderContext, body: unknown): Checked<readonly unknown[]> {
-  if (context.listEnvelope === undefined) {
-    const found = readEnvelope(body, 'id')
-    return 'issues' in found ? found : { value: found.envelope.items }
-  }
-  try {
-    const { items } = context.listEnvelope(body)
-    if (Array.isArray(items)) return { value: items }
-  } catch {
-    // The caller's function failed on a body that it did not expect, which says that the body is not a list.
-  }
-  return { issues: [{ path: '', message: 'is no list for the option listEnvelope' }] }
+  const found = envelopeOf(body, 'id', context.listEnvelope)
+  return 'issues' in found ? found : { value: found.envelope.items }
 }
 
 function readRow(row: unknown): ListedOrder | undefined {

@@ -1,6 +1,7 @@
 import type { OrderRecord, RecoveryOutcome } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import type { OrderStore } from '../../src/idempotency/store.ts'
+import { faultyStore } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, told } from './support/lab.ts'
 
 const MINUTE = 60_000
@@ -627,13 +628,19 @@ describe('the walk of recover()', () => {
 
   it('fails where the store itself cannot be read', async () => {
     const lab = new Lab()
-    const listOpen: OrderStore['listOpen'] = () => Promise.reject(new Error('gone'))
-    const store = Object.assign(Object.create(lab.rows) as OrderStore, { listOpen })
-    await expect(all(lab.client({ store }).orders.recover())).rejects.toMatchObject({ code: 'store' })
-    const silent = Object.assign(Object.create(lab.rows) as OrderStore, {
-      listOpen: () => new Promise(() => {}),
-    })
-    await expect(all(lab.client({ store: silent }).orders.recover())).rejects.toMatchObject({ code: 'store' })
+    const rows = faultyStore(lab.rows, lab.runtime)
+    const answers: OrderStore['listOpen'][] = [
+      () => Promise.reject(new Error('gone')),
+      () => new Promise(() => {}),
+      () => {
+        throw new Error('gone')
+      },
+    ]
+    for (const listOpen of answers) {
+      const client = lab.client({ store: { ...rows, listOpen } })
+      await expect(all(client.orders.recover())).rejects.toMatchObject({ code: 'store' })
+      await expect(all(client.orders.unresolved())).rejects.toMatchObject({ code: 'store' })
+    }
   })
 
   it('reports an order although the store cannot be read any more when it came back', async () => {

@@ -1,0 +1,167 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import type { Codec } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { anonymousOrder, failure, Lab, order } from './support/lab.ts'
+
+/** AES-256-GCM, as the documentation shows it. */
+function sealed(key: Uint8Array): Codec {
+  return {
+    encrypt(text) {
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce)
+      const data = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return Buffer.concat([nonce, cipher.getAuthTag(), data]).toString('base64')
+    },
+    decrypt(text) {
+      const bytes = Buffer.from(text, 'base64')
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
+      decipher.setAuthTag(bytes.subarray(12, 28))
+      return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString('utf8')
+    },
+  }
+}
+
+const codec = sealed(randomBytes(32))
+const SECRETS = /secret|@someone|svc_standard|quantity|ord_/
+
+/** Everything that the store has. */
+async function atRest(lab: Lab): Promise<string> {
+  const { rows } = await lab.rows.list(lab.place('').scope, { limit: 100 })
+  return JSON.stringify(rows)
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+describe('records at rest under a codec', () => {
+  it('show nothing of an order, open, created or rejected', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec })
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(client.orders.create(order('secret-open')))
+    await client.orders.create(order('secret-created'))
+    await client.orders.create(anonymousOrder())
+    lab.drain()
+    await failure(client.orders.create(order('secret-rejected')))
+    expect(await atRest(lab)).not.toMatch(SECRETS)
+  })
+
+  it('are found and read again by every client with the codec', async () => {
+    const lab = new Lab()
+    const placed = await lab.client({ codec }).orders.create(order('r1'))
+    const again = await lab.process({ codec }).client.orders.create(order('r1'))
+    expect(again).toEqual(placed)
+    expect(lab.posts).toHaveLength(1)
+    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toHaveLength(1)
+  })
+
+  it('are recovered', async () => {
+    const lab = new Lab()
+    const process = lab.process({ codec })
+    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    await lab.begin(() => process.client.orders.create(order('r1')))
+    process.kill()
+    const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
+    expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
+    lab.sandbox.expectChargedOnce('r1')
+    expect(await atRest(lab)).not.toMatch(SECRETS)
+  })
+
+  it('may be encrypted and decrypted in one’s own time', async () => {
+    const lab = new Lab()
+    const slow: Codec = {
+      encrypt: async (text) => await codec.encrypt(text),
+      decrypt: async (text) => await codec.decrypt(text),
+    }
+    const placed = await lab.client({ codec: slow }).orders.create(order('r1'))
+    expect(await lab.client({ codec: slow }).orders.create(order('r1'))).toEqual(placed)
+    expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
+  })
+
+  it('stay readable where they were written before there was a codec, and are sealed with their next change', async () => {
+    const lab = new Lab()
+    const placed = await lab.client().orders.create(order('r1'))
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client().orders.create(order('r2')))
+    expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
+    await lab.client({ codec }).orders.create(order('r2'))
+    expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
+  })
+})
+
+describe('a record that the codec cannot read', () => {
+  const clients: Readonly<Record<string, { readonly codec?: Codec }>> = {
+    'another key': { codec: sealed(randomBytes(32)) },
+    'no codec': {},
+    'a codec that gives something else': {
+      codec: { encrypt: (text) => text, decrypt: () => '{"layout":1}' },
+    },
+  }
+
+  it.each(Object.entries(clients))(
+    'is an error that says so, and nothing is sent: %s',
+    async (_with, options) => {
+      const lab = new Lab()
+      await lab.client({ codec }).orders.create(order('r1'))
+      const before = lab.sandbox.requests.length
+      const row = await lab.row('ref:r1')
+      const client = lab.process(options).client
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      expect(error.message).toMatch(/another codec/)
+      await expect(all(client.orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
+        code: 'store',
+      })
+      await expect(client.orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'store' })
+      await expect(
+        client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' }),
+      ).rejects.toMatchObject({
+        code: 'store',
+      })
+      expect(lab.sandbox.requests.length).toBe(before)
+      expect(await lab.row('ref:r1')).toEqual(row)
+    },
+  )
+
+  it('needs a person in recovery, and recovers with the right one', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client({ codec }).orders.create(order('r1')))
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'corrupt', record: { state: 'open' } },
+    ])
+    expect(await all(lab.client({ codec }).orders.recover())).toMatchObject([{ outcome: 'created' }])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+})
+
+describe('a codec that cannot encrypt', () => {
+  it('keeps the order from being sent', async () => {
+    const lab = new Lab()
+    const broken: Codec = { ...codec, encrypt: () => Promise.reject(new Error('no key today')) }
+    const error = await failure(lab.client({ codec: broken }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(lab.posts).toEqual([])
+    await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('does not lose an order that was charged meanwhile', async () => {
+    const lab = new Lab()
+    let calls = 0
+    const flaky: Codec = {
+      ...codec,
+      encrypt: (text) => (++calls === 2 ? Promise.reject(new Error('not now')) : codec.encrypt(text)),
+    }
+    const client = lab.client({ codec: flaky })
+    const placed = await client.orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    await lab.runtime.advance(2000)
+    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+      { state: 'created', order: { id: placed.id } },
+    ])
+  })
+})

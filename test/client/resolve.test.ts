@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest'
+import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
+
+const BUSY = 2 * 60_000
+const NAME = { externalOrderId: 'r1' }
+const ABANDONED = { as: 'abandoned' } as const
+
+/** An order whose process died with the request on the way, after the time in which that process may be at work. */
+async function leave(
+  lab: Lab,
+  charged: boolean,
+  request = order('r1'),
+  idempotencyKey?: string,
+): Promise<void> {
+  const process = lab.process()
+  lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: charged } })
+  const options = idempotencyKey === undefined ? {} : { idempotencyKey }
+  await lab.begin(() => process.client.orders.create(request, options))
+  process.kill()
+  lab.runtime.jump(BUSY)
+}
+
+const keys = (lab: Lab): (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
+
+describe('resolve(…, { as: "created" })', () => {
+  it('reads the order and remembers it', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const record = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    expect(record).toMatchObject({ state: 'created', order: { id: orderId, amount: 2500 } })
+    expect((await lab.client().orders.create(order('r1'))).id).toBe(orderId)
+    expect(lab.posts.length).toBe(1)
+  })
+
+  it('leaves the order open if there is no such order, and says that it may be charged', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const before = await lab.row('ref:r1')
+    await expect(
+      lab.client().orders.resolve(NAME, { as: 'created', orderId: 'ord_none' }),
+    ).rejects.toMatchObject({ code: 'not_found', charged: 'unknown' })
+    expect(await lab.row('ref:r1')).toEqual(before)
+  })
+
+  it('refuses an order with another reference, and another order than the remembered one', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const other = await lab.client().orders.create(order('r2'))
+    await expect(
+      lab.client().orders.resolve(NAME, { as: 'created', orderId: other.id }),
+    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
+    await expect(
+      lab.client().orders.resolve({ externalOrderId: 'r2' }, { as: 'created', orderId: 'ord_other' }),
+    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it('takes the person’s word where the service does not echo references', async () => {
+    const lab = new Lab({ preset: 'minimal-answers' })
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.ledger[0] ?? { orderId: '' }
+    await lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+  })
+
+  it('proves a charge over a refusal, and repeats nothing for an order that is settled already', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    const resolved = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    expect(resolved).toMatchObject({ state: 'created' })
+    expect(await lab.client().orders.resolve(NAME, { as: 'created', orderId })).toEqual(resolved)
+  })
+
+  it('fails where the store does not take it', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const broken = lab.elsewhere({}, (operation) => (operation === 'update' ? 'rejects' : undefined))
+    await expect(broken.orders.resolve(NAME, { as: 'created', orderId })).rejects.toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+    })
+  })
+})
+
+describe('resolve(…, { as: "abandoned" })', () => {
+  it('lets the next call buy anew, under the next key', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const record = await lab.client().orders.resolve(NAME, ABANDONED)
+    expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
+    const again = await lab.client().orders.create(order('r1'))
+    expect(again.id).not.toBe(lab.sandbox.ledger[0]?.orderId)
+    expect(keys(lab)).toHaveLength(2)
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('keeps a key that is the order’s very name', async () => {
+    const lab = new Lab()
+    await leave(lab, true, anonymousOrder(), 'k1')
+    await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
+    await lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
+    expect(keys(lab)).toEqual(['k1'])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('keeps doubt about such a key: a refusal afterwards still proves nothing', async () => {
+    const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
+    const error = await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('makes the next order of the payload a new one, where the order has no name', async () => {
+    const lab = new Lab()
+    await leave(lab, false, anonymousOrder())
+    const key = lab.posts[0]?.key ?? ''
+    // The key is all the name that it has; whoever looks finds it in unresolved().
+    const record = await lab.client().orders.resolve({ idempotencyKey: key }, ABANDONED)
+    expect(record).toMatchObject({ slot: expect.stringMatching(/^anon:/), state: 'rejected' })
+    await lab.client().orders.create(anonymousOrder())
+    expect(keys(lab)).toHaveLength(2)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('refuses what was created, and does nothing for what is rejected already', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    await expect(lab.client().orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r2')))
+    const before = await lab.row('ref:r2')
+    await lab.client().orders.resolve({ externalOrderId: 'r2' }, ABANDONED)
+    expect(await lab.row('ref:r2')).toEqual(before)
+  })
+
+  it('gives a key up that belongs to another payload', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } })
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    await lab.client().orders.create(order('r1'))
+    expect(keys(lab)).toHaveLength(2)
+  })
+
+  it('is not undone by a proof of the old charge: that order is what the reference stands for', async () => {
+    const lab = new Lab()
+    const process = lab.process()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000, when: 'after' } })
+    const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+    process.stop()
+    lab.runtime.jump(BUSY)
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    process.wake()
+    const { order: placed } = await ending
+    expect(await lab.record('ref:r1')).toMatchObject({
+      state: 'created',
+      generation: 0,
+      order: { id: placed?.id },
+    })
+    expect((await lab.client().orders.create(order('r1'))).id).toBe(placed?.id)
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('resolve() in either way', () => {
+  it('is refused while a call is at work on the order, here or elsewhere', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
+    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+    for (const where of [client, lab.process().client]) {
+      const resolved = where.orders.resolve(NAME, ABANDONED)
+      await expect(resolved).rejects.toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
+    }
+    await ending
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('loses against a call that begins meanwhile', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+    await expect(slow.orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({ code: 'store' })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it.each([
+    [{ externalOrderId: 'nobody' }, 'externalOrderId'],
+    [{ idempotencyKey: 'nobody' }, 'idempotencyKey'],
+    [{ idempotencyKey: 'with space' }, 'idempotencyKey'],
+    [{ externalOrderId: ' ' }, 'externalOrderId'],
+  ])('says which name names nothing: %j', async (name, path) => {
+    const lab = new Lab()
+    const resolved = lab.client().orders.resolve(name, ABANDONED)
+    await expect(resolved).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path }] })
+  })
+})
+
+describe('forget()', () => {
+  it('makes the next order of that name a new one', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    expect(await lab.client().orders.forget(NAME)).toBe(true)
+    expect(await lab.record('ref:r1').catch((error: Error) => error.message)).toMatch('forgotten')
+    lab.sandbox.forgetKeys()
+    await lab.client().orders.create(order('r1'))
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('leaves nothing of the order in the store', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('secret-reference', { target: '@secret' }))
+    await lab.client().orders.forget({ externalOrderId: 'secret-reference' })
+    const { rows } = await lab.rows.list(lab.place('').scope, { limit: 10 })
+    expect(JSON.stringify(rows)).not.toMatch(/secret/)
+  })
+
+  it('finds an order by its key, one without a name included', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder())
+    await lab.client().orders.create(order('r1'))
+    for (const { key } of lab.posts)
+      expect(await lab.client().orders.forget({ idempotencyKey: key ?? '' })).toBe(true)
+  })
+
+  it('is false where nothing of that name is remembered, any more', async () => {
+    const lab = new Lab()
+    expect(await lab.client().orders.forget(NAME)).toBe(false)
+    await lab.client().orders.create(order('r1'))
+    await lab.client().orders.forget(NAME)
+    expect(await lab.client().orders.forget(NAME)).toBe(false)
+  })
+
+  it('refuses what is not settled', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    await expect(lab.client().orders.forget(NAME)).rejects.toMatchObject({ code: 'invalid_request' })
+    lab.sandbox.faults.add({ times: 3, action: { type: 'cutBody', after: 0 } })
+    await failure(lab.client().orders.create(order('r2')))
+    await expect(lab.client().orders.forget({ externalOrderId: 'r2' })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+  })
+
+  it('is false if the record changed meanwhile, and an error if nobody knows', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+    expect(await slow.orders.forget(NAME)).toBe(false)
+    for (const fault of ['rejects', 'throws', 'hangs'] as const) {
+      const broken = lab.elsewhere({}, (operation) => (operation === 'update' ? fault : undefined))
+      await expect(broken.orders.forget(NAME)).rejects.toMatchObject({ code: 'store' })
+    }
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+  })
+
+  it('does not forget a charge that is proven only afterwards', async () => {
+    const lab = new Lab()
+    const process = lab.process()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000, when: 'after' } })
+    const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+    process.stop()
+    lab.runtime.jump(BUSY)
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    await lab.client().orders.forget(NAME)
+    process.wake()
+    const { order: placed } = await ending
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed?.id } })
+  })
+})
