@@ -13,7 +13,7 @@ const alias = [
 
 const project = (name: string, extra: Record<string, unknown> = {}) => ({
   resolve: { alias },
-  test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', ...extra },
+  test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', testTimeout: 60_000, ...extra },
 })
 
 export default defineConfig({

@@ -63,10 +63,10 @@ export interface SettledEvent extends CallEvent {
  * logger and changes nothing.
  */
 export interface Hooks {
-  readonly onRequest?: (event: RequestEvent) => void
-  readonly onResponse?: (event: ResponseEvent) => void
-  readonly onRetry?: (event: RetryEvent) => void
-  readonly onSettled?: (event: SettledEvent) => void
+  readonly onRequest?: ((event: RequestEvent) => void) | undefined
+  readonly onResponse?: ((event: ResponseEvent) => void) | undefined
+  readonly onRetry?: ((event: RetryEvent) => void) | undefined
+  readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
 /** Where log lines go; `console` fits. */

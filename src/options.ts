@@ -14,11 +14,11 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
  */
 export interface Schemas {
   /** For `orders.create`, `retrieve`, `list` and `waitFor`. */
-  readonly order?: StandardSchemaV1
+  readonly order?: StandardSchemaV1 | undefined
   /** For `services.list` and `retrieve`. */
-  readonly service?: StandardSchemaV1
+  readonly service?: StandardSchemaV1 | undefined
   /** For `balance.retrieve`. */
-  readonly balance?: StandardSchemaV1
+  readonly balance?: StandardSchemaV1 | undefined
 }
 
 /** What the order methods of a client with these schemas return. */
@@ -50,9 +50,9 @@ export interface Retention {
    * Created orders. Until then, `create()` with the same reference or key returns the remembered order; after it, the
    * same call asks the service again. Default 400 days (34,560,000,000).
    */
-  readonly created?: number
+  readonly created?: number | undefined
   /** Refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
-  readonly rejected?: number
+  readonly rejected?: number | undefined
 }
 
 /**
@@ -65,7 +65,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * (`localhost`, `127.0.0.1`, `[::1]`). No user name, query or fragment; a path is kept, slashes at its end are not.
    * Default: the environment variable `CUSTOMER_ORDERING_BASE_URL`; required one way or the other.
    */
-  readonly baseUrl?: string
+  readonly baseUrl?: string | undefined
 
   /**
    * Where the API key comes from. A key belongs on a server: in a page or web worker a literal one is refused, see
@@ -74,7 +74,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * @example
    * apiKey: () => secrets.read('ordering-api-key')
    */
-  readonly apiKey?: ApiKey
+  readonly apiKey?: ApiKey | undefined
 
   /**
    * Label of the customer account that the API key acts for, for example `shop-eu`. Choose it once and keep it: it
@@ -83,14 +83,14 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Two accounts must never share one.
    * Default: none, and keys are random. Required with a store that outlives the process.
    */
-  readonly account?: string
+  readonly account?: string | undefined
 
   /**
    * Where orders are remembered until their ending is known, and after. The default protects against retries and racing
    * calls in this process; a durable one (`customer-ordering-sdk/stores/sqlite`, or your own) also against crashes.
    * Default: a new `MemoryStore`.
    */
-  readonly store?: OrderStore
+  readonly store?: OrderStore | undefined
 
   /**
    * Label of the service, for remembered orders and computed keys. Set it if the same service has several addresses, or
@@ -98,26 +98,26 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * sandbox and production.
    * Default: {@link ClientOptions.baseUrl} in one normal spelling.
    */
-  readonly server?: string
+  readonly server?: string | undefined
 
   /**
    * Milliseconds for one attempt, from sending to the last byte of the answer. Never more than what is left of
    * {@link ClientOptions.totalTimeout}. Default 30,000.
    */
-  readonly timeout?: number
+  readonly timeout?: number | undefined
 
   /**
    * Milliseconds for a whole call, with all attempts and the waits between them; for lists, for each page. It also
    * counts against {@link ClientOptions.safeRetryWindow}. Default 120,000.
    */
-  readonly totalTimeout?: number
+  readonly totalTimeout?: number | undefined
 
   /**
    * Most retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create` are safe: they carry the same key.
    * Waiting for an earlier request with the same key, and asking again for an answer that could not be read, are no
    * retries. Default 4.
    */
-  readonly maxRetries?: number
+  readonly maxRetries?: number | undefined
 
   /**
    * Milliseconds from its first send during which an Idempotency-Key may be sent again. The API document does not say
@@ -125,57 +125,57 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * confirms a lifetime. What is older is looked up and never repeated blindly. A call's `totalTimeout` is subtracted,
    * so a window that is not longer leaves nothing to be repeated by another call. Default 20 minutes (1,200,000).
    */
-  readonly safeRetryWindow?: number
+  readonly safeRetryWindow?: number | undefined
 
   /**
    * Whose Idempotency-Keys the service remembers together. `'apiKey'` assumes the least: each API key has its own, so an
    * order in doubt is repeated only with the API key that sent it. `'customer'`: all API keys of a customer share them;
    * set it if your provider says so, and key rotation no longer leaves orders to be looked up. Default `'apiKey'`.
    */
-  readonly idempotencyScope?: 'apiKey' | 'customer'
+  readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
   /**
    * How much of a created order is remembered: all of it, or only `id`, `status` and `amount`, where the rest should
    * not be at rest in the store. A remembered order that `create()` returns is then as short. Default `'order'`.
    */
-  readonly remember?: 'order' | 'id'
+  readonly remember?: 'order' | 'id' | undefined
 
   /** How long settled orders are remembered. Orders whose ending is not known are never dropped. */
-  readonly retention?: Retention
+  readonly retention?: Retention | undefined
 
   /**
    * Encrypts what is stored. Names of rows, their state and times stay readable, for the store must find them.
    * Default: none. API keys are never stored.
    */
-  readonly codec?: Codec
+  readonly codec?: Codec | undefined
 
   /**
    * Sends requests in place of the global `fetch`: a proxy agent's, an instrumented one, the sandbox's.
    * With it, no failure counts as "surely not sent". Default: the global `fetch`, looked up at each request.
    */
-  readonly fetch?: typeof fetch
+  readonly fetch?: typeof fetch | undefined
 
   /**
    * Headers of every request. Values are visible ASCII. Refused are those that belong to the client: `Authorization`,
    * `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`, `Transfer-Encoding` and `Cookie`.
    */
-  readonly defaultHeaders?: Readonly<Record<string, string>>
+  readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
   /** Functions that watch every request, retry and ending. They cannot change anything; see {@link Hooks}. */
-  readonly hooks?: Hooks
+  readonly hooks?: Hooks | undefined
 
   /** Where log lines go; `console` fits. Lines hold no header, body or key. Default: none, nothing is logged. */
-  readonly logger?: Logger
+  readonly logger?: Logger | undefined
 
   /** Least severe level that is logged. Default `'warn'`: orders whose ending is not known or not stored. */
-  readonly logLevel?: LogLevel
+  readonly logLevel?: LogLevel | undefined
 
   /**
    * Your own schemas for orders, services and balances; the methods' return types follow.
    * @example
    * schemas: { order: z.looseObject({ id: z.string(), status: z.enum(['queued', 'done']) }) }
    */
-  readonly schemas?: S
+  readonly schemas?: S | undefined
 
   /**
    * Finds the rows of a list answer. The API document does not show the envelope; without this option the answer must be
@@ -183,27 +183,27 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * @example
    * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })
    */
-  readonly listEnvelope?: (body: unknown) => ListEnvelope
+  readonly listEnvelope?: ((body: unknown) => ListEnvelope) | undefined
 
   /**
    * True to accept a literal API key in a page or web worker, where every visitor can read it and spend the wallet.
    * Meant for internal tools; otherwise let a server of yours add the key and set `apiKey: null`. Default false.
    */
-  readonly dangerouslyAllowBrowser?: boolean
+  readonly dangerouslyAllowBrowser?: boolean | undefined
 }
 
 /** Options of one call, always its last argument. Absent means what the client was made with. */
 export interface RequestOptions {
   /** Ends the call when it is aborted; its reason becomes the error's `cause`. For lists, ends the iteration. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Milliseconds for one attempt, its body included. */
-  readonly timeout?: number
+  readonly timeout?: number | undefined
   /** Milliseconds for the whole call; for lists, for each page. */
-  readonly totalTimeout?: number
+  readonly totalTimeout?: number | undefined
   /** Most retries, 0 to 100. */
-  readonly maxRetries?: number
+  readonly maxRetries?: number | undefined
   /** Headers of this call, over those of the client; the same names are refused. */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
 /** Options of `orders.create`. */
@@ -212,14 +212,14 @@ export interface CreateOptions extends RequestOptions {
    * Idempotency-Key to send, 1 to 255 visible ASCII characters; used as it is and never changed. One key is one order.
    * Without an `externalOrderId` it is also the order's name. Default: computed from the reference, or random.
    */
-  readonly idempotencyKey?: string
+  readonly idempotencyKey?: string | undefined
   /**
    * True to buy the same thing again although an order without reference and key for it is still unresolved. For orders
    * without reference and key only; others have a name of their own. Default false.
    */
-  readonly allowDuplicate?: boolean
+  readonly allowDuplicate?: boolean | undefined
   /** The service being ordered, to check the quantity before anything is sent. */
-  readonly service?: Service
+  readonly service?: Service | undefined
 }
 
 /** One row of `orders.createMany`: an order with a reference, or an order and its Idempotency-Key. */
@@ -242,9 +242,9 @@ export interface CreateManyProgress {
 /** Options of `orders.createMany`; those of a call are for each row. */
 export interface CreateManyOptions extends RequestOptions {
   /** Most orders at work at once, a positive integer. Default 8. */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
   /** Told after each row. One that throws ends the iteration. */
-  readonly onProgress?: (progress: CreateManyProgress) => void
+  readonly onProgress?: ((progress: CreateManyProgress) => void) | undefined
 }
 
 /** Options of `orders.waitFor`. */
@@ -252,7 +252,7 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
   /** Says whether the order is as wanted. Statuses are not documented, so only you can tell. */
   readonly until: (order: T) => boolean | Promise<boolean>
   /** Milliseconds for the whole wait, not for one attempt. Default 120,000. */
-  readonly timeout?: number
+  readonly timeout?: number | undefined
 }
 
 /** Options of `orders.recover`. */
@@ -261,32 +261,32 @@ export interface RecoverOptions extends RequestOptions {
    * `'all'` repeats requests also past the safe-retry window, after an abort, and after a refusal that proved nothing.
    * It can buy a second time if the service has forgotten the key. Default `'safe'`.
    */
-  readonly replay?: 'safe' | 'all'
+  readonly replay?: 'safe' | 'all' | undefined
   /**
    * True to claim orders at once that a call of another process may still be placing. Safe; meant for start-up after a
    * crash, when that process is known to be gone. Default false.
    */
-  readonly takeOver?: boolean
+  readonly takeOver?: boolean | undefined
 }
 
 /** What part of a list to read. */
 export interface ListParams {
   /** Most items per page, a positive integer. Default: the service's, which is 50. */
-  readonly limit?: number
+  readonly limit?: number | undefined
   /** Items to skip, an integer from 0 on. Default 0. */
-  readonly offset?: number
+  readonly offset?: number | undefined
 }
 
 /** What part of the order list to read. */
 export interface ListOrdersParams extends ListParams {
   /** Only orders created by this integration. */
-  readonly sourceSystem?: string
+  readonly sourceSystem?: string | undefined
 }
 
 /** What `orders.reconcile` compares. */
 export interface ReconcileParams {
   /** Only remembered orders written since then, milliseconds since 1970. Default 0: all. */
-  readonly since?: number
+  readonly since?: number | undefined
   /** Only listed orders created by this integration. */
-  readonly sourceSystem?: string
+  readonly sourceSystem?: string | undefined
 }

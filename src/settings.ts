@@ -75,6 +75,7 @@ const baseUrl: Read<string> = (value, refuse) => {
     refuse('must be an https address: over http, others could read the API key (only localhost may be http)')
   }
   if (url.username !== '' || url.password !== '') refuse('must not hold a user name or password')
+  if (/\/v1\/*$/.test(url.pathname)) refuse('must not end in /v1: the client adds that')
   if (/[?#]/.test(String(value))) refuse('must not have a query or a fragment')
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
@@ -237,6 +238,16 @@ const CREATE: Readers<CreateOptions> = {
   service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
 }
 
+const since: Read<number> = only(
+  (value) => Number.isFinite(value),
+  'must be a time in milliseconds since 1970',
+)
+
+const NAME: Readers<{ externalOrderId: string; idempotencyKey: string }> = {
+  externalOrderId: text,
+  idempotencyKey: text,
+}
+
 const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
 
 /** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
@@ -249,6 +260,9 @@ export const readArguments: {
   readonly list: ReadArgument<ListParams>
   readonly listOrders: ReadArgument<ListOrdersParams>
   readonly reconcile: ReadArgument<ReconcileParams>
+  readonly name: ReadArgument<{ externalOrderId: string; idempotencyKey: string }>
+  readonly query: ReadArgument<{ externalOrderId: string; idempotencyKey: string; since: number }>
+  readonly resolution: ReadArgument<{ as: 'created' | 'abandoned'; orderId: string }>
 } = {
   call: argument(CALL),
   create: argument(CREATE),
@@ -257,8 +271,11 @@ export const readArguments: {
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
+  name: argument(NAME),
+  query: argument({ ...NAME, since }),
+  resolution: argument({ as: oneOf('created', 'abandoned'), orderId: text }),
   reconcile: argument({
-    since: only<number>((value) => Number.isFinite(value), 'must be a time in milliseconds since 1970'),
+    since,
     sourceSystem: text,
   }),
 }

@@ -92,11 +92,19 @@ export function chargedSentence(charged: Charged): string {
   }[charged]
 }
 
+/** The same for a request of the caller's own, of which nothing is remembered. */
+export function effectSentence(charged: Charged): string {
+  return charged === 'no'
+    ? 'Nothing was sent, so it had no effect.'
+    : 'It may have had its effect, and nothing is remembered of it: look before you send it again.'
+}
+
 /** The typed error for an attempt that did not give the caller its result. */
 export function failureOf(result: AttemptResult, context: FailureContext): CustomerOrderingError {
   const { endpoint, path, charged, secrets, outOfTime } = context
   const call = `${endpoint.method} ${path}`
-  const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
+  const sentence = endpoint.operation === 'request' ? effectSentence : chargedSentence
+  const money = charged === undefined ? '' : ` ${sentence(charged)}`
   const facts: ErrorFacts = {
     charged: charged ?? 'no',
     attempts: context.attempts,

@@ -45,6 +45,8 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     throw invalid('issues' in checked ? checked.issues : [{ path: '', message: 'must be an object' }])
   }
   const data = checked.value
+  const misspelt = misspeltReference(data)
+  if (misspelt !== undefined) throw invalid([misspelt])
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
@@ -65,6 +67,26 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     ...(externalOrderId === undefined ? {} : { externalOrderId }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }
+}
+
+/**
+ * A field that can only be meant as the reference. Sent as it is, it would name nothing: two such calls would be two
+ * orders, each charged.
+ */
+function misspeltReference(request: CreateOrderRequest): Issue | undefined {
+  const message =
+    'must be spelled metadata.externalOrderId, or it does not keep the order from being bought twice'
+  for (const [prefix, fields] of [
+    ['', request],
+    ['metadata.', request.metadata ?? {}],
+  ] as const) {
+    for (const name of Object.keys(fields)) {
+      if (prefix !== '' && name === 'externalOrderId') continue
+      if (name.toLowerCase().replace(/[^a-z]/g, '') === 'externalorderid')
+        return { path: prefix + name, message }
+    }
+  }
+  return undefined
 }
 
 /**

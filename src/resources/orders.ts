@@ -178,6 +178,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
   remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
+    exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
     return remembered(this.#journal, query)
   }
 
@@ -209,6 +210,12 @@ export class Orders<S extends Schemas = Schemas> {
    * orders that `recover()` reports as `needs_attention`; refused while a call is working on the order.
    */
   async resolve(name: OrderName, resolution: Resolution, options?: RequestOptions): Promise<OrderRecord> {
+    exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
+    const { as, orderId } = readArguments.resolution(resolution)
+    // A decision that was misread could cost a second charge.
+    if (as === undefined) refuseArgument("must be 'created' or 'abandoned'", 'as')
+    if ((as === 'created') !== (orderId !== undefined))
+      refuseArgument("goes with as: 'created', and only with that", 'orderId')
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
     return await resolve(this.#journal, name, resolution, settings)
   }
@@ -218,6 +225,7 @@ export class Orders<S extends Schemas = Schemas> {
    * service again.
    */
   async forget(name: OrderName): Promise<boolean> {
+    exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
     return await forget(this.#journal, name)
   }
 
@@ -247,6 +255,11 @@ export class Orders<S extends Schemas = Schemas> {
       return { request, error, charged: error.charged }
     }
   }
+}
+
+/** Two names could mean two orders, and acting on the wrong one costs money. */
+function exactlyOne(named: object, names: string): void {
+  if (Object.keys(named).length !== 1) refuseArgument(`must name exactly one of: ${names}`)
 }
 
 function pathOf(orderId: string): string {

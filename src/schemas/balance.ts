@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { safeInteger } from './check.ts'
+import { anyText, NO_OBJECT, safeInteger } from './check.ts'
 
 /** Wallet balance (API document, "Balance"). Fields the document does not show are kept. */
 export interface Balance {
@@ -11,7 +11,10 @@ export interface Balance {
 }
 
 /** Checks a balance as the service returned it. */
-export const balanceSchema: z.ZodMiniType<Balance> = z.looseObject({
-  amount: safeInteger,
-  currency: z.string(),
-})
+export const balanceSchema: z.ZodMiniType<Balance> = z.looseObject(
+  {
+    amount: safeInteger,
+    currency: anyText,
+  },
+  NO_OBJECT,
+)

@@ -4,14 +4,23 @@ import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** An integer that JavaScript holds exactly. JSON has already rounded a larger one, so money must never pass as one. */
 export const safeInteger: z.ZodMiniType<number> = z
-  .number()
+  .number('must be an integer')
   .check(
     z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
   )
 
+/** Any text. */
+export const anyText: z.ZodMiniType<string> = z.string('must be a text')
+
+/** Any number. */
+export const anyNumber: z.ZodMiniType<number> = z.number('must be a number')
+
+/** What an object of the service or of the caller must be, whatever its fields. */
+export const NO_OBJECT = 'must be an object'
+
 /** Not blank: an empty reference, id or service would make different things look the same. */
 export const filled: z.ZodMiniType<string> = z
-  .string()
+  .string('must be a text that is not empty')
   .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
 
 /** A checked value, or what is wrong with it. */

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { filled, safeInteger } from './check.ts'
+import { anyText, filled, NO_OBJECT, safeInteger } from './check.ts'
 
 /** Client metadata of an order. Other keys than the documented one are sent as they are. */
 export interface OrderMetadata {
@@ -33,16 +33,22 @@ export interface Order {
 }
 
 /** Checks a request before anything is sent. */
-export const createOrderRequestSchema: z.ZodMiniType<CreateOrderRequest> = z.looseObject({
-  serviceId: filled,
-  target: filled,
-  quantity: safeInteger.check(z.refine((value) => value >= 1, 'must be at least 1')),
-  metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled) })),
-})
+export const createOrderRequestSchema: z.ZodMiniType<CreateOrderRequest> = z.looseObject(
+  {
+    serviceId: filled,
+    target: filled,
+    quantity: safeInteger.check(z.refine((value) => value >= 1, 'must be at least 1')),
+    metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled) }, NO_OBJECT)),
+  },
+  NO_OBJECT,
+)
 
 /** Checks an order as the service returned it. */
-export const orderSchema: z.ZodMiniType<Order> = z.looseObject({
-  id: filled,
-  status: z.string(),
-  amount: safeInteger,
-})
+export const orderSchema: z.ZodMiniType<Order> = z.looseObject(
+  {
+    id: filled,
+    status: anyText,
+    amount: safeInteger,
+  },
+  NO_OBJECT,
+)

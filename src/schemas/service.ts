@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { filled, safeInteger } from './check.ts'
+import { anyNumber, anyText, filled, NO_OBJECT, safeInteger } from './check.ts'
 
 /** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
 export interface Service {
@@ -20,11 +20,14 @@ export interface Service {
 }
 
 /** Checks a service as the service catalogue returned it. */
-export const serviceSchema: z.ZodMiniType<Service> = z.looseObject({
-  productId: filled,
-  amount: safeInteger,
-  currency: z.string(),
-  minQuantity: z.number(),
-  maxQuantity: z.number(),
-  stepQuantity: z.number(),
-})
+export const serviceSchema: z.ZodMiniType<Service> = z.looseObject(
+  {
+    productId: filled,
+    amount: safeInteger,
+    currency: anyText,
+    minQuantity: anyNumber,
+    maxQuantity: anyNumber,
+    stepQuantity: anyNumber,
+  },
+  NO_OBJECT,
+)

@@ -163,7 +163,7 @@ describe('options', () => {
       { ...key, idempotencyScope: 'user' },
       // @ts-expect-error no header value
       { ...key, defaultHeaders: { a: 5 } },
-      // @ts-expect-error an absent option is left out
+      // Right: what is read from the environment may be undefined, and means the default then.
       { ...key, account: undefined },
       // @ts-expect-error no store
       { ...key, store: new Map() },

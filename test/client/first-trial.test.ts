@@ -1,0 +1,105 @@
+import {
+  ConfigurationError,
+  type CreateOrderRequest,
+  CustomerOrderingClient,
+  InvalidRequestError,
+  NotFoundError,
+} from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+
+const order = (externalOrderId: string): CreateOrderRequest => ({
+  serviceId: 'svc_standard',
+  target: '@ada',
+  quantity: 1,
+  metadata: { externalOrderId },
+})
+
+function setUp() {
+  const sandbox = createSandbox()
+  const { baseUrl, apiKey, fetch } = sandbox
+  return { sandbox, client: new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'trial' }) }
+}
+
+describe("a person's decision about an order", () => {
+  it.each([
+    ['is misspelt', { as: 'Created', orderId: 'ord_1' }],
+    ['is missing', {}],
+    ['names no order although it says that one was created', { as: 'created' }],
+    ['names an order although it gives it up', { as: 'abandoned', orderId: 'ord_1' }],
+  ])('is refused if it %s, and the record stays as it is', async (_, resolution) => {
+    const { sandbox, client } = setUp()
+    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await expect(client.orders.create(order('r1'), { maxRetries: 0 })).rejects.toThrow()
+    // @ts-expect-error as a form or a script may send it
+    await expect(client.orders.resolve({ externalOrderId: 'r1' }, resolution)).rejects.toThrow(
+      InvalidRequestError,
+    )
+    await client.orders.create(order('r1'))
+    sandbox.expectChargedOnce('r1')
+  })
+
+  it.each(['resolve', 'forget', 'remembered'] as const)(
+    'is refused by %s if it names an order by two names',
+    async (method) => {
+      const { client } = setUp()
+      const names = { externalOrderId: 'r2', idempotencyKey: 'other' }
+      const call = async (): Promise<unknown> =>
+        method === 'resolve'
+          ? client.orders.resolve(names, { as: 'abandoned' })
+          : client.orders[method](names)
+      await expect(call()).rejects.toThrow(/exactly one/)
+    },
+  )
+
+  it.each(['resolve', 'forget'] as const)('is refused by %s if the name is no object', async (method) => {
+    const { client } = setUp()
+    // @ts-expect-error a text is no name
+    await expect(client.orders[method]('r3', { as: 'abandoned' })).rejects.toThrow(InvalidRequestError)
+  })
+})
+
+describe('a reference that is misspelt', () => {
+  it.each([
+    ['metadata.externalOrderID', { metadata: { externalOrderID: 'inv-1' } }],
+    ['metadata.external_order_id', { metadata: { external_order_id: 'inv-1' } }],
+    ['externalOrderId', { externalOrderId: 'inv-1' }],
+  ])('is refused at %s, because it would name nothing', async (path, fields) => {
+    const { sandbox, client } = setUp()
+    const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1, ...fields }
+    const error = await client.orders.create(request).catch((caught: unknown) => caught)
+    expect(error).toBeInstanceOf(InvalidRequestError)
+    expect((error as InvalidRequestError).issues).toEqual([
+      { path, message: expect.stringContaining('metadata.externalOrderId') },
+    ])
+    sandbox.expectCharges(0)
+  })
+})
+
+describe('messages', () => {
+  it('of requests that nothing is remembered of do not send anybody to create()', async () => {
+    const { client } = setUp()
+    const error = await client
+      .request({ method: 'POST', path: '/v1/refunds', body: {} })
+      .catch((caught: unknown) => caught)
+    expect(error).toBeInstanceOf(NotFoundError)
+    expect((error as NotFoundError).message).toMatch(/look before you send it again/)
+    expect((error as NotFoundError).message).not.toMatch(/create\(\)|recover\(\)/)
+  })
+
+  it.each([
+    ['quantity: must be an integer', { quantity: '1' }],
+    ['target: must be a text', { target: undefined }],
+    ['metadata: must be an object', { metadata: 'inv-1' }],
+  ])('say what a field must be: %s', async (text, fields) => {
+    const { client } = setUp()
+    // @ts-expect-error as a program without types may send it
+    await expect(client.orders.create({ ...order('r4'), ...fields })).rejects.toThrow(text)
+  })
+
+  it('tell at construction that the base URL must not have the version in it', () => {
+    const options = { baseUrl: 'https://api.example.com/v1/', apiKey: 'key' }
+    expect(() => new CustomerOrderingClient(options)).toThrow(ConfigurationError)
+    expect(() => new CustomerOrderingClient(options)).toThrow(/must not end in \/v1/)
+  })
+})
