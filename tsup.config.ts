@@ -5,6 +5,7 @@ const published = {
   index: 'src/index.ts',
   'stores/sqlite': 'src/stores/sqlite.ts',
   'stores/postgres': 'src/stores/postgres.ts',
+  'stores/redis': 'src/stores/redis.ts',
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
   msw: 'src/sandbox/msw.ts',

@@ -55,6 +55,13 @@ const measured: readonly Measured[] = [
     platform: 'node',
   },
   {
+    what: 'RedisStore (Node)',
+    code: `import { RedisStore } from 'customer-ordering-sdk/stores/redis'; console.log(RedisStore)`,
+    budget: 8_000,
+    without: ['ky', 'zod', 'uuid'],
+    platform: 'node',
+  },
+  {
     what: 'sandbox',
     code: `import { createSandbox } from 'customer-ordering-sdk/sandbox'; console.log(createSandbox)`,
     budget: 15_000,

@@ -34,6 +34,7 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
       '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
       './stores/sqlite': ['SqliteStore'],
       './stores/postgres': ['PostgresStore'],
+      './stores/redis': ['RedisStore'],
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
       './msw': ['sandboxHandlers'],
