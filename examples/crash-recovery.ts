@@ -1,95 +1,106 @@
 /**
- * A crash in mid-order: `npm run example:crash-recovery`.
+ * A process is killed while it places orders, and the next one finishes its work: `npm run example:crash-recovery` runs
+ * this against the sandbox, which answers some orders so slowly that the killed process never hears that they were charged.
  *
- * A process places orders and is killed while two of them are under way: the sandbox has charged one and is silent, and
- * has not even looked at the other. Another process starts over the same store, recovers, and places what is left.
+ * What it takes: a store that outlives the process, a reference of one's own for each order, and `recover()` at start-up.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { type CreateOrderRequest, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 
-const invoices = ['invoice-1', 'invoice-2', 'invoice-3', 'invoice-4', 'invoice-5', 'invoice-6']
+const ORDERS = Array.from({ length: 10 }, (_, index) => `invoice-${2001 + index}`)
+const PRICE = 250
 
-const [, program, database] = process.argv
-if (database === undefined) await supervise()
-else await work(database)
+function* requests(): Generator<CreateOrderRequest> {
+  for (const externalOrderId of ORDERS)
+    yield { serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata: { externalOrderId } }
+}
 
-/** The worker: recover first, then place what is asked for. This is all that a real program needs. */
+const connect = (path: string): CustomerOrderingClient =>
+  new CustomerOrderingClient({
+    account: 'shop-eu',
+    store: new SqliteStore({ path }),
+  })
+
+/** What a shop's worker does: first finish what an earlier run left open, then place what is still to be placed. */
 async function work(path: string): Promise<void> {
-  const client = new CustomerOrderingClient({ account: 'crash-recovery', store: new SqliteStore({ path }) })
-
+  const client = connect(path)
   for await (const { outcome, record, order } of client.orders.recover({ takeOver: true }))
     console.log(`  recovered ${record.externalOrderId}: ${outcome} ${order?.id ?? ''}`)
-
-  await Promise.all(
-    invoices.map(async (externalOrderId) => {
-      const order = await client.orders.create({
-        serviceId: 'svc_standard',
-        target: '@ada',
-        quantity: 1,
-        metadata: { externalOrderId },
-      })
-      console.log(`  placed ${externalOrderId}: ${order.id}`)
-    }),
-  )
+  for await (const result of client.orders.createMany(requests(), { concurrency: 4 })) {
+    const reference = result.request.metadata?.externalOrderId
+    if ('error' in result) {
+      console.log(`  ${reference}: ${result.error.message}`)
+      process.exitCode = 1
+    } else {
+      const known = result.replayed === true ? ', known already' : ''
+      console.log(`  ${reference} is order ${result.order.id}${known}`)
+    }
+  }
   await client.close()
 }
 
-/** Starts the worker, kills it in mid-order, starts another, and looks at what the service charged. */
-async function supervise(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'crash-recovery-'))
-  const path = join(folder, 'orders.db')
-  const client = new CustomerOrderingClient()
-  const before = await client.balance.retrieve()
+/** Runs a worker until it ends, or until it is to be killed; returns how it ended. */
+async function run(path: string, killed?: () => Promise<boolean>): Promise<number | string | null> {
+  const worker = spawn(
+    process.execPath,
+    [...process.execArgv, fileURLToPath(import.meta.url), 'work', path],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  )
+  const ended = once(worker, 'exit') as Promise<[number | null, string | null]>
+  while (killed !== undefined && worker.exitCode === null)
+    if (await killed()) {
+      worker.kill('SIGKILL')
+      break
+    }
+  const [code, signal] = await ended
+  return signal ?? code
+}
+
+/** Plays the machine on which workers run, one after the other. */
+async function main(): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'crash-recovery-'))
+  const path = join(directory, 'orders.db')
   try {
-    console.log('First process')
-    const first = start(path)
-    let placed = 0
-    for await (const line of createInterface(first.stdout)) {
-      console.log(line)
-      if (++placed < 4) continue
-      // Two answers are still missing, and no clean-up of any kind will run.
-      first.kill('SIGKILL')
-      console.log('  killed')
-    }
+    const watching = connect(path)
+    const before = (await watching.balance.retrieve()).amount
+    const charged = async (): Promise<number> => (before - (await watching.balance.retrieve()).amount) / PRICE
 
-    console.log('Second process, over the same store')
-    const second = start(path)
-    second.stdout.pipe(process.stdout)
-    const [code] = await once(second, 'close')
-    assert.equal(code, 0)
-
-    console.log('What the service has')
-    const charges = new Map<unknown, number>()
-    let spent = 0
-    for await (const order of client.orders.list()) {
-      const { externalOrderId } = order['metadata'] as { externalOrderId?: unknown }
-      charges.set(externalOrderId, (charges.get(externalOrderId) ?? 0) + 1)
-      spent += order.amount
-    }
-    for (const invoice of invoices) console.log(`  ${invoice}: ${charges.get(invoice)} order`)
-    const after = await client.balance.retrieve()
+    console.log('A worker begins with ten orders and is killed:')
+    assert.equal(await run(path, async () => (await charged()) >= 5), 'SIGKILL')
+    const open: unknown[] = []
+    for await (const { externalOrderId } of watching.orders.unresolved()) open.push(externalOrderId)
     console.log(
-      `  ${before.amount - after.amount} minor units left the wallet, ${spent} is what the orders cost`,
+      `  ${await charged()} orders are charged, and of ${open.length} nobody knows what became of them`,
     )
+    assert.ok(open.length > 0)
 
-    for (const invoice of invoices) assert.equal(charges.get(invoice), 1, `${invoice} was not charged once`)
-    assert.equal(before.amount - after.amount, spent)
-    console.log('Every order was charged once.')
+    console.log('The next worker starts:')
+    assert.equal(await run(path), 0)
+
+    console.log('The ledger, as the service has it:')
+    const references: unknown[] = []
+    for await (const { kind, record, order } of watching.orders.reconcile()) {
+      console.log(`  ${record?.externalOrderId}: order ${order?.id}, ${order?.amount} minor units, ${kind}`)
+      assert.equal(kind, 'matched')
+      references.push(record?.externalOrderId)
+    }
+    console.log(`${references.length} orders, ${await charged()} charges: each was charged once`)
+    assert.deepEqual(references.sort(), ORDERS)
+    assert.equal(await charged(), ORDERS.length)
+    await watching.close()
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    await rm(directory, { recursive: true })
   }
 }
 
-function start(path: string) {
-  const flags = ['--disable-warning=ExperimentalWarning']
-  const command = [...flags, program ?? fileURLToPath(import.meta.url), path]
-  return spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] })
-}
+const [role, path = ''] = process.argv.slice(2)
+await (role === 'work' ? work(path) : main())
