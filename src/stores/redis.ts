@@ -14,14 +14,14 @@ import { inspect, type Vouched } from './redis/inspection.ts'
 import {
   ENTRY_TIME_LENGTH,
   foreignRow,
+  headOf,
   keysOf,
   type ScopeKeys,
   storable,
   timeText,
   toRow,
-  toText,
 } from './redis/rows.ts'
-import { GET, INSERT, INSPECT, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
+import { GET, INSERT, INSPECT, MARK_LENGTH, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
 
 export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'
 
@@ -77,9 +77,6 @@ export class RedisStore implements OrderStore {
   readonly #vouched: Vouched
   /** Inspections by the key of the scope that they were made for, or by `''` where they are good for all scopes. */
   readonly #inspections = new Map<string, Promise<void>>()
-  /** With a number behind it, marks each write of this instance. */
-  readonly #writer: string
-  #writes = 0
   #closed = false
 
   /** @throws {StoreError} if an option is wrong; the server is not asked yet */
@@ -94,7 +91,6 @@ export class RedisStore implements OrderStore {
       persistence: isAssumed('persistence', options.persistence),
       eviction: isAssumed('eviction', options.eviction),
     }
-    this.#writer = crypto.randomUUID().replaceAll('-', '').slice(0, 20)
   }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
@@ -106,9 +102,9 @@ export class RedisStore implements OrderStore {
 
   async insert(row: StoredRow): Promise<InsertResult> {
     const { scope, id } = row
-    const text = toText(row, this.#mark())
+    const parameters = [id, makeMark(), headOf(row), storable(row.data)]
     return await this.#run('write', scope, async (keys) => {
-      const [result, found] = await this.#evaluate(INSERT, rowKeys(keys, id), [id, text])
+      const [result, found] = await this.#evaluate(INSERT, rowKeys(keys, id), parameters)
       if (result === 'written') return { inserted: true }
       if (result !== 'found' || found === undefined) throw foreignRow()
       return { inserted: false, current: toRow(scope, id, found) }
@@ -117,9 +113,9 @@ export class RedisStore implements OrderStore {
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
     const { scope, id } = row
-    const text = toText(row, this.#mark())
+    const parameters = [id, makeMark(), headOf(row), storable(row.data), String(expectedVersion)]
     return await this.#run('write', scope, async (keys) => {
-      const [result] = await this.#evaluate(UPDATE, rowKeys(keys, id), [id, text, String(expectedVersion)])
+      const [result] = await this.#evaluate(UPDATE, rowKeys(keys, id), parameters)
       if (result === 'written') return true
       if (result === 'other') return false
       throw foreignRow()
@@ -189,7 +185,7 @@ export class RedisStore implements OrderStore {
       await this.#inspected(keys.list)
       return await action(keys)
     } catch (error) {
-      throw explain(error, `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in Redis`)
+      throw explain(error, access)
     }
   }
 
@@ -210,15 +206,17 @@ export class RedisStore implements OrderStore {
     // Where there are no other nodes, this one was inspected for every scope.
     if (!cluster) this.#inspections.set('', Promise.resolve())
   }
-
-  #mark(): string {
-    return `${this.#writer}${(this.#writes++).toString(36)}`
-  }
 }
 
 /** The keys of the scripts that write a row, in their order. */
 function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string): readonly string[] {
   return [row(id), list, open, created, rejected]
+}
+
+/** By which a write is known again if the client sends it twice: random, of {@link MARK_LENGTH} characters. */
+function makeMark(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array((MARK_LENGTH * 3) / 4))
+  return btoa(String.fromCharCode(...bytes))
 }
 
 function isAssumed(name: string, value: unknown): boolean {

@@ -1,15 +1,13 @@
 import { StoreError } from '../../errors.ts'
 
-const NOT_DONE = 'Nothing was written.'
-const PERHAPS_DONE = 'What was being written may or may not have been.'
-
-/** What to tell a person about the codes that servers answer with. None of them leaves anything half done. */
+/** What to tell a person about the codes that servers answer with. */
 const REPLIES: Readonly<Record<string, string>> = {
-  OOM: `its memory is full. Give it more (\`maxmemory\`) or prune. ${NOT_DONE}`,
-  READONLY: `it is a replica. Connect the client to the primary. ${NOT_DONE}`,
+  OOM: 'its memory is full. Give it more (`maxmemory`) or prune.',
+  READONLY: 'it is a replica. Connect the client to the primary.',
   LOADING: 'it was just started and is still loading its data. Try again.',
-  MISCONF: `it cannot write to its disk. Make room there or look at its log. ${NOT_DONE}`,
-  NOREPLICAS: `fewer replicas are in step than its \`min-replicas-to-write\` asks for. ${NOT_DONE}`,
+  MISCONF: 'it cannot write to its disk. Make room there or look at its log.',
+  NOREPLICAS:
+    'fewer replicas are in step than its `min-replicas-to-write` asks for. Look after the replicas.',
   CLUSTERDOWN: 'the cluster does not serve all slots: nodes are down or it is failing over. Try again.',
   MASTERDOWN: 'it is a replica that lost its primary. Connect the client to the primary.',
   TRYAGAIN: 'the cluster is moving the slot of these keys to another node. Try again when that is done.',
@@ -26,8 +24,12 @@ const REPLIES: Readonly<Record<string, string>> = {
     'something else writes to keys with the prefix of the store. Give the store a `prefix` of its own.',
 }
 
-const CONNECTION = `the client has no connection to it. Check that the server runs and that the client was connected. ${PERHAPS_DONE}`
-const TIMEOUT = `it did not answer in the client's time. ${PERHAPS_DONE}`
+const CONNECTION =
+  'the client has no connection to it. Check that the server runs and that the client was connected.'
+const TIMEOUT = "it did not answer in the client's time."
+
+/** Codes that say that nothing was written. The other codes of servers do not say it of every call. */
+const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
 
 /** What node-redis calls it; ioredis has a text only. */
 const REDIRECTIONS = 'MaxCommandRedirectionsError'
@@ -76,13 +78,19 @@ const NOT_PERMITTED = /The user executing the script|ACL failure in script/
  * Turns whatever a client threw into a {@link StoreError}, with the sentence that says what could not be done. Neither
  * texts of the server nor of the client are passed on: some name hosts, keys and parameters.
  */
-export function explain(error: unknown, failed: string): StoreError {
+export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error
   const cause = plain(error)
-  const advice = REPLIES[cause.code] ?? CLIENT_FAILURES[cause.code]
-  return new StoreError(`${failed}: ${advice ?? `the client reports ${cause.code}. ${PERHAPS_DONE}`}`, {
-    cause,
-  })
+  const failed = `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in Redis`
+  const reply = REPLIES[cause.code]
+  const sentences = [
+    `${failed}: ${reply ?? CLIENT_FAILURES[cause.code] ?? `the client reports ${cause.code}.`}`,
+  ]
+  if (access === 'write' && NOT_DONE.has(cause.code)) sentences.push('Nothing was written.')
+  if (access === 'write' && reply === undefined) {
+    sentences.push('What was being written may or may not have been.')
+  }
+  return new StoreError(sentences.join(' '), { cause })
 }
 
 /** True if the server ran a script, but did not let it call a command. */

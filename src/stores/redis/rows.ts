@@ -1,5 +1,6 @@
 import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../../idempotency/store.ts'
+import { FORMAT } from './scripts.ts'
 
 /** The keys of one scope. They share a hash tag, so that a cluster keeps them together. */
 export interface ScopeKeys {
@@ -43,12 +44,8 @@ export function timeText(time: number): string {
   return String(whole).padStart(TIME_DIGITS, '0')
 }
 
-/** Version of the text that a row is stored as. */
-const FORMAT = '1'
-
-/** A row as the text that is stored: a line with everything but the data, then the data. */
-export function toText(row: StoredRow, writer: string): string {
-  const { version, open, state, createdAt, updatedAt, data } = row
+/** A row as it is stored, without its data: one line of which the scripts read what they need. */
+export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
       throw new StoreError(
@@ -56,13 +53,12 @@ export function toText(row: StoredRow, writer: string): string {
       )
     }
   }
-  const head = [FORMAT, version, open ? '1' : '0', state, createdAt, timeText(updatedAt), writer].join(' ')
-  return `${head}\n${storable(data)}`
+  return [FORMAT, version, open ? 1 : 0, state, createdAt, timeText(updatedAt)].join(' ')
 }
 
 const HEAD = /^1 (\d+) ([01]) (open|created|rejected) (\d+) (\d+) \S+\n/
 
-/** The row that is stored as this text. */
+/** The row that is stored as this text: what {@link headOf} makes, the marks of its writers, and the data. */
 export function toRow(scope: string, id: string, text: string): StoredRow {
   const head = HEAD.exec(text)
   if (head === null) throw foreignRow()

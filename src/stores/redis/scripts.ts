@@ -20,24 +20,42 @@ function hexadecimal(bytes: ArrayBuffer): string {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
+/** Version of the form in which a row is stored. */
+export const FORMAT = 1
+
 /**
- * The first line of a stored text, as a Lua pattern: format, version, open, state, createdAt, updatedAt, writer. What
- * is captured is all that a script needs to know of a row.
+ * A row without its data, as a Lua pattern: format, version, open, state, createdAt, updatedAt. What is captured is all
+ * that a script needs to know of a row.
  */
-const HEAD = "'^1 (%d+) ([01]) (%a+) %d+ (%d+) (%S+)\\n'"
+const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
+
+/** The same of a stored text, whose first line goes on with the marks of those who wrote it last. */
+const STORED = `'${HEAD} (%S+)\\n'`
+
+/** Length of the mark of a write. */
+export const MARK_LENGTH = 12
+
+/** How many marks are kept. Others would have to write a row as often between a lost answer and the next attempt. */
+const MARKS = 32
+
+/** Most characters that the marks before the newest one have. */
+const OLD_MARKS_LENGTH = (MARKS - 1) * (MARK_LENGTH + 1) - 1
+
+/** More than the first line of a stored text ever has. */
+const HEAD_LENGTH = 511
 
 /**
  * Puts a row and what leads to it, in an order in which a script that is stopped half-way (by a user's missing
  * permission, or by something else under one of the keys) leaves no open row without its entry, and no entry in
  * `created` or `rejected` for a row that is not closed yet.
  *
- * KEYS: row, list, open, created, rejected. ARGV: id, text.
+ * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */
 const PUT = `
 local entry = updated .. ' ' .. ARGV[1]
 redis.call('ZADD', KEYS[2], 0, entry)
 if open == '1' then redis.call('ZADD', KEYS[3], 0, ARGV[1]) end
-redis.call('SET', KEYS[1], ARGV[2])
+redis.call('SET', KEYS[1], ARGV[3] .. ' ' .. marks .. '\\n' .. ARGV[4])
 local closed = open == '0' and (state == 'created' and KEYS[4] or state == 'rejected' and KEYS[5])
 if closed then redis.call('ZADD', closed, 0, entry) end`
 
@@ -56,37 +74,41 @@ if found then return {found} end
 return {}`)
 
 /**
- * KEYS: row, list, open, created, rejected. ARGV: id, text. Returns `written`, or `found` and the text that was there.
+ * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data. Returns `written`, or `found`
+ * and the text that was there.
  *
- * A client that lost its connection may send a script again that was run already: a writer that finds its own mark has
- * written.
+ * A client that lost its connection may send a script again that was run already: a write that finds its own mark was
+ * made, whatever has become of the row since.
  */
 export const INSERT: Script = script(`
-local _, open, state, updated, writer = string.match(ARGV[2], ${HEAD})
 local found = redis.call('GET', KEYS[1])
 if found then
-  local _, _, _, _, foundWriter = string.match(found, ${HEAD})
-  if foundWriter == writer then return {'written'} end
+  local _, _, _, _, oldMarks = string.match(found, ${STORED})
+  if oldMarks and string.find(oldMarks, ARGV[2], 1, true) then return {'written'} end
   return {'found', found}
-end${PUT}
+end
+local _, open, state, updated = string.match(ARGV[3], '${HEAD}$')
+local marks = ARGV[2]${PUT}
 return {'written'}`)
 
 /**
- * KEYS: row, list, open, created, rejected. ARGV: id, text, expected version. Returns `written`, `other` if the row has
- * another version or is not there, or `foreign` if it is no row that this version of the package knows.
+ * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data, expected version. Returns
+ * `written`, `other` if the row has another version or is not there, or `foreign` if it is no row that this version of
+ * the package knows.
  *
  * It begins with removing an entry that there cannot be, because removing works on a server whose memory is full, and a
  * script that has begun to write is let end: no new order begins there, but what became of those under way is still
  * written down.
  */
 export const UPDATE: Script = script(`
-local head = redis.call('GETRANGE', KEYS[1], 0, 255)
-if head == '' then return {'other'} end
-local version, open, state, updated, writer = string.match(ARGV[2], ${HEAD})
-local oldVersion, _, _, oldUpdated, oldWriter = string.match(head, ${HEAD})
-if not oldVersion then return {'foreign'} end
-if oldWriter == writer then return {'written'} end
-if oldVersion ~= ARGV[3] then return {'other'} end
+local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})
+if found == '' then return {'other'} end
+local version, _, _, oldUpdated, oldMarks = string.match(found, ${STORED})
+if not version then return {'foreign'} end
+if string.find(oldMarks, ARGV[2], 1, true) then return {'written'} end
+if version ~= ARGV[5] then return {'other'} end
+local _, open, state, updated = string.match(ARGV[3], '${HEAD}$')
+local marks = ARGV[2] .. ',' .. string.sub(oldMarks, 1, ${OLD_MARKS_LENGTH})
 redis.call('ZREM', KEYS[2], '')${PUT}
 local old = oldUpdated .. ' ' .. ARGV[1]
 if open == '0' then redis.call('ZREM', KEYS[3], ARGV[1]) end
@@ -131,7 +153,7 @@ local entries = redis.call('ZRANGEBYLEX', KEYS[2], '-', '(' .. ARGV[1], 'LIMIT',
 local removed = 0
 for _, entry in ipairs(entries) do
   local row = rows .. string.sub(entry, 18)
-  local _, open, state, updated = string.match(redis.call('GETRANGE', row, 0, 255), ${HEAD})
+  local _, open, state, updated = string.match(redis.call('GETRANGE', row, 0, ${HEAD_LENGTH}), '${HEAD}')
   if open == '0' and state == ARGV[3] and updated == string.sub(entry, 1, 16) then
     removed = removed + redis.call('DEL', row)
     redis.call('ZREM', KEYS[1], entry)

@@ -88,11 +88,13 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
       await servers().askAt(wrong, 'config', 'set', 'appendonly', 'no')
       const store = await storeWith(name)
       const scopes = Array.from({ length: 12 }, (_, shop) => `shop ${shop}`)
-      const results = await Promise.allSettled(scopes.map((scope) => store.insert(makeRow(1, { scope }))))
-      const refused = results.filter(({ status }) => status === 'rejected')
-      expect(refused.length).toBeGreaterThan(0)
-      expect(refused.length).toBeLessThan(scopes.length)
-      expect(String(Reflect.get(refused[0] ?? {}, 'reason'))).toContain('`appendonly no`')
+      const refusals: string[] = []
+      for (const scope of scopes) {
+        await store.insert(makeRow(1, { scope })).catch((error) => refusals.push(String(error)))
+      }
+      expect(refusals.length).toBeGreaterThan(0)
+      expect(refusals.length).toBeLessThan(scopes.length)
+      for (const refusal of refusals) expect(refusal).toContain('`appendonly no`')
       expect(await keysAt(wrong)).toEqual([])
       await servers().askAt(wrong, 'config', 'set', 'appendonly', 'yes')
       await Promise.all(scopes.map((scope) => store.insert(makeRow(1, { scope }))))

@@ -138,6 +138,15 @@ describe('failures of RedisStore', () => {
     expect(Object.keys(error.cause as Error).sort()).toEqual(['code', 'name'])
   })
 
+  it('speak of writes only where something was being written', async () => {
+    const error = await failureOf(() =>
+      new RedisStore({ client: answering(new Error('Connection is closed.')) }).get(SCOPE, 'id'),
+    )
+    expect(error.message).toMatch(
+      /^Cannot read from the order store in Redis: .* the client was connected\.$/,
+    )
+  })
+
   it('have the code of the network, or the name of their class, where the client gives one', async () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7'), { code: 'ECONNREFUSED' })
     expect((await failureWith(refused)).cause).toMatchObject({ code: 'ECONNREFUSED' })

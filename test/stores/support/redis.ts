@@ -38,6 +38,13 @@ export function describeWith(needed: 'clients' | 'server', title: string, body: 
   else it.skip(`${title}: NOT RUN, ${why}`, () => {})
 }
 
+/** Says in one line that the tests in this folder do not run, and why, if so. For one file to call. */
+export function announceMissing(): void {
+  const why = missing('server')
+  if (why !== undefined && process.env['CI'] !== 'true')
+    console.warn(`NOT RUN: the tests of RedisStore on real servers, ${why}`)
+}
+
 /** One server, or a cluster of three, of one's own; see scripts/services/redis.sh. */
 export class RedisServers {
   readonly ports: readonly number[]
