@@ -51,7 +51,12 @@ export async function* createMany<Output>(
     else if (result.replayed === true) progress.replayed++
     else progress.created++
     ready.push(result)
-    onProgress?.({ ...progress })
+    try {
+      onProgress?.({ ...progress })
+    } catch (error) {
+      // The caller's own error ends the iteration, after the results that are there.
+      fail(error)
+    }
     wake()
   }
   const fail = (error: unknown): void => {

@@ -171,6 +171,22 @@ describe('placing many orders', () => {
     sandbox.expectChargedOnce('before')
   })
 
+  it('ends with the error of a progress function that throws, after the results at work', async () => {
+    const sandbox = createSandbox()
+    const results: unknown[] = []
+    const onProgress = (): void => {
+      throw new Error('no terminal')
+    }
+    const run = (async () => {
+      const rows = [order('one'), order('two')]
+      for await (const result of clientOf(sandbox).orders.createMany(rows, { concurrency: 1, onProgress }))
+        results.push(result)
+    })()
+    await expect(run).rejects.toThrow('no terminal')
+    expect(results).toHaveLength(1)
+    sandbox.expectNotCharged('two')
+  })
+
   it('refuses what is not iterable, and a concurrency that is no positive integer', () => {
     const { orders } = clientOf(createSandbox())
     // @ts-expect-error a number is no source of rows
