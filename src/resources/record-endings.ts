@@ -41,7 +41,8 @@ export function closedContent(record: JournalRecord, rejection: Rejection, attem
     state: 'rejected',
     rejection,
     refused: record.refused || rejection.kind === 'refused',
-    foreign: record.foreign || rejection.kind === 'conflict',
+    // Where every payload under the key was refused, it is one of those that the key belongs to.
+    foreign: record.foreign || (rejection.kind === 'conflict' && !record.refused),
   }
 }
 

@@ -248,8 +248,7 @@ function rejectionOf(meaning: Meaning, outcome: Outcome | undefined, trail: Trai
  * refusals would answer the same for ever; on servers that do not, the first key stays valid.
  */
 function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | undefined): boolean {
-  const fixed = record.keyOrigin === 'caller' || record.slot.startsWith('key:')
-  if (earlier === undefined || fixed || record.foreign) return false
+  if (earlier === undefined || record.keyOrigin === 'caller') return false
   if (heard.kind === 'conflict') return record.refused
   return (
     heard.kind === 'refused' &&

@@ -93,6 +93,21 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3 })
   })
 
+  it('moves on in the call after, where the first that heard it was made too early', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    // The other machine's clock is ahead, so this call seems to have been made before that refusal.
+    lab.runtime.jump(20_000)
+    await failure(lab.elsewhere().orders.create(order('r1', { quantity: 5000 })))
+    lab.runtime.jump(-20_000)
+    const early = await failure(lab.client().orders.create(order('r1')))
+    expect(early).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
+    expect(keysOf(lab)).toHaveLength(1)
+    lab.runtime.jump(30_000)
+    const placed = await lab.client().orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(keysOf(lab)).toHaveLength(2)
+  })
+
   it('tells what is stored where no retry is left for the next key', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.client({ maxRetries: 0 })

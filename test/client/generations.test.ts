@@ -53,6 +53,7 @@ describe('an order that is refused', () => {
       expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
     }
     expect(sequence(lab)).toEqual([0, 0, 1, 1, 2, 2, 3])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 3, attempts: 7 })
     lab.topUp()
     await client.orders.create(order('r1'))
     lab.sandbox.expectCharges(1)
@@ -71,6 +72,9 @@ describe('an order that is refused', () => {
     lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: 'TOO_MANY' } })
     await failure(client.orders.create(order('r1')))
     expect(sequence(lab)).toEqual([0, 0, 0])
+    lab.sandbox.faults.add({ action: { type: 'status', status: 404, code: 'TOO_MANY' } })
+    await failure(client.orders.create(order('r1')))
+    expect(sequence(lab)).toEqual([0, 0, 0, 0])
   })
 
   it.each([
@@ -126,6 +130,38 @@ describe('an order that is refused', () => {
       await failure(lab.client().orders.create(order('r1')))
       expect(keysOf(lab)).toHaveLength(2)
     }
+  })
+
+  it('does not move on for a call that ran beside the refused one, although no time passed', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    const client = lab.client()
+    lab.runtime.auto = false
+    const calls = [client.orders.create(order('r1')), client.orders.create(order('r1'))].map(failure)
+    for (const error of await Promise.all(calls)) expect(error).toMatchObject({ charged: 'no' })
+    expect(sequence(lab)).toEqual([0, 0])
+  })
+
+  it('does not take the refusal of one key for that of the next', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.runtime.jump(1000)
+    const get = lab.rows.get.bind(lab.rows)
+    const stopped = lab.process()
+    let looks = 0
+    lab.rows.get = async (scope, id) => {
+      const row = await get(scope, id)
+      if (++looks === 1) stopped.stop()
+      return row
+    }
+    // It has seen the first key refused, and stands still while another call has the second one refused.
+    const { ending } = await lab.begin(() => failure(stopped.client.orders.create(order('r1'))))
+    await failure(lab.client().orders.create(order('r1')))
+    expect(sequence(lab)).toEqual([0, 0, 1])
+    stopped.wake()
+    expect(await ending).toMatchObject({ code: 'payment_required', charged: 'no' })
+    expect(sequence(lab)).toEqual([0, 0, 1, 1])
   })
 
   it('does not move on for a call whose first look was slow, so that the refusal came in between', async () => {

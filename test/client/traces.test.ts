@@ -450,6 +450,17 @@ describe('in progress for ever', () => {
     expect(sent(lab).size).toBe(1)
   })
 
+  it('is not asked about any longer than the window lasts, however much time the call has', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 'always' })
+    const client = lab.client({ safeRetryWindow: 60_000, totalTimeout: 300_000 })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'idempotency_in_progress', charged: 'unknown' })
+    const times = lab.sandbox.requests.map(({ at }) => at)
+    expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(60_000)
+    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(50_000)
+  })
+
   it('needs recovery past the window, and still no other key', async () => {
     const lab = new Lab()
     lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 'always' })
