@@ -46,7 +46,7 @@ start() {
   (umask 077 && printf '%s' "$password" >"$directory/password")
   if [ "$(id -u)" -eq 0 ]; then chown -R postgres "$directory"; fi
   as_owner "$(bin)/initdb" -D "$directory/data" -U postgres -A scram-sha-256 --pwfile="$directory/password" \
-    -E UTF8 --locale=C.UTF-8 -N >"$directory/initdb.log" 2>&1 || { cat "$directory/initdb.log" >&2; exit 1; }
+    -E UTF8 --locale=C -N >"$directory/initdb.log" 2>&1 || { cat "$directory/initdb.log" >&2; exit 1; }
   for _ in $(seq 20); do
     # Below the ports that connections are given, so that few are taken; if this one is, the next attempt has another.
     port=$((15000 + $(od -An -N2 -tu2 /dev/urandom) % 15000))

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { describeWith, PostgresServer } from '../support/postgres.ts'
+import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import { execute } from '../support/postgres-clients.ts'
 
 const PROCESSES = 4
@@ -27,8 +27,8 @@ describeWith('server', 'PostgresStore and a fleet of processes', () => {
 
   beforeAll(async () => {
     server = await PostgresServer.start()
-  })
-  afterAll(() => server?.stop())
+  }, HOOK_TIMEOUT)
+  afterAll(() => server?.stop(), HOOK_TIMEOUT)
   afterEach(() => {
     for (const { child } of racers) child.kill('SIGKILL')
   })

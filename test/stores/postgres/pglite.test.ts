@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { describeWith } from '../support/postgres.ts'
+import { describeWith, HOOK_TIMEOUT } from '../support/postgres.ts'
 import { type PGliteDatabase, pglite } from '../support/postgres-clients.ts'
 
 describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
@@ -20,7 +20,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'pglite-'))
     opened = await pglite().PGlite.create(directory)
-  }, 60_000)
+  }, HOOK_TIMEOUT)
   afterAll(async () => {
     await opened?.close()
     await rm(directory, { recursive: true, force: true })

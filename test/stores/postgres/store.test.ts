@@ -10,7 +10,7 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
 import { makeRow, makeRows, nextVersion, SCOPE, walk } from '../../../src/stores/contract/rows.ts'
-import { describeWith, PostgresServer } from '../support/postgres.ts'
+import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import {
   execute,
   makePool,
@@ -49,18 +49,18 @@ describeWith('server', 'PostgresStore and its server', () => {
   const ends: (() => unknown)[] = []
 
   beforeAll(async () => {
-    running = await PostgresServer.start('-c max_connections=40 -c wal_writer_delay=10s -c log_statement=all')
-  })
-  afterAll(() => running?.stop())
+    running = await PostgresServer.start('-c max_connections=40 -c wal_writer_delay=10s')
+  }, HOOK_TIMEOUT)
+  afterAll(() => running?.stop(), HOOK_TIMEOUT)
 
   beforeEach(async () => {
     database = `database_${++databases}`
     url = server().urlFor({ database })
     await execute(server().url, `CREATE DATABASE ${database}`)
-  })
+  }, HOOK_TIMEOUT)
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end()
-  })
+  }, HOOK_TIMEOUT)
 
   function openPool(options: PgOptions = {}, address = url): PgPool {
     const pool = makePool(address, options)
@@ -87,6 +87,13 @@ describeWith('server', 'PostgresStore and its server', () => {
     await client.query('BEGIN')
     await client.query('SELECT 1 FROM customer_ordering_rows WHERE id = $1 FOR UPDATE', [id])
     return client
+  }
+
+  /** Resolves when some connection waits for a lock. */
+  async function untilBlocked(): Promise<void> {
+    const waiting =
+      "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    while ((await execute(url, waiting)).length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
   }
 
   const countRows = async (): Promise<number> =>
@@ -405,7 +412,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const other = store.insert(makeRow(1, { data: 'other' })).finally(() => {
         settled = true
       })
-      await new Promise((resolve) => setTimeout(resolve, 100))
+      await untilBlocked()
       expect(settled).toBe(false)
       await client.query(end)
       expect(await other).toEqual(
@@ -431,7 +438,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       await store.insert(makeRow(1))
       const locker = await lockRow(makeRow(1).id)
       const failed = failureOf(() => store.update(nextVersion(makeRow(1)), 1))
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await untilBlocked()
       await execute(
         url,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
@@ -489,11 +496,12 @@ describeWith('server', 'PostgresStore and its server', () => {
       const client = await openClient()
       const store = new PostgresStore({ client })
       await store.insert(makeRow(1))
+      const lost = new Promise((resolve) => client.on('error', resolve))
       await execute(
         server().url,
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}'`,
       )
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await lost
       for (let call = 0; call < 2; call++) {
         const error = await failureOf(() => store.get(SCOPE, 'id'))
         expect(codeOf(error)).toBe('CONNECTION_LOST')
@@ -516,13 +524,15 @@ describeWith('server', 'PostgresStore and its server', () => {
       await store.migrate()
       await pool.query('CREATE TABLE theirs (id int)')
       await execute(url, 'CHECKPOINT')
+      const begin = performance.now()
       await store.insert(makeRow(1))
       await store.update(nextVersion(makeRow(1)), 1)
       await pool.query('INSERT INTO theirs VALUES (1)')
       await server().crash()
+      const took = performance.now() - begin
       expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(nextVersion(makeRow(1)))
-      // The control: what did not wait is lost.
-      expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
+      // The control: what did not wait is lost, if the server had not got round to writing it by itself.
+      if (took < 9_000) expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
     })
 
     it('reject while the server cannot be reached, and are over when it can', async () => {
@@ -539,7 +549,7 @@ describeWith('server', 'PostgresStore and its server', () => {
     })
 
     it('reject when no connection of the pool comes free in time', async () => {
-      const pool = openPool({ max: 1, connectionTimeoutMillis: 60 })
+      const pool = openPool({ max: 1, connectionTimeoutMillis: 1_500 })
       const store = new PostgresStore({ client: pool })
       await store.insert(makeRow(1))
       const taken = await pool.connect()
@@ -566,7 +576,7 @@ describeWith('server', 'PostgresStore and its server', () => {
     ])(
       'reject when a write takes longer than %s, and leave the connection usable',
       async (setting, code, text) => {
-        const pool = openPool({ max: 1, options: `-c ${setting}=60` })
+        const pool = openPool({ max: 1, options: `-c ${setting}=700` })
         const store = new PostgresStore({ client: pool })
         await store.insert(makeRow(1))
         const backend = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows
@@ -583,7 +593,7 @@ describeWith('server', 'PostgresStore and its server', () => {
     )
 
     it('reject when the client gives up waiting for the answer', async () => {
-      const store = new PostgresStore({ client: openPool({ query_timeout: 300 }) })
+      const store = new PostgresStore({ client: openPool({ query_timeout: 1_500 }) })
       await store.insert(makeRow(1))
       const locker = await lockRow(makeRow(1).id)
       const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
@@ -632,7 +642,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       await locker.query('BEGIN')
       await locker.query("UPDATE customer_ordering_rows SET version = 2, data = 'theirs'")
       const ours = store.update(nextVersion(makeRow(1)), 1)
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await untilBlocked()
       await locker.query('COMMIT')
       expect(await ours).toBe(false)
       expect(failed).toEqual(['40001'])
@@ -917,6 +927,24 @@ describeWith('server', 'PostgresStore and its server', () => {
       )
     })
 
+    it('are asked for one after the other through a single client, which pg wants', async () => {
+      const client = await openClient()
+      let [running, most] = [0, 0]
+      const watched: PostgresClient = {
+        getTransactionStatus: () => client.getTransactionStatus(),
+        query: async (text, parameters) => {
+          most = Math.max(most, ++running)
+          return await client.query(text, parameters).finally(() => running--)
+        },
+      }
+      const store = new PostgresStore({ client: watched })
+      const calls = makeRows(8).map((row) => store.insert(row))
+      await expect(store.update(makeRow(1, { version: 0.5 }), 1)).rejects.toThrow(StoreError)
+      await Promise.all(calls)
+      expect(await countRows()).toBe(8)
+      expect(most).toBe(1)
+    })
+
     it('need as few statements as there can be', async () => {
       const pool = openPool()
       let statements = 0
@@ -967,12 +995,12 @@ function noise(length: number): string {
   }).join('')
 }
 
-/** Calls until it succeeds, or fails in the way wanted, for at most ten seconds. */
+/** Calls until it succeeds, or fails in the way wanted, for at most thirty seconds. */
 async function eventually<T>(
   call: () => Promise<T>,
   enough: (error: StoreError) => boolean = () => false,
 ): Promise<T> {
-  const end = performance.now() + 10_000
+  const end = performance.now() + 30_000
   for (;;) {
     try {
       return await call()

@@ -8,6 +8,9 @@ import { enginesFolder } from './postgres-clients.ts'
 
 const script = fileURLToPath(new URL('../../../scripts/services/postgres.sh', import.meta.url))
 
+/** For hooks that start or stop a database, on a machine that has much else to do. */
+export const HOOK_TIMEOUT = 120_000
+
 /** What the tests need beside the project itself; why it is missing, or undefined. */
 function missing(needed: 'clients' | 'server'): string | undefined {
   if (!existsSync(new URL('node_modules/pg/package.json', enginesFolder)))
@@ -29,7 +32,11 @@ export function describeWith(needed: 'clients' | 'server', title: string, body: 
     it(title, () => {
       throw new Error(`CI must run these tests: ${why}`)
     })
-  else it.skip(`${title}: NOT RUN, ${why}`, () => {})
+  else {
+    // The usual report tells how many were skipped, but not which.
+    console.warn(`NOT RUN: ${title}: ${why}`)
+    it.skip(`${title}: not run, ${why}`, () => {})
+  }
 }
 
 /** A server of one's own, see scripts/services/postgres.sh. */
