@@ -8,6 +8,7 @@ import {
   MemoryStore,
   responseInfo,
   type StandardSchemaV1,
+  type StoredRow,
 } from 'customer-ordering-sdk'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { rawServer } from '../server/support/raw-server.ts'
@@ -98,7 +99,18 @@ function observed(fetch: typeof globalThis.fetch | undefined, options: ClientOpt
   )
   const tell = (event: unknown): void => void events.push(event)
   const log = (...line: unknown[]): void => void lines.push(line)
-  const store = new MemoryStore()
+  const written: unknown[] = []
+  class WatchedStore extends MemoryStore {
+    override insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
+      written.push(row)
+      return super.insert(row)
+    }
+    override update(row: StoredRow, expected: number): ReturnType<MemoryStore['update']> {
+      written.push(row)
+      return super.update(row, expected)
+    }
+  }
+  const store = new WatchedStore()
   const client = new CustomerOrderingClient(
     {
       baseUrl: 'https://api.example.com',
@@ -125,6 +137,7 @@ function observed(fetch: typeof globalThis.fetch | undefined, options: ClientOpt
       lines,
       store,
       rows,
+      written,
       consoles: consoles.length,
     }
   }
@@ -318,7 +331,10 @@ describe('the API key does not leave a success', () => {
     const headers = infos.map((info) => JSON.stringify([...(info?.headers ?? [])]))
     expect(headers.join()).toContain('[redacted]')
     expect(infos[0]?.headers.get('x-echo')).toMatch(/\[redacted\]/)
-    expect(leaks({ order, balance, infos, headers, ...(await everything()) })).toEqual([])
+    const all = await everything()
+    expect([all['written'], all['rows']]).toEqual([expect.any(Array), [expect.anything()]])
+    expect((all['written'] as unknown[]).length).toBeGreaterThan(1)
+    expect(leaks({ order, balance, infos, headers, ...all })).toEqual([])
   })
 
   test('and comes to the right place all the same', async () => {
