@@ -41,7 +41,10 @@ export interface FoundRecord extends Found {
 /** What a write sets; version and times are the journal's. */
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
-/** How a conditional write ended. `doubt` means that it may be applied, now or later. */
+/**
+ * How a conditional write ended. `failed`: it never reached the store. `doubt`: it is not there, and may still be applied,
+ * also where the store has rejected it: a database goes on with a statement whose client has stopped waiting.
+ */
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
   | { readonly result: 'lost' }
@@ -145,8 +148,7 @@ export class Journal {
     if (read && current?.version === version && current.data === row.data) return written
     if (applied === false || (read && current !== undefined && current.version >= version))
       return { result: 'lost' }
-    // A write that was answered with an error and is not there is not applied; one without an answer may yet be.
-    return { result: read && failure !== undefined ? 'failed' : 'doubt', cause: failure }
+    return { result: 'doubt', cause: failure }
   }
 
   /**

@@ -72,23 +72,23 @@ export class PlaceOrderErrors {
   }
 
   /**
-   * The claim could not be stored; `doubt` means that it may be, now or later.
+   * The claim could not be stored, or nobody knows whether it is.
+   * @param charged what is known of the wallet
    * @param key the key that would have been sent
    * @param record what is remembered of the same intent
    */
   notStored(
-    result: 'failed' | 'doubt',
     cause: unknown,
+    charged: Charged,
     key: string | undefined,
     record: JournalRecord | undefined,
   ): CustomerOrderingError {
-    const charged = result === 'failed' ? moneyOf(record) : 'unknown'
     const what =
-      result === 'failed'
-        ? 'The order could not be stored'
-        : 'The store did not confirm that the order is stored'
+      charged === 'unknown'
+        ? 'It is not certain that the order could not be stored'
+        : 'The order could not be stored'
     return new StoreError(
-      `${what}, so nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.`,
+      `${what}; nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.`,
       { ...this.#facts(record), charged, ...defined({ idempotencyKey: key, cause }) },
     )
   }

@@ -8,7 +8,7 @@ import { infoOf, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { fieldTags } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
-import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
+import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
 import type { LiveCall } from '../idempotency/live.ts'
 import { type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import { checkQuantity } from '../quantity.ts'
@@ -29,6 +29,7 @@ import {
   tagOf,
 } from './order-context.ts'
 import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
+import { closedContent } from './record-endings.ts'
 import { archiveOrder, sendOrder } from './send-order.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
@@ -177,18 +178,38 @@ class Placement {
         if (++losses > 1) await this.#wait(look, record)
         continue
       }
-      if (written.result !== 'written') {
-        const over = this.#deadline.over()
-        if (written.result === 'doubt' && over !== undefined)
-          throw this.#errors.interrupted(over, 'unknown', content.key)
-        throw this.#errors.notStored(written.result, written.cause, content.key, same)
-      }
+      if (written.result !== 'written') throw await this.#unclaimed(written, base, content, same)
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
       const heardBefore =
         step.action === 'reopen' && earlier?.key === content.key ? earlier.rejection : undefined
       const continued = step.action === 'continue' || step.action === 'read'
       return await this.#send(written.found, credential, heardBefore, continued)
     }
+  }
+
+  /**
+   * The error of a call whose claim is not stored, or not known to be. A write in doubt may be applied when nobody counts
+   * on it any more, and recovery would send it: only a closed record over it makes sure that nothing will be bought.
+   */
+  async #unclaimed(
+    written: Extract<Written, { readonly cause: unknown }>,
+    base: Found,
+    content: RecordContent,
+    record: JournalRecord | undefined,
+  ): Promise<CustomerOrderingError> {
+    let charged = moneyOf(record)
+    if (charged === 'no' && written.result === 'doubt') {
+      const { runtime } = this.#context.connection
+      const known = record?.key === content.key ? record.rejection : undefined
+      const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
+      const time = Math.min(GRACE, Math.max(this.#deadline.remaining(), 0))
+      const fence = await this.#context.journal.write(base, closed, new Deadline(runtime, time, undefined))
+      if (fence.result !== 'written') charged = 'unknown'
+    }
+    const over = this.#deadline.over()
+    return over === undefined
+      ? this.#errors.notStored(written.cause, charged, content.key, record)
+      : this.#errors.interrupted(over, charged, content.key)
   }
 
   async #wait(milliseconds: number, record: JournalRecord | undefined): Promise<void> {
@@ -354,7 +375,7 @@ class Placement {
     // The new order was not even claimed.
     const over = this.#deadline.over()
     throw over === undefined
-      ? this.#errors.notStored('failed', written.cause, undefined, undefined)
+      ? this.#errors.notStored(written.cause, 'no', undefined, undefined)
       : this.#errors.interrupted(over, 'no', undefined)
   }
 

@@ -33,7 +33,7 @@ export function nextGeneration(
 }
 
 /** The record closed without an order. */
-export function closedContent(record: JournalRecord, rejection: Rejection, attempts: number): RecordContent {
+export function closedContent(record: RecordContent, rejection: Rejection, attempts: number): RecordContent {
   const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
   return {
     ...rest,

@@ -156,7 +156,8 @@ export async function sendOrder(
         credential = undefined
         continue
       }
-      if (written.result !== 'failed') return unordered(written)
+      // If it is in doubt, closing the record keeps it from being applied later.
+      if (written.result === 'lost') return unordered(written)
     }
 
     if (meaning.state === 'created') {

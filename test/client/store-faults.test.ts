@@ -15,6 +15,7 @@ const FAULTS: readonly StoreFault[] = [
   'loses_answer',
   'done_unanswered',
   'done_late',
+  'rejects_done_late',
   'loses',
 ]
 
@@ -115,29 +116,55 @@ describe.each(Object.keys(BEFORE))('whatever a store does to %s', (before) => {
 })
 
 describe('a store that refuses the first write', () => {
-  it.each(['throws', 'rejects'] as const)('sends nothing and says so: it %s', async (fault) => {
-    const lab = new Lab()
-    const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? fault : undefined))
-    const error = await failure(client.orders.create(order('r1')))
+  it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
+    'sends nothing, and says no where a closed record keeps the write from being applied later: it %s once',
+    async (fault) => {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation, count) =>
+        operation === 'insert' && count === 1 ? fault : undefined,
+      )
+      const error = await failure(client.orders.create(order('r1')))
 
-    expect(error).toBeInstanceOf(StoreError)
-    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0, externalOrderId: 'r1' })
-    expect(error.cause).toMatchObject({ message: `the store ${fault}` })
-    expect(error.message).toContain('nothing was sent')
-    expect(lab.posts).toHaveLength(0)
-  })
+      expect(error).toBeInstanceOf(StoreError)
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0, externalOrderId: 'r1' })
+      expect(error.message).toContain('nothing was sent')
+      expect(lab.posts).toHaveLength(0)
+      const closed = { state: 'rejected', rejection: { kind: 'cancelled' } }
+      expect(await lab.record('ref:r1')).toMatchObject(closed)
+      await lab.runtime.advance(5 * MINUTE)
+      expect(await lab.record('ref:r1')).toMatchObject(closed)
+    },
+  )
 
-  it.each(['hangs', 'done_late'] as const)(
-    'sends nothing and does not know whether it is written: it %s',
+  it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
+    'sends nothing, and does not know where it takes no other write either: it %s',
     async (fault) => {
       const lab = new Lab()
       const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? fault : undefined))
       const error = await failure(client.orders.create(order('r1')))
       expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
       expect(error.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/)
+      if (/throws|rejects/.test(fault)) expect(error.cause).toMatchObject({ message: `the store ${fault}` })
       expect(lab.posts).toHaveLength(0)
     },
   )
+
+  it('keeps what was known of a refusal', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const client = lab.elsewhere({}, (operation, count) =>
+      operation === 'update' && count === 1 ? 'rejects' : undefined,
+    )
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ code: 'store', charged: 'no' })
+    expect(await lab.record('ref:r1')).toMatchObject({
+      state: 'rejected',
+      rejection: { kind: 'refused', status: 402 },
+    })
+    const placed = await lab.client().orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
 
   it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
     'sends, where reading back shows that it is written: it %s',
@@ -163,7 +190,9 @@ describe('a store that refuses the first write', () => {
     const lab = new Lab()
     await lab.client().orders.create(anonymousOrder())
     for (const operation of ['insert', 'update'] as const) {
-      const client = lab.elsewhere({}, (name) => (name === operation ? 'rejects' : undefined))
+      const client = lab.elsewhere({}, (name, count) =>
+        name === operation && count === 1 ? 'rejects' : undefined,
+      )
       const error = await failure(client.orders.create(anonymousOrder()))
       expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
       expect(error.orderId).toBeUndefined()

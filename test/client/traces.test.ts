@@ -286,17 +286,18 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts.map(({ key }) => key)).toEqual([error.idempotencyKey])
   })
 
-  it('is told as not charged where the write was refused', async () => {
+  it('is told as not charged where the write was refused and a closed record stands in its place', async () => {
     const lab = new Lab()
     const controller = new AbortController()
-    const client = lab.elsewhere({}, (operation) => {
+    const client = lab.elsewhere({}, (operation, count) => {
       if (operation !== 'insert') return undefined
       controller.abort('enough')
-      return 'rejects'
+      return count === 1 ? 'rejects_done_late' : undefined
     })
     const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
-    expect(error.charged).toBe('no')
-    expect(await lab.record('ref:r1')).toBeUndefined()
+    expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0 })
+    await lab.runtime.advance(2 * MINUTE)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
     expect(lab.posts).toHaveLength(0)
   })
 

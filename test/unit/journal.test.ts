@@ -107,13 +107,14 @@ describe('a write', () => {
   })
 
   const expected: Readonly<Record<StoreFault, Written['result']>> = {
-    throws: 'failed',
-    rejects: 'failed',
+    throws: 'doubt',
+    rejects: 'doubt',
     hangs: 'doubt',
     answers_late: 'written',
     loses_answer: 'written',
     done_unanswered: 'written',
     done_late: 'doubt',
+    rejects_done_late: 'doubt',
     loses: 'lost',
   }
   const faults = Object.keys(expected) as StoreFault[]
@@ -132,7 +133,8 @@ describe('a write', () => {
       expect([operation, written.result]).toEqual([operation, expected[fault]])
       if (written.result === 'written') expect(await stored()).toEqual(written.found.row)
       else expect((await stored())?.version ?? 0).toBe(before)
-      if (written.result === 'failed') expect(written.cause).toMatchObject({ message: `the store ${fault}` })
+      if (/throws|rejects/.test(fault))
+        expect(written).toMatchObject({ cause: { message: `the store ${fault}` } })
     }
   })
 
@@ -146,7 +148,7 @@ describe('a write', () => {
     expect((await own.write(nothing, content, deadline())).result).toBe('written')
   })
 
-  it('is in doubt where neither it nor the reading back is answered', async () => {
+  it('is in doubt where the reading back is not answered either', async () => {
     const { journal: own, deadline } = journal((operation) => (operation === 'insert' ? 'rejects' : 'hangs'))
     expect((await own.write(nothing, content, deadline())).result).toBe('doubt')
   })
@@ -216,6 +218,7 @@ describe('what write() says', () => {
         'loses_answer',
         'done_unanswered',
         'done_late',
+        'rejects_done_late',
       ),
       { nil: undefined },
     )

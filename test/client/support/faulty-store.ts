@@ -17,6 +17,8 @@ export type StoreFault =
   | 'done_unanswered'
   /** Never answered; done a minute later, if it still can be. */
   | 'done_late'
+  /** Rejects; done a minute later, if it still can be: a statement whose client has stopped waiting. */
+  | 'rejects_done_late'
   /** Answers that another writer was faster; nothing was done. */
   | 'loses'
 
@@ -66,6 +68,9 @@ export function faultyStore(
       case 'done_late':
         void after(60_000).then(apply)
         return new Promise(() => {})
+      case 'rejects_done_late':
+        void after(60_000).then(apply)
+        return Promise.reject(broken())
       case 'loses':
         return lost === undefined ? Promise.reject(broken()) : Promise.resolve(lost)
     }
