@@ -211,9 +211,11 @@ describe('how a call ends', () => {
       [{ signal: AbortSignal.abort() }, 'aborted'],
       [{ totalTimeout: 0 }, 'deadline'],
     ] as const) {
-      const performed = run([answer(200)], { settings: changes })
+      let asked = 0
+      const credentials: Credentials = { rotates: true, get: () => `k${++asked}` }
+      const performed = run([answer(200)], { settings: changes, credentials })
       const ended = await performed.ending
-      expect(ended.end).toBe(end)
+      expect([ended.end, asked]).toEqual([end, 0])
       expect(ended.trail).toMatchObject({ attempts: 0, retries: 0 })
       expect(performed.requests).toEqual([])
     }

@@ -342,6 +342,7 @@ describe('the request id', () => {
     'is taken from %s',
     (name) => {
       expect(fail(answer(500, {}, { [name]: 'req-1/a=' })).requestId).toBe('req-1/a=')
+      expect(fail(answer(500, {}, { [name]: '7' })).requestId).toBe('7')
     },
   )
 
