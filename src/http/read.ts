@@ -160,16 +160,24 @@ export function errorOf(
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
   const answer = trail.last !== undefined && 'headers' in trail.last ? trail.last : undefined
-  const headers = new Headers()
-  answer?.headers.forEach((value, name) => {
-    headers.append(name, redact(value, trail.secrets))
-  })
   return {
     attempts: trail.attempts,
     durationMs,
-    headers,
+    headers: answer === undefined ? new Headers() : withoutKeys(answer.headers, trail.secrets),
     ...defined({ status: answer?.status, requestId: answer && requestIdOf(answer.headers, trail.secrets) }),
   }
+}
+
+/** The headers of an answer; a cleaned copy if the server sent an API key back. */
+function withoutKeys(headers: Headers, secrets: Iterable<string>): Headers {
+  const clean: [string, string][] = []
+  let found = false
+  headers.forEach((value, name) => {
+    const text = redact(value, secrets)
+    found ||= text !== value
+    clean.push([name, text])
+  })
+  return found ? new Headers(clean) : headers
 }
 
 /** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */
