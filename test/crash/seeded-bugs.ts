@@ -119,8 +119,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/send-order.ts',
-        'if (earlier === undefined || fixed || record.foreign) return false',
-        'if (fixed || record.foreign) return false',
+        "if (earlier === undefined || record.keyOrigin === 'caller') return false",
+        "if (record.keyOrigin === 'caller') return false",
       ),
       edit(
         'resources/send-order.ts',
@@ -134,8 +134,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/send-order.ts',
-        "const fixed = record.keyOrigin === 'caller' || record.slot.startsWith('key:')",
-        'const fixed = false',
+        "if (earlier === undefined || record.keyOrigin === 'caller') return false",
+        'if (earlier === undefined) return false',
       ),
     ],
   },
