@@ -21,7 +21,7 @@ export default defineConfig({
     projects: [
       project('unit'),
       project('client'),
-      project('stores'),
+      project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
       project('sandbox'),
       project('server', { testTimeout: 20_000 }),
       project('property', { testTimeout: 60_000 }),

@@ -161,7 +161,7 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
       await insertAll(store, rows)
       await servers().crash()
       for (const row of rows) {
-        await expect.poll(() => store.get(row.scope, row.id), { timeout: 20_000 }).toEqual(row)
+        await expect.poll(() => store.get(row.scope, row.id), { timeout: 90_000 }).toEqual(row)
       }
       for (const port of servers().ports) await expectIndexed(port)
     },
@@ -186,7 +186,7 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
     expect(error.cause).toMatchObject({ code: 'CLUSTERDOWN' })
     await servers().askAt(full[0] ?? 0, 'cluster', 'addslots', slot)
     await expect
-      .poll(() => store.insert(makeRow(2)).then(({ inserted }) => inserted), { timeout: 20_000 })
+      .poll(() => store.insert(makeRow(2)).then(({ inserted }) => inserted), { timeout: 90_000 })
       .toBe(true)
   })
 
@@ -196,13 +196,13 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
       const [primary = 0] = servers().ports
       const [id = ''] = await servers().ask('cluster', 'myid')
       await replica.ask('cluster', 'meet', '127.0.0.1', primary)
-      await expect.poll(() => replica.ask('cluster', 'replicate', id), { timeout: 20_000 }).toEqual(['OK'])
+      await expect.poll(() => replica.ask('cluster', 'replicate', id), { timeout: 90_000 }).toEqual(['OK'])
       await expect
-        .poll(async () => (await replica.ask('info', 'replication')).join(), { timeout: 20_000 })
+        .poll(async () => (await replica.ask('info', 'replication')).join(), { timeout: 90_000 })
         .toContain('master_link_status:up')
       for (const port of servers().ports) {
         await expect
-          .poll(async () => (await servers().askAt(port, 'cluster', 'slots')).join(), { timeout: 20_000 })
+          .poll(async () => (await servers().askAt(port, 'cluster', 'slots')).join(), { timeout: 90_000 })
           .toContain(String(replica.port))
       }
       const scopes = Array.from({ length: 20 }, (_, shop) => `shop ${shop}`)
