@@ -53,7 +53,7 @@ start() {
     if launch "$directory" "$port"; then
       printf '%s' "$port" >"$directory/port"
       if [ -n "$owner" ]; then
-        (while kill -0 "$owner" 2>/dev/null; do sleep 1; done; [ ! -d "$directory" ] || stop "$directory") >/dev/null 2>&1 </dev/null &
+        (while [ -d "$directory" ] && kill -0 "$owner" 2>/dev/null; do sleep 1; done; [ ! -d "$directory" ] || stop "$directory") >/dev/null 2>&1 </dev/null &
       fi
       printf 'directory=%s\nurl=postgres://postgres:%s@127.0.0.1:%s/postgres\n' "$directory" "$password" "$port"
       return

@@ -1,8 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
+import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type { OrderStore } from '../../../src/idempotency/store.ts'
 import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
-import { execute } from '../support/postgres-clients.ts'
+import { execute, makePool } from '../support/postgres-clients.ts'
 
 const PROCESSES = 4
 const ROWS = 200
@@ -109,6 +112,32 @@ describeWith('server', 'PostgresStore and a fleet of processes', () => {
       expect(different.size).toBeGreaterThan(PROCESSES / 2)
     },
   )
+
+  it.each(['restart', 'crash'] as const)(
+    'that read and write through a %s of the server: an order of all calls explains what each saw',
+    async (disaster) => {
+      if (server === undefined) throw new Error('not started')
+      const database = `history_${disaster}`
+      const url = server.urlFor({ database })
+      await execute(server.url, `CREATE DATABASE ${database}`)
+      const pools = [makePool(url), makePool(url)]
+      const stores = pools.map((client) => patient(new PostgresStore({ client })))
+      await stores[0]?.get('scope', 'id')
+      const recording = recordHistory(stores, { seed: 7, operations: 600 })
+      const disasters = (async () => {
+        for (let count = 0; count < 2; count++) {
+          await pause(100)
+          await server?.[disaster]()
+        }
+      })()
+      const { calls, failures } = await recording
+      await disasters
+      expect(failures.length).toBeGreaterThan(0)
+      expect(calls.filter((call) => 'updated' in call && call.updated === true).length).toBeGreaterThan(50)
+      expect(explainHistory(calls)).toBeUndefined()
+      for (const pool of pools) await pool.end()
+    },
+  )
 })
 
 /** Resolves at the next "done" of a process, or when it is gone. */
@@ -127,4 +156,35 @@ function untilIdle(child: ChildProcess): Promise<void> {
 /** Some order of names that is another one in every round. */
 function hash(name: string, round: number): number {
   return [...`${round} ${name}`].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 9_973, 7)
+}
+
+/**
+ * The store, but a call that fails is over only when the server is back. Else the clients would fail all their calls
+ * meanwhile, and each of those may or may not have been applied: too many possibilities to go through.
+ */
+function patient(store: OrderStore): OrderStore {
+  const slowly = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      return await call
+    } catch (error) {
+      for (let back = false; !back; ) {
+        await pause(10)
+        back = await store.get('scope', 'id').then(
+          () => true,
+          () => false,
+        )
+      }
+      throw error
+    }
+  }
+  return {
+    durability: store.durability,
+    get: (scope, id) => slowly(store.get(scope, id)),
+    insert: (row) => slowly(store.insert(row)),
+    update: (row, expectedVersion) => slowly(store.update(row, expectedVersion)),
+    listOpen: (scope, options) => slowly(store.listOpen(scope, options)),
+    list: (scope, options) => slowly(store.list(scope, options)),
+    prune: (scope, options) => slowly(store.prune(scope, options)),
+    close: () => store.close(),
+  }
 }
