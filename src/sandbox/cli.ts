@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type SandboxPreset, sandboxPresets } from './behaviour.ts'
+import { formatOf, parseDataFile } from './data-file.ts'
 import { parseFaultRules } from './fault-rules.ts'
-import { parseJsonFile } from './json-file.ts'
 import type { SandboxOptions } from './options.ts'
 import type { SandboxRequest } from './reply.ts'
 import { createSandbox, type Sandbox } from './sandbox.ts'
@@ -17,11 +17,13 @@ const usage = `customer-ordering-sandbox: the Customer Ordering API in memory, o
   --seed N        decides ids, shuffles and fault draws (default 1)
   --preset NAME   how the service acts where its documentation is silent:
                   ${Object.keys(sandboxPresets).join(', ')}
-  --faults FILE   fault rules, a JSON array
+  --faults FILE   fault rules, a list in JSON or YAML (.yaml, .yml)
   --state FILE    read the service's state at start if the file exists, write it at the end
   --balance N     contents of the two wallets in minor currency units (default 1000000)
   --api-key TEXT  the personal API key (default: made from the seed)
   --cors          let web pages of any origin call the service
+  --no-control    no live page at / and no control API below /__sandbox/
+  --control       both on an address that others can reach, too
   --quiet         no request log
   --help          this text
 `
@@ -58,6 +60,7 @@ function readFlags(argv: string[]) {
       args: argv,
       strict: true,
       allowPositionals: false,
+      allowNegative: true,
       options: {
         port: { type: 'string' },
         host: { type: 'string' },
@@ -68,6 +71,7 @@ function readFlags(argv: string[]) {
         balance: { type: 'string' },
         'api-key': { type: 'string' },
         cors: { type: 'boolean' },
+        control: { type: 'boolean' },
         quiet: { type: 'boolean' },
         help: { type: 'boolean' },
       },
@@ -90,7 +94,12 @@ function logLine({
     idempotencyKey === null ? '' : `key ${idempotencyKey}`,
     apiKeyId ?? 'no API key',
   ]
-  return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}\n`
+  return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
+}
+
+/** A line on the terminal. Callers decide what is in it, so it must not carry escape sequences. */
+function printLine(line: string): void {
+  process.stdout.write(`${line.replace(/\p{Cc}/gu, '?')}\n`)
 }
 
 async function start(argv: string[]): Promise<void> {
@@ -104,17 +113,27 @@ async function start(argv: string[]): Promise<void> {
     seed: integer('--seed', flags.seed, 1, 2 ** 32 - 1),
     balance: integer('--balance', flags.balance, 1_000_000, Number.MAX_SAFE_INTEGER),
     preset: presetNamed(flags.preset ?? 'default'),
-    faults: faults === undefined ? [] : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'))),
+    faults:
+      faults === undefined
+        ? []
+        : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'), formatOf(faults))),
     ...(apiKey !== undefined && { apiKey }),
+    keepRequests: 10_000,
   }
   const sandbox = reading('options', () => createSandbox(options))
   if (state !== undefined && existsSync(state))
-    reading(state, () => sandbox.load(readState(parseJsonFile(readFileSync(state, 'utf8')))))
+    reading(state, () =>
+      sandbox.load(parseDataFile(readFileSync(state, 'utf8'), formatOf(state), 'state', readState)),
+    )
   const server = await serveSandbox(sandbox, {
     port: integer('--port', flags.port, 4010, 65_535),
     host: flags.host ?? '127.0.0.1',
     cors: flags.cors ?? false,
-    ...(flags.quiet !== true && { onRequest: (request) => process.stdout.write(logLine(request)) }),
+    control: flags.control ?? 'loopback',
+    ...(flags.quiet !== true && {
+      onRequest: (request) => printLine(logLine(request)),
+      onNotice: printLine,
+    }),
   }).catch((error: unknown) => {
     throw new StartError(`cannot listen: ${error instanceof Error ? error.message : String(error)}`)
   })
@@ -128,7 +147,9 @@ async function start(argv: string[]): Promise<void> {
         (error: unknown) => fail(`the state was not saved: ${String(error)}`, 1),
       )
     })
-  process.stdout.write(`customer-ordering-sandbox listening on ${server.url} (API key: ${sandbox.apiKey})\n`)
+  printLine(`customer-ordering-sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)
+  if (server.control && flags.quiet !== true)
+    printLine(`live page ${server.url}/ and control API ${server.url}/__sandbox/`)
 }
 
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {

@@ -1,6 +1,6 @@
 import type { SandboxBehaviour, SandboxCheck } from './behaviour.ts'
 import { forgetExpired, isSamePayload, refuseKeyText, scopeOf } from './idempotency.ts'
-import { isJsonObject, type JsonObject, type JsonReading, readJson } from './json.ts'
+import { isJsonObject, type JsonObject } from './json.ts'
 import {
   keyRow,
   type SandboxApiKey,
@@ -37,7 +37,6 @@ interface Run {
   readonly tables: Tables
   readonly behaviour: SandboxBehaviour
   readonly call: Call
-  readonly reading: JsonReading
   readonly apiKey: SandboxApiKey | undefined
   draft: Draft | null
   /** Our row in the idempotency table, once registered. */
@@ -61,7 +60,6 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
     tables,
     behaviour,
     call,
-    reading: readJson(call.body),
     apiKey,
     draft: null,
     entry: null,
@@ -154,7 +152,8 @@ function replay(run: Run, answer: SandboxKeyAnswer): Answer {
 }
 
 function checkBody(run: Run): Refusal | null {
-  const { call, reading, behaviour } = run
+  const { call, behaviour } = run
+  const { reading } = call
   if (!/^application\/json\s*(;|$)/i.test(call.contentType ?? ''))
     return invalid('The Content-Type header must be application/json.')
   if (!reading.ok) return invalid(`The body is not valid JSON: ${reading.problem}.`)

@@ -1,6 +1,6 @@
+import { type DataFormat, parseDataFile } from './data-file.ts'
 import type { FaultAction, FaultRule } from './faults.ts'
 import { isJsonObject } from './json.ts'
-import { parseJsonFile } from './json-file.ts'
 import {
   anything,
   assertShape,
@@ -136,11 +136,16 @@ export function checkFaultRule(value: FaultRule): void {
 }
 
 /**
- * Reads fault rules from the text of a JSON file, an array of rules without functions. Throws a TypeError with the
- * JSON path of the first mistake, or its line and column if the text is no JSON at all.
+ * Reads fault rules from the text of a file, an array of rules without functions. Throws a TypeError that says in which
+ * line the first mistake is and what is wrong there. Of YAML everything is read that has one meaning: maps, lists, texts
+ * and numbers on one line, comments; not anchors, tags and text blocks.
  */
-export function parseFaultRules(json: string): readonly FaultRule[] {
-  const rules = parseJsonFile(json)
+export function parseFaultRules(text: string, format: DataFormat = 'json'): readonly FaultRule[] {
+  return parseDataFile(text, format, '$', readFaultRules)
+}
+
+/** Checks rules that come as data; throws a TypeError with the path of the first mistake. */
+export function readFaultRules(rules: unknown): readonly FaultRule[] {
   assertShape<readonly FaultRule[]>(rules, listOf(rule), '$')
   return rules
 }

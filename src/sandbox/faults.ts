@@ -170,6 +170,23 @@ export interface SandboxFaults {
   clear(): void
   /** Rules that have not yet acted as often as their `times`; rules without end count until they have acted once. */
   pending(): readonly FaultRule[]
+  /** Every rule, oldest first, with what it has done so far. */
+  list(): readonly SandboxFaultStatus[]
+  /** Removes one rule; false if there is none with this id. */
+  remove(id: number): boolean
+}
+
+/** A fault rule and what it has done. */
+export interface SandboxFaultStatus {
+  /** Made when the rule is added; never used again. */
+  readonly id: number
+  readonly rule: FaultRule
+  /** Requests that its `match` was for. */
+  readonly matched: number
+  /** How often it has acted. */
+  readonly acted: number
+  /** It has acted as often as it may and does nothing any more. */
+  readonly spent: boolean
 }
 
 /** The rules together with what they have done so far. */
@@ -178,6 +195,7 @@ export interface FaultScript extends SandboxFaults {
 }
 
 interface ActiveRule {
+  readonly id: number
   readonly rule: FaultRule
   readonly times: number
   seen: number
@@ -187,6 +205,7 @@ interface ActiveRule {
 /** Makes an empty script. `check` refuses malformed rules. */
 export function createFaultScript(random: Random, check: (rule: FaultRule) => void): FaultScript {
   let rules: ActiveRule[] = []
+  let lastId = 0
 
   /** Counts the request for the rule and says whether the rule acts on it. */
   const acts = (active: ActiveRule): boolean => {
@@ -202,10 +221,10 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
     add(rule) {
       check(rule)
       const times = rule.times === 'always' ? Infinity : (rule.times ?? 1)
-      const active: ActiveRule = { rule, times, seen: 0, acted: 0 }
-      rules.push(active)
+      const id = ++lastId
+      rules.push({ id, rule, times, seen: 0, acted: 0 })
       return () => {
-        rules = rules.filter((other) => other !== active)
+        rules = rules.filter((other) => other.id !== id)
       }
     },
     clear() {
@@ -215,6 +234,20 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       return rules
         .filter(({ times, acted }) => acted < (times === Infinity ? 1 : times))
         .map(({ rule }) => rule)
+    },
+    list() {
+      return rules.map(({ id, rule, times, seen, acted }) => ({
+        id,
+        rule,
+        matched: seen,
+        acted,
+        spent: acted >= times,
+      }))
+    },
+    remove(id) {
+      const before = rules.length
+      rules = rules.filter((other) => other.id !== id)
+      return rules.length < before
     },
     plan(request) {
       const plan = {

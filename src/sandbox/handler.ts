@@ -1,6 +1,7 @@
 import { createOrder } from './create-order.ts'
 import type { FaultEnding, FaultPlan, FaultScript, SandboxRequestView } from './faults.ts'
 import { forgetKeys, rememberFault } from './idempotency.ts'
+import { readJson } from './json.ts'
 import type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import { logEntry, type Routed, route, viewOf } from './routing.ts'
 import { listOrders, listServices, retrieveBalance, retrieveOrder, retrieveService } from './service.ts'
@@ -9,6 +10,13 @@ import type { Call, World } from './world.ts'
 
 /** Larger request bodies get 413. */
 export const MAX_BODY_BYTES: number = 1024 * 1024
+
+/** The request log. */
+export interface RequestLog {
+  readonly requests: SandboxRequest[]
+  /** How many requests are kept. */
+  readonly keep: number
+}
 
 /** What happened before the answer is wrapped up. */
 interface Processed {
@@ -23,7 +31,7 @@ interface Processed {
 export function createHandler(
   world: World,
   faults: FaultScript,
-  log: SandboxRequest[],
+  { requests, keep }: RequestLog,
   baseUrl: URL,
 ): (message: SandboxMessage) => Promise<SandboxReply> {
   return async (message) => {
@@ -34,10 +42,12 @@ export function createHandler(
       idempotencyKey: message.headers['idempotency-key'] ?? null,
       contentType: message.headers['content-type'] ?? null,
       body: message.body,
+      reading: readJson(message.body),
     }
     const view = viewOf(message, routed, call, world)
-    const entry = logEntry(message, routed, view, world.now())
-    log.push(entry)
+    const entry = logEntry((requests.at(-1)?.number ?? 0) + 1, message, routed, view, world.now())
+    requests.push(entry)
+    if (requests.length > keep) requests.shift()
 
     const processed = await answerTo(world, faults, message, routed, call, view).catch(
       (error: unknown): Processed => ({
@@ -90,7 +100,8 @@ async function answerTo(
       delivery: complete,
     }
   }
-  if (message.body.length > MAX_BODY_BYTES || byteLength(message.body) > MAX_BODY_BYTES)
+  // No character takes more than three bytes, so short bodies need no counting.
+  if (message.body.length > MAX_BODY_BYTES / 3 && byteLength(message.body) > MAX_BODY_BYTES)
     return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
 
   const plan = faults.plan(view)
@@ -277,6 +288,8 @@ function codeOf(status: number): string {
   return codes.get(status) ?? `HTTP_${status}`
 }
 
+const encoder: TextEncoder = new TextEncoder()
+
 function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length
+  return encoder.encode(text).length
 }

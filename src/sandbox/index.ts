@@ -6,12 +6,14 @@ export {
   type SandboxPreset,
   sandboxPresets,
 } from './behaviour.ts'
+export type { DataFormat } from './data-file.ts'
 export { parseFaultRules } from './fault-rules.ts'
 export type {
   FaultAction,
   FaultListChange,
   FaultMatch,
   FaultRule,
+  SandboxFaultStatus,
   SandboxFaults,
   SandboxOperation,
   SandboxRequestView,

@@ -11,6 +11,7 @@ const MAX_DEPTH = 64
 
 /** Reads JSON; never throws, however broken or deeply nested the text is. */
 export function readJson(text: string): JsonReading {
+  if (text === '') return { ok: false, problem: 'it is empty' }
   if (nestsDeeperThan(text, MAX_DEPTH))
     return { ok: false, problem: `nested deeper than ${MAX_DEPTH} levels` }
   try {

@@ -25,6 +25,8 @@ export interface SandboxOptions {
   readonly organizationApiKey?: string
   /** The catalogue. Default: seven services, from `svc_standard` to `svc_premium`. */
   readonly services?: readonly NewService[]
+  /** How many requests `sandbox.requests` keeps, always the newest. Default: all, which suits tests. */
+  readonly keepRequests?: number
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
   /** Waits for delays and processing times. Default: timers. */

@@ -18,6 +18,8 @@ export type SandboxDelivery =
 
 /** What was asked and how it went. The API key itself is never in here. */
 export interface SandboxRequest {
+  /** 1 for the first request, also after a `sandbox.reset()`. */
+  readonly number: number
   readonly operation: SandboxOperation | null
   readonly method: string
   /** Path and query. */

@@ -1,5 +1,5 @@
 import type { SandboxOperation, SandboxRequestView } from './faults.ts'
-import { isJsonObject, readJson } from './json.ts'
+import { isJsonObject } from './json.ts'
 import type { SandboxMessage, SandboxRequest } from './reply.ts'
 import type { Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
@@ -62,8 +62,7 @@ export function viewOf(
   call: Call,
   world: World,
 ): SandboxRequestView {
-  const reading = message.body === '' ? null : readJson(message.body)
-  const body = reading?.ok ? reading.value : undefined
+  const body = call.reading.ok ? call.reading.value : undefined
   const metadata = isJsonObject(body) ? body['metadata'] : undefined
   const reference = isJsonObject(metadata) ? metadata['externalOrderId'] : undefined
   return {
@@ -80,6 +79,7 @@ export function viewOf(
 
 /** A log entry for a request that has just come in. */
 export function logEntry(
+  number: number,
   message: SandboxMessage,
   routed: Routed,
   view: SandboxRequestView,
@@ -88,6 +88,7 @@ export function logEntry(
   const { authorization: _, ...headers } = message.headers
   const query = routed.query.toString()
   return {
+    number,
     operation: routed.operation,
     method: message.method,
     path: query === '' ? routed.path : `${routed.path}?${query}`,

@@ -17,6 +17,7 @@ import {
   type SandboxApiKey,
   type SandboxCharge,
   type SandboxCustomer,
+  type SandboxKeyEntry,
   type SandboxOrder,
   type SandboxService,
   type SandboxState,
@@ -60,6 +61,12 @@ export interface Sandbox {
   /** Throws unless there are exactly `count` charges in all. */
   expectCharges(count: number): void
 
+  /** The customers, each as it is now. */
+  customers(): readonly SandboxCustomer[]
+  /** The API keys, revoked ones and their texts included. */
+  apiKeys(): readonly SandboxApiKey[]
+  /** The idempotency table, oldest row first. */
+  keys(): readonly SandboxKeyEntry[]
   /** Orders, oldest first. */
   orders(): readonly SandboxOrder[]
   /** The catalogue, unpublished services included. */
@@ -161,7 +168,12 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const faults = createFaultScript(faultDraws, checkFaultRule)
   for (const rule of options.faults ?? []) faults.add(rule)
   const requests: SandboxRequest[] = []
-  const answer = createHandler(world, faults, requests, baseUrl)
+  const answer = createHandler(
+    world,
+    faults,
+    { requests, keep: Math.max(1, options.keepRequests ?? Infinity) },
+    baseUrl,
+  )
 
   const customerOf = (customer: string | { readonly id: string }): SandboxCustomer => {
     const id = typeof customer === 'string' ? customer : customer.id
@@ -209,7 +221,13 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     configure(changes) {
       world.behaviour = withBehaviour(world.behaviour, changes)
     },
-    faults: { add: faults.add, clear: faults.clear, pending: faults.pending },
+    faults: {
+      add: faults.add,
+      clear: faults.clear,
+      pending: faults.pending,
+      list: faults.list,
+      remove: faults.remove,
+    },
     requests,
     get ledger() {
       return world.tables.ledger
@@ -217,6 +235,9 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     expectChargedOnce: (reference) => expectChargedOnce(world.tables.ledger, reference),
     expectNotCharged: (reference) => expectNotCharged(world.tables.ledger, reference),
     expectCharges: (count) => expectCharges(world.tables.ledger, count),
+    customers: () => [...world.tables.customers.values()],
+    apiKeys: () => [...world.tables.apiKeys.values()],
+    keys: () => [...world.tables.keys.values()],
     orders: () => [...world.tables.orders.values()],
     services: () => [...world.tables.services.values()],
     customer: customerOf,

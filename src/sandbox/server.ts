@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
+import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from './control-server.ts'
 import { MAX_BODY_BYTES } from './handler.ts'
 import type { SandboxReply, SandboxRequest } from './reply.ts'
 import type { Sandbox } from './sandbox.ts'
@@ -15,8 +16,12 @@ export interface ServeSandboxOptions {
   readonly host?: string
   /** Answers preflights and lets pages of any origin read the answers. Default false. */
   readonly cors?: boolean
+  /** Serves the live page at `/` and the control API below `/__sandbox/`; `'loopback'`: only on a loopback address. Default false. */
+  readonly control?: boolean | 'loopback'
   /** Called when a request has its answer or has lost its connection. */
   readonly onRequest?: (request: SandboxRequest) => void
+  /** Called with a line of text for whatever else happens: control calls, garbage, callers that vanish. */
+  readonly onNotice?: (notice: string) => void
 }
 
 /** A sandbox that listens. */
@@ -24,6 +29,8 @@ export interface SandboxServer {
   /** Base URL, for example `http://127.0.0.1:4010`. */
   readonly url: string
   readonly port: number
+  /** Whether it serves the live page and the control API. */
+  readonly control: boolean
   /** Stops listening and cuts open connections. */
   close(): Promise<void>
 }
@@ -33,22 +40,41 @@ export async function serveSandbox(
   sandbox: Sandbox,
   options: ServeSandboxOptions = {},
 ): Promise<SandboxServer> {
-  const { port = 0, host = '127.0.0.1', cors = false, onRequest } = options
+  const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
+  let control: ControlServer | null = null
   const server = createServer((request, response) => {
-    const served = serveRequest(sandbox, request, response, cors, onRequest)
-    // Nothing is left to answer when the caller has gone away.
-    served.catch(() => request.socket.destroy())
+    const served =
+      control?.isFor(request) === true
+        ? serveControl(control, request, response)
+        : serveRequest(sandbox, request, response, cors, (entry) => {
+            onRequest?.(entry)
+            control?.changed()
+          })
+    served.catch((error: unknown) => {
+      // Nothing is left to answer when the caller has gone away.
+      request.socket.destroy()
+      onNotice(`${request.method} ${request.url}: connection lost (${messageOf(error)})`)
+      control?.changed()
+    })
+    control?.changed()
   })
   // Node would answer without a body.
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    refuseGarbage(sandbox, error, socket as Socket),
-  )
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const status = refuseGarbage(sandbox, error, socket as Socket)
+    if (status !== null) onNotice(`no HTTP request, answered with ${status} (${messageOf(error)})`)
+  })
   await listen(server, port, host)
   const address = server.address() as AddressInfo
+  const loopback = isLoopback(address.address)
+  if (options.control === true || (options.control === 'loopback' && loopback))
+    control = createControlServer(sandbox, loopback, (method, path, status) =>
+      onNotice(`${method} ${path} ${status}`),
+    )
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address
   return {
     url: `http://${name}:${address.port}`,
     port: address.port,
+    control: control !== null,
     close: () =>
       new Promise((resolve, reject) => {
         server.close((error) => (error ? reject(error) : resolve()))
@@ -57,12 +83,29 @@ export async function serveSandbox(
   }
 }
 
+/** Whether only this machine can reach the address. */
+function isLoopback(address: string): boolean {
+  return /^(?:::ffff:)?127\.|^::1$/.test(address)
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+async function serveControl(
+  control: ControlServer,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  control.answer(request, response, await readBody(request, MAX_CONTROL_BYTES))
+}
+
 async function serveRequest(
   sandbox: Sandbox,
   request: IncomingMessage,
   response: ServerResponse,
   cors: boolean,
-  onRequest: ServeSandboxOptions['onRequest'],
+  onRequest: (request: SandboxRequest) => void,
 ): Promise<void> {
   if (cors) {
     response.setHeader('access-control-allow-origin', '*')
@@ -74,15 +117,17 @@ async function serveRequest(
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(request.headers))
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+  // Too large a body is passed on as one that the sandbox refuses.
+  const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const reply = await sandbox.handle({
     method: request.method ?? 'GET',
     url: targetOf(sandbox, request.url ?? '/'),
     headers,
-    body: await readBody(request),
+    body,
     signal: gone.signal,
   })
   deliver(reply, request.socket, response)
-  onRequest?.(reply.request)
+  onRequest(reply.request)
 }
 
 /** The sandbox's base URL may have a path; the server's has none. */
@@ -99,16 +144,17 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
   response.end()
 }
 
-/** The body as text. Of a body that is too large only as much is kept as shows that it is. */
-async function readBody(request: IncomingMessage): Promise<string> {
+/** The body as text, or null if it has more bytes than that. */
+async function readBody(request: IncomingMessage, most: number): Promise<string | null> {
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
-    // Read on, but keep nothing: a caller that is still writing would not see the answer.
-    if (size <= MAX_BODY_BYTES) chunks.push(chunk)
     size += chunk.length
+    // Read on, but keep nothing: a caller that is still writing would not see the answer.
+    if (size > most) chunks.length = 0
+    else chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return size > most ? null : Buffer.concat(chunks).toString('utf8')
 }
 
 function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse): void {
@@ -160,8 +206,11 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
 }
 
 /** What does not even parse as HTTP gets an ErrorResponse all the same. */
-function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
+function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): number | null {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return null
+  }
   const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
   const answer = errorAnswer(
     tooLarge
@@ -175,6 +224,7 @@ function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: S
     `HTTP/1.1 ${answer.status} ${reason}\r\ncontent-type: ${answer.contentType}\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
+  return answer.status
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

@@ -1,4 +1,5 @@
 import type { SandboxBehaviour } from './behaviour.ts'
+import type { JsonReading } from './json.ts'
 import type { Random } from './random.ts'
 import type { SandboxApiKey, SandboxPermission, Tables } from './state.ts'
 import type { Refusal } from './wire.ts'
@@ -24,6 +25,8 @@ export interface Call {
   readonly idempotencyKey: string | null
   readonly contentType: string | null
   readonly body: string
+  /** The body as JSON. */
+  readonly reading: JsonReading
 }
 
 /** The API key of an Authorization header, revoked ones included. */

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -81,6 +82,7 @@ describe('the command customer-ordering-sandbox', () => {
     expect(code).toBe(0)
     expect(stderr).toBe('')
     expect(stdout.split('\n').slice(1)).toEqual([
+      `live page ${url}/ and control API ${url}/__sandbox/`,
       'POST /v1/orders 201 charged, key key-1, key_personal',
       'GET /v1/balance 401 no API key',
       '',
@@ -103,7 +105,7 @@ describe('the command customer-ordering-sandbox', () => {
     const refused = await order('k')
     expect(refused.status).toBe(402)
     expect(refused.headers.get('content-type')).toBe('application/problem+json')
-    expect((await fetch(url)).headers.get('access-control-allow-origin')).toBe('*')
+    expect((await fetch(`${url}/v1/balance`)).headers.get('access-control-allow-origin')).toBe('*')
     await stop('SIGTERM')
   })
 
@@ -114,6 +116,69 @@ describe('the command customer-ordering-sandbox', () => {
     expect((await order('k')).status).toBe(409)
     expect((await order('k')).status).toBe(201)
     expect((await stop('SIGTERM')).stdout).toContain('POST /v1/orders dropped charged, key k')
+  })
+
+  test('acts out fault rules from a YAML file', async () => {
+    const rules = `
+# The first answer is lost, the second is a proxy's.
+- match: { operation: createOrder }
+  action: { type: commitThenDrop }
+- action:
+    type: status
+    status: 502
+    html: true
+`
+    const { order, stop } = await started('--faults', file('faults.yaml', rules))
+    await expect(order('k')).rejects.toThrow('fetch failed')
+    expect((await order('k')).status).toBe(502)
+    expect((await order('k')).status).toBe(201)
+    await stop('SIGTERM')
+  })
+
+  test('has a control API that tells what it did in the log', async () => {
+    const { url, order, stop } = await started()
+    const added = await fetch(`${url}/__sandbox/faults`, {
+      method: 'POST',
+      body: JSON.stringify({ action: { type: 'commitThenDrop' } }),
+    })
+    expect(added.status).toBe(201)
+    await expect(order('k')).rejects.toThrow('fetch failed')
+    expect((await stop('SIGTERM')).stdout.split('\n').slice(2)).toEqual([
+      'POST /__sandbox/faults 201',
+      'POST /v1/orders dropped charged, key k, key_personal',
+      '',
+    ])
+  })
+
+  test('can do without the control API and the live page', async () => {
+    const { url, stop } = await started('--no-control')
+    expect((await fetch(url)).status).toBe(404)
+    expect((await fetch(`${url}/__sandbox/faults`)).status).toBe(404)
+    expect((await stop('SIGTERM')).stdout).not.toContain('control API')
+  })
+
+  test('has a control API for others only when told so', async () => {
+    const closed = await started('--host', '0.0.0.0')
+    expect((await fetch(`${closed.url}/__sandbox/faults`)).status).toBe(404)
+    await closed.stop('SIGTERM')
+    const open = await started('--host', '0.0.0.0', '--control')
+    expect((await fetch(`${open.url}/__sandbox/faults`)).status).toBe(200)
+    await open.stop('SIGTERM')
+  })
+
+  test('says in its log what is no request, and keeps escape sequences out of it', async () => {
+    const { url, stop } = await started()
+    const { port } = new URL(url)
+    const send = (text: string) =>
+      new Promise<void>((resolve) => {
+        const socket = connect(Number(port), '127.0.0.1', () => socket.end(text, 'latin1'))
+        socket.resume().on('close', () => resolve())
+      })
+    await send('hello\r\n\r\n')
+    await send('GET http://[\u009b31m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    const { stdout } = await stop('SIGTERM')
+    expect(stdout).toContain('no HTTP request, answered with 400 (Parse Error: ')
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
 
   test('keeps its state in a file from one run to the next', async () => {
@@ -131,7 +196,16 @@ describe('the command customer-ordering-sandbox', () => {
   test('explains itself', async () => {
     const { code, stdout } = await run('--help').ended
     expect(code).toBe(0)
-    for (const flag of ['--port', '--host', '--seed', '--preset', '--faults', '--state', '--quiet'])
+    for (const flag of [
+      '--port',
+      '--host',
+      '--seed',
+      '--preset',
+      '--faults',
+      '--state',
+      '--no-control',
+      '--quiet',
+    ])
       expect(stdout).toContain(flag)
   })
 })
@@ -156,7 +230,7 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     [
       'a fault file with a wrong rule',
       ['--faults', file('wrong.json', '[{"action":{"type":"drip"}}]')],
-      'wrong.json: $[0].action.type: expected "refuseConnection"',
+      'wrong.json: line 1: $[0].action.type: expected "refuseConnection"',
     ],
     [
       'a state file that is no JSON',
@@ -166,7 +240,22 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     [
       'a state file of another kind',
       ['--state', file('other.json', '{"version":1}')],
-      'other.json: state: the field "random" is missing',
+      'other.json: line 1: state: the field "random" is missing',
+    ],
+    [
+      'a YAML file with a wrong rule',
+      ['--faults', file('wrong.yaml', '# two rules\n- action: { type: drop }\n- action:\n    type: drip\n')],
+      'wrong.yaml: line 4: $[1].action.type: expected "refuseConnection"',
+    ],
+    [
+      'a YAML file that is not read here',
+      ['--faults', file('anchor.yml', '- action: &a\n    type: drop\n')],
+      'anchor.yml: not readable as YAML: line 1, column 11: "&" begins something that is not read here',
+    ],
+    [
+      'a YAML state with a mistake',
+      ['--state', file('state.yaml', 'version: 1\ncustomers: nobody\n')],
+      'state.yaml: line 2: state.customers: expected an array, got "nobody"',
     ],
     [
       'an address that is not here',

@@ -1,5 +1,59 @@
-/** Reads the text of a JSON file; a mistake is reported as a TypeError with its line and column. */
-export function parseJsonFile(text: string): unknown {
+import { readYaml } from './yaml.ts'
+
+/** How a fault or state file is written. */
+export type DataFormat = 'json' | 'yaml'
+
+/**
+ * Reads a file and hands its contents to `check`, which throws a TypeError that begins with the path of a mistake, such
+ * as `$[0].action: …`. The TypeErrors thrown here say the line as well. `root` is the name of the whole in those paths.
+ */
+export function parseDataFile<T>(
+  text: string,
+  format: DataFormat,
+  root: string,
+  check: (value: unknown) => T,
+): T {
+  const value = format === 'json' ? parseJson(text) : parseYaml(text, root).value
+  try {
+    return check(value)
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    const line = lineOf(error.message, text, root)
+    throw line === null ? error : new TypeError(`line ${line}: ${error.message}`)
+  }
+}
+
+/** YAML by its ending, JSON otherwise. */
+export function formatOf(path: string): DataFormat {
+  return /\.ya?ml$/i.test(path) ? 'yaml' : 'json'
+}
+
+/** The line of the longest path that the message begins with. */
+function lineOf(message: string, text: string, root: string): number | null {
+  try {
+    // All JSON is YAML, so one reader knows the lines of both. It refuses a field that is there twice.
+    const { lines } = readYaml(text, root)
+    // The path itself, or what it is missing from.
+    const known = [...lines].filter(
+      ([path]) => /^[:.[]/.test(message.slice(path.length)) && message.startsWith(path),
+    )
+    return known.sort(([a], [b]) => b.length - a.length)[0]?.[1] ?? null
+  } catch {
+    return null
+  }
+}
+
+function parseYaml(text: string, root: string): { readonly value: unknown } {
+  try {
+    return readYaml(text, root)
+  } catch (error) {
+    throw new TypeError(`not readable as YAML: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
+/** Reads JSON; a mistake is reported as a TypeError with its line and column. */
+function parseJson(source: string): unknown {
+  const text = source.replace(/^\ufeff/, '')
   try {
     return JSON.parse(text)
   } catch {

@@ -1,0 +1,96 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type ControlAnswer, createControl, refusal } from './control.ts'
+import { createLiveEvents } from './live.ts'
+import { pageFiles } from './page/files.ts'
+import type { Sandbox } from './sandbox.ts'
+
+/** The live page at `/` and the control API below `/__sandbox/`. */
+export interface ControlServer {
+  /** Whether the request is for the page or the control API, not for the service. */
+  isFor(request: IncomingMessage): boolean
+  /** Answers it. `body` is null if it was too large. */
+  answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
+  /** Tells open pages that a request has come in or has ended. */
+  changed(): void
+}
+
+/** Largest body of a control call: a state file may be long. */
+export const MAX_CONTROL_BYTES: number = 64 * 1024 * 1024
+
+const PREFIX = '/__sandbox'
+
+/** Nothing may be loaded from elsewhere, nothing runs that is not in a file of ours, no page may frame this one. */
+const POLICY =
+  "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+/**
+ * Serves page and control API. With `loopbackOnly` only requests to a loopback name are answered, so that a web page whose
+ * name was pointed at this machine cannot reach in.
+ */
+export function createControlServer(
+  sandbox: Sandbox,
+  loopbackOnly: boolean,
+  onChange: (method: string, path: string, status: number) => void,
+): ControlServer {
+  const control = createControl(sandbox)
+  const live = createLiveEvents(sandbox)
+
+  return {
+    isFor: ({ url = '/' }) => /^\/(?:$|\?|__sandbox(?:$|[/?]))/.test(url),
+    answer(request, response, body) {
+      const { method = 'GET', url: target = '/' } = request
+      const url = new URL(target, 'http://sandbox')
+      const problem = refuseStranger(request, loopbackOnly)
+      if (problem !== null) return sendJson(response, refusal(403, problem))
+      const reads = method === 'GET' || method === 'HEAD'
+      const file = pageFiles.get(url.pathname)
+      if (reads && file !== undefined) {
+        response.writeHead(200, { ...standardHeaders, 'content-type': file.contentType })
+        response.end(file.text)
+        return
+      }
+      if (method === 'GET' && url.pathname === `${PREFIX}/events`) return live.attach(response)
+      if (body === null) return sendJson(response, refusal(413, 'the body is too large'))
+      const answer = control({
+        method: method === 'HEAD' ? 'GET' : method,
+        path: url.pathname.slice(PREFIX.length),
+        query: url.searchParams,
+        format: /yaml/i.test(request.headers['content-type'] ?? '') ? 'yaml' : 'json',
+        body,
+      })
+      sendJson(response, answer)
+      if (reads) return
+      onChange(method, url.pathname, answer.status)
+      if (/\/(?:reset|state)$/.test(url.pathname)) live.restarted()
+      else live.changed()
+    },
+    changed: live.changed,
+  }
+}
+
+const standardHeaders: Readonly<Record<string, string>> = {
+  'cache-control': 'no-store',
+  'content-security-policy': POLICY,
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+function sendJson(response: ServerResponse, { status, body, allow }: ControlAnswer): void {
+  response.writeHead(status, {
+    ...standardHeaders,
+    'content-type': 'application/json',
+    ...(allow !== undefined && { allow }),
+  })
+  response.end(`${JSON.stringify(body, null, 2)}\n`)
+}
+
+/** Why this caller may not control the sandbox, or null. Other web pages in the user's browser may not. */
+function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
+  const { host = '', origin } = headers
+  if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))
+    return `${JSON.stringify(host)} is no name of this machine`
+  if (method !== 'GET' && method !== 'HEAD' && origin !== undefined && origin !== `http://${host}`)
+    return 'a page of another origin may not change the sandbox'
+  return null
+}

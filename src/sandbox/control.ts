@@ -1,0 +1,257 @@
+import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from './behaviour.ts'
+import { type DataFormat, parseDataFile } from './data-file.ts'
+import { readFaultRules } from './fault-rules.ts'
+import { isPreset, overviewOf, presetOf, withoutSecret } from './overview.ts'
+import type { Sandbox } from './sandbox.ts'
+import { anything, assertShape, number, oneOf, record, type Shape, text } from './shape.ts'
+import { readState } from './state.ts'
+
+/** A call of the control API. */
+export interface ControlRequest {
+  readonly method: string
+  /** What follows `/__sandbox`, for example `/faults/3`. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly format: DataFormat
+  readonly body: string
+}
+
+/** Its answer. The body is sent as JSON. */
+export interface ControlAnswer {
+  readonly status: number
+  readonly body: unknown
+  /** Methods that the path has, for 405. */
+  readonly allow?: string
+}
+
+/** Answers one call; `match` has the groups of the path. */
+type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
+
+/** A call that cannot be carried out. */
+class ControlRefusal extends Error {
+  readonly status: number
+
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+const topUpShape = record({ customer: text(), amount: number() })
+const statusShape = record({ status: text(/./, 'a status') })
+const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
+
+/** The control API of the command: changes a running sandbox and looks into it. */
+export function createControl(
+  sandbox: Sandbox,
+  now: () => number = Date.now,
+): (request: ControlRequest) => ControlAnswer {
+  const show = (): ControlAnswer => ok({ preset: presetOf(sandbox.behaviour), behaviour: sandbox.behaviour })
+
+  const paths: readonly { readonly pattern: RegExp; readonly actions: Readonly<Record<string, Action>> }[] = [
+    { pattern: /^\/?$/, actions: { GET: () => ok(overviewOf(sandbox, now())) } },
+    {
+      pattern: /^\/requests$/,
+      actions: {
+        GET: ({ query }) => {
+          const after = integer(query, 'after', 0)
+          const limit = integer(query, 'limit', 1000)
+          return ok(sandbox.requests.filter((request) => request.number > after).slice(0, limit))
+        },
+      },
+    },
+    {
+      pattern: /^\/ledger$/,
+      actions: {
+        GET: ({ query }) => {
+          const reference = query.get('reference')
+          const isMeant = (value: string | undefined): boolean => reference === null || value === reference
+          return ok(
+            sandbox.ledger.filter(
+              (charge) => isMeant(charge.externalOrderId) || isMeant(charge.idempotencyKey),
+            ),
+          )
+        },
+      },
+    },
+    {
+      pattern: /^\/faults$/,
+      actions: {
+        GET: () => ok(sandbox.faults.list()),
+        POST: (request) => {
+          const rules = read(request, '$', (value) =>
+            Array.isArray(value) ? readFaultRules(value) : readFaultRules([value]),
+          )
+          const before = new Set(sandbox.faults.list().map(({ id }) => id))
+          for (const rule of rules) sandbox.faults.add(rule)
+          return { status: 201, body: sandbox.faults.list().filter(({ id }) => !before.has(id)) }
+        },
+        DELETE: () => {
+          sandbox.faults.clear()
+          return ok([])
+        },
+      },
+    },
+    {
+      pattern: /^\/faults\/(\d{1,15})$/,
+      actions: {
+        DELETE: (_, [id]) => {
+          if (!sandbox.faults.remove(Number(id)))
+            throw new ControlRefusal(404, `there is no fault rule ${id}`)
+          return ok(sandbox.faults.list())
+        },
+      },
+    },
+    {
+      pattern: /^\/behaviour$/,
+      actions: {
+        GET: show,
+        // All switches: those of the preset, then those named.
+        PUT: (request) => {
+          read(request, '$', (value) => {
+            assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
+            const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
+            sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
+          })
+          return show()
+        },
+        // Single switches on top of those in force.
+        PATCH: (request) => {
+          read(request, 'behaviour', (value) => sandbox.configure(switchesOf(value)))
+          return show()
+        },
+      },
+    },
+    {
+      pattern: /^\/state$/,
+      actions: {
+        GET: ({ query }) => {
+          const state = sandbox.dump()
+          return ok(
+            query.get('secrets') === 'show'
+              ? state
+              : { ...state, apiKeys: state.apiKeys.map((apiKey) => withoutSecret(apiKey)) },
+          )
+        },
+        PUT: (request) => {
+          sandbox.load(read(request, 'state', readState))
+          return ok(overviewOf(sandbox, now()))
+        },
+      },
+    },
+    {
+      pattern: /^\/api-keys\/([^/]+)$/,
+      actions: {
+        GET: (_, [id]) => {
+          const found = sandbox.apiKeys().find((apiKey) => apiKey.id === id)
+          if (found === undefined) throw new ControlRefusal(404, `there is no API key ${JSON.stringify(id)}`)
+          return ok(found)
+        },
+      },
+    },
+    {
+      pattern: /^\/orders\/([^/]+)\/status$/,
+      actions: {
+        PUT: (request, [id = '']) => {
+          const status = read(request, '$', (value) => {
+            assertShape<{ status: string }>(value, statusShape, '$')
+            return value.status
+          })
+          const order = (): unknown => sandbox.orders().find((row) => row.id === id)
+          if (order() === undefined) throw new ControlRefusal(404, `there is no order ${JSON.stringify(id)}`)
+          sandbox.setOrderStatus(id, status)
+          return ok(order())
+        },
+      },
+    },
+    {
+      pattern: /^\/top-up$/,
+      actions: {
+        POST: (request) =>
+          read(request, '$', (value) => {
+            assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
+            sandbox.topUp(value.customer, value.amount)
+            return ok(sandbox.customer(value.customer))
+          }),
+      },
+    },
+    {
+      pattern: /^\/forget-keys$/,
+      actions: {
+        POST: () => {
+          sandbox.forgetKeys()
+          return ok(overviewOf(sandbox, now()).keys)
+        },
+      },
+    },
+    {
+      pattern: /^\/reset$/,
+      actions: {
+        POST: () => {
+          sandbox.reset()
+          return ok(overviewOf(sandbox, now()))
+        },
+      },
+    },
+  ]
+
+  return (request) => {
+    for (const { pattern, actions } of paths) {
+      const match = pattern.exec(request.path)
+      if (match === null) continue
+      const action = Object.hasOwn(actions, request.method) ? actions[request.method] : undefined
+      if (action === undefined)
+        return {
+          ...refusal(405, `${request.method} is not for this path`),
+          allow: Object.keys(actions).join(', '),
+        }
+      try {
+        return action(request, match.slice(1).map(decoded))
+      } catch (error) {
+        if (error instanceof ControlRefusal) return refusal(error.status, error.message)
+        if (error instanceof TypeError) return refusal(400, error.message)
+        throw error
+      }
+    }
+    return refusal(404, 'the control API has no such path')
+  }
+}
+
+function ok(body: unknown): ControlAnswer {
+  return { status: 200, body }
+}
+
+/** An answer that says what is wrong. */
+export function refusal(status: number, reason: string): ControlAnswer {
+  return { status, body: { error: reason } }
+}
+
+function read<T>({ body, format }: ControlRequest, root: string, check: (value: unknown) => T): T {
+  return parseDataFile(body, format, root, check)
+}
+
+function integer(query: URLSearchParams, name: string, fallback: number): number {
+  const given = query.get(name)
+  if (given === null) return fallback
+  if (/^\d{1,15}$/.test(given)) return Number(given)
+  throw new TypeError(`${name}: expected a whole number, got ${JSON.stringify(given)}`)
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    throw new TypeError(`the path has a broken escape in ${JSON.stringify(segment)}`)
+  }
+}
+
+const switchesShape: Shape = record(
+  {},
+  Object.fromEntries(Object.keys(defaultBehaviour).map((name) => [name, anything])),
+)
+
+/** Switches by their names; their values are checked by `configure`, all of them before any is changed. */
+function switchesOf(value: unknown): Partial<SandboxBehaviour> {
+  assertShape<Partial<SandboxBehaviour>>(value, switchesShape, 'behaviour')
+  return value
+}

@@ -1,0 +1,104 @@
+import type { ServerResponse } from 'node:http'
+import { type Overview, overviewOf, summaryOf } from './overview.ts'
+import type { SandboxRequest } from './reply.ts'
+import type { Sandbox } from './sandbox.ts'
+
+/** A server-sent event of `GET /__sandbox/events`. */
+export interface LiveEvent {
+  readonly overview: Overview
+  /** In `snapshot` the newest requests, in `update` those that are new or have ended since. Oldest first. */
+  readonly requests: readonly SandboxRequest[]
+}
+
+/** Tells open pages what happens. */
+export interface LiveEvents {
+  /** Sends this response everything as it is, and from then on what changes. */
+  attach(response: ServerResponse): void
+  /** Something has changed. Changes are sent together, at most ten times a second. */
+  changed(): void
+  /** The log has begun anew. */
+  restarted(): void
+}
+
+/** Requests that a page keeps. */
+const SHOWN = 200
+const PAUSE = 100
+const HEARTBEAT = 15_000
+/** A page that reads slower than this is left behind and gets everything again later. */
+const MAX_UNREAD = 4 * 1024 * 1024
+
+/** Watches a sandbox for as long as pages are open. */
+export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now): LiveEvents {
+  /** Open pages, and whether each has missed something. */
+  const pages = new Map<ServerResponse, { behind: boolean }>()
+  let timer: NodeJS.Timeout | undefined
+  let heartbeat: NodeJS.Timeout | undefined
+  /** Number of the newest request sent. */
+  let sent = 0
+  /** Requests sent before they had ended. */
+  let running: readonly SandboxRequest[] = []
+
+  const event = (name: string, requests: readonly SandboxRequest[]): string => {
+    const data: LiveEvent = { overview: overviewOf(sandbox, now()), requests: requests.map(summaryOf) }
+    return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+  }
+  const snapshot = (): string => event('snapshot', sandbox.requests.slice(-SHOWN))
+  const newRequests = (): readonly SandboxRequest[] => {
+    const { requests } = sandbox
+    const fresh: SandboxRequest[] = []
+    for (let i = requests.length - 1; i >= 0 && fresh.length < SHOWN; i--) {
+      const request = requests[i]
+      if (request === undefined || request.number <= sent) break
+      fresh.unshift(request)
+    }
+    return fresh
+  }
+  const send = (): void => {
+    timer = undefined
+    if (pages.size === 0) return
+    const fresh = newRequests()
+    const ended = running.filter(({ status }) => status !== 'running')
+    running = [...running, ...fresh].filter(({ status }) => status === 'running')
+    sent = fresh.at(-1)?.number ?? sent
+    const update = event('update', [...ended, ...fresh])
+    for (const [response, page] of pages) {
+      if (response.writableLength > MAX_UNREAD) page.behind = true
+      else {
+        response.write(page.behind ? snapshot() : update)
+        page.behind = false
+      }
+    }
+  }
+
+  const changed = (): void => {
+    if (pages.size === 0 || timer !== undefined) return
+    timer = setTimeout(send, PAUSE).unref()
+  }
+
+  return {
+    changed,
+    attach(response) {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+      response.write(`retry: 1000\n\n${snapshot()}`)
+      if (pages.size === 0) {
+        // Nobody was told anything meanwhile.
+        sent = sandbox.requests.at(-1)?.number ?? 0
+        running = sandbox.requests.filter(({ status }) => status === 'running')
+        heartbeat = setInterval(() => {
+          for (const page of pages.keys()) page.write(': still here\n\n')
+        }, HEARTBEAT).unref()
+      }
+      pages.set(response, { behind: false })
+      response.on('close', () => {
+        pages.delete(response)
+        if (pages.size === 0) clearInterval(heartbeat)
+      })
+    },
+    restarted() {
+      sent = 0
+      running = []
+      for (const page of pages.values()) page.behind = true
+      changed()
+    },
+  }
+}

@@ -1,0 +1,99 @@
+import { defaultBehaviour, type SandboxBehaviour, type SandboxPreset, sandboxPresets } from './behaviour.ts'
+import type { SandboxFaultStatus } from './faults.ts'
+import { sortedJson } from './json.ts'
+import type { SandboxRequest } from './reply.ts'
+import type { Sandbox } from './sandbox.ts'
+import type { SandboxApiKey, SandboxCharge, SandboxCustomer, SandboxOrder, SandboxService } from './state.ts'
+import { orderBody } from './wire.ts'
+
+/** The newest rows of a table that may be long. */
+export interface Newest<Row> {
+  readonly total: number
+  /** Newest first. */
+  readonly newest: readonly Row[]
+}
+
+/** A row of the idempotency table without its payload. */
+export interface KeySummary {
+  readonly scope: string
+  readonly key: string
+  /** What a request with this key hears. */
+  readonly answer: 'running' | 'died' | 'order' | 'refusal' | 'fault'
+  readonly startedAt: number
+}
+
+/** What the live page shows, and `GET /__sandbox/` answers. No API key is in it in full. */
+export interface Overview {
+  /** The preset whose switches are exactly those in force, or null. */
+  readonly preset: SandboxPreset | null
+  readonly behaviour: SandboxBehaviour
+  readonly customers: readonly SandboxCustomer[]
+  /** `secret` is shortened. */
+  readonly apiKeys: readonly SandboxApiKey[]
+  readonly services: readonly SandboxService[]
+  /** With the status that callers see. */
+  readonly orders: Newest<SandboxOrder>
+  readonly keys: Newest<KeySummary>
+  readonly ledger: Newest<SandboxCharge>
+  readonly faults: readonly SandboxFaultStatus[]
+}
+
+/** Rows shown of a long table. */
+const SHOWN = 50
+
+/** Looks at a sandbox. */
+export function overviewOf(sandbox: Sandbox, now: number): Overview {
+  const { behaviour, ledger, faults } = sandbox
+  const keys = sandbox.keys().map(
+    ({ scope, key, answer, orphanedAt, startedAt }): KeySummary => ({
+      scope,
+      key,
+      answer: answer?.kind ?? (orphanedAt === null ? 'running' : 'died'),
+      startedAt,
+    }),
+  )
+  const orders = newest(sandbox.orders())
+  return {
+    preset: presetOf(behaviour),
+    behaviour,
+    customers: sandbox.customers(),
+    apiKeys: sandbox.apiKeys().map(withoutSecret),
+    services: sandbox.services(),
+    orders: {
+      ...orders,
+      newest: orders.newest.map((order) => ({ ...order, status: orderBody(order, behaviour, now).status })),
+    },
+    keys: newest(keys),
+    ledger: newest(ledger),
+    faults: faults.list(),
+  }
+}
+
+/** A request as the live page shows it: long bodies are cut. */
+export function summaryOf(request: SandboxRequest): SandboxRequest {
+  const { body } = request
+  return body.length > 2000 ? { ...request, body: `${body.slice(0, 2000)}…` } : request
+}
+
+/** An API key that may be shown to anyone: the beginning of its text and no more than a quarter of it. */
+export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
+  const { secret } = apiKey
+  return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }
+}
+
+/** The preset whose switches these are, or null. */
+export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
+  const text = sortedJson(behaviour)
+  for (const [name, changes] of Object.entries(sandboxPresets))
+    if (isPreset(name) && sortedJson({ ...defaultBehaviour, ...changes }) === text) return name
+  return null
+}
+
+/** Whether this is the name of a preset. */
+export function isPreset(name: unknown): name is SandboxPreset {
+  return typeof name === 'string' && Object.hasOwn(sandboxPresets, name)
+}
+
+function newest<Row>(rows: readonly Row[]): Newest<Row> {
+  return { total: rows.length, newest: rows.slice(-SHOWN).reverse() }
+}

@@ -1,0 +1,104 @@
+import { sandboxPresets } from '../behaviour.ts'
+
+const presets = Object.keys(sandboxPresets)
+  .map((name) => `<option value="${name}">${name}</option>`)
+  .join('')
+
+const table = (id: string, title: string, note: string): string => `
+      <section class="panel" aria-labelledby="${id}-title">
+        <h2 id="${id}-title">${title} <span class="count" id="${id}-count"></span></h2>
+        <p class="note">${note}</p>
+        <div id="${id}"></div>
+      </section>`
+
+/** The live page's HTML; `page.js` fills it. */
+export const pageDocument: string = `<!doctype html>
+<html lang="en">
+<head>
+  <meta charset="utf-8">
+  <meta name="viewport" content="width=device-width, initial-scale=1">
+  <meta name="color-scheme" content="light dark">
+  <title>Customer Ordering sandbox</title>
+  <link rel="icon" href="/__sandbox/icon.svg" type="image/svg+xml">
+  <link rel="stylesheet" href="/__sandbox/page.css">
+  <script src="/__sandbox/page.js" defer></script>
+</head>
+<body>
+  <a class="skip" href="#log-title">Skip to the request log</a>
+  <header>
+    <img src="/__sandbox/icon.svg" alt="" width="32" height="32">
+    <div>
+      <h1>Customer Ordering sandbox</h1>
+      <p><code id="address"></code> <span id="connection" class="badge info" role="status">connecting</span></p>
+    </div>
+    <div class="actions">
+      <button type="button" id="forget">Forget idempotency keys</button>
+      <button type="button" id="reset">Reset everything</button>
+    </div>
+  </header>
+  <p id="problem" class="problem" role="alert" hidden></p>
+  <p id="announcement" class="unseen" aria-live="polite"></p>
+  <noscript><p class="problem">This page needs JavaScript. The control API below /__sandbox/ works without it.</p></noscript>
+  <main>
+    <div class="side">
+      <section class="panel" aria-labelledby="wallets-title">
+        <h2 id="wallets-title">Wallets</h2>
+        <div id="wallets"></div>
+      </section>
+
+      <section class="panel" aria-labelledby="faults-title">
+        <h2 id="faults-title">What goes wrong</h2>
+        <fieldset class="choice">
+          <legend>How often</legend>
+          <label><input type="radio" name="times" value="once" checked> next request</label>
+          <label><input type="radio" name="times" value="always"> every request</label>
+          <label><input type="radio" name="times" value="some"> one in four</label>
+        </fieldset>
+        <div id="toggles" class="toggles" role="group" aria-labelledby="faults-title"></div>
+        <details>
+          <summary>Write a rule</summary>
+          <form id="rule-form">
+            <label for="rule">Fault rule, JSON or YAML</label>
+            <textarea id="rule" rows="6" spellcheck="false" aria-describedby="rule-problem">match: { operation: createOrder }
+times: 2
+action:
+  type: status
+  status: 500
+  commit: true</textarea>
+            <p id="rule-problem" class="problem" role="alert" hidden></p>
+            <button type="submit">Add rule</button>
+          </form>
+        </details>
+        <h3>Rules in force <span class="count" id="rules-count"></span></h3>
+        <ul id="rules" class="rules"></ul>
+        <button type="button" id="clear-rules">Remove all rules</button>
+      </section>
+
+      <section class="panel" aria-labelledby="behaviour-title">
+        <h2 id="behaviour-title">How the service acts</h2>
+        <label for="preset">Preset</label>
+        <select id="preset">${presets}<option value="" disabled hidden>(switches of its own)</option></select>
+        <details>
+          <summary>Switches in force</summary>
+          <dl id="switches" class="switches"></dl>
+        </details>
+      </section>
+    </div>
+
+    <div class="wide">
+      <section class="panel" aria-labelledby="log-title">
+        <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
+        <div id="log" tabindex="0" role="region" aria-labelledby="log-title"></div>
+        <p class="note" id="log-empty">No request yet. For example:<br>
+          <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
+      </section>
+${table('orders', 'Orders', 'As their customers see them, newest first.')}
+${table('ledger', 'Charges', 'Every debit of a wallet. Two for one reference is the bug you are looking for.')}
+${table('keys', 'Idempotency keys', 'What a request with the same key hears.')}
+${table('api-keys', 'API keys', 'Shortened until you ask for one.')}
+${table('services', 'Services', 'The catalogue, unpublished services included.')}
+    </div>
+  </main>
+</body>
+</html>
+`

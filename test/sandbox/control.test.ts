@@ -1,0 +1,409 @@
+import { request as httpRequest } from 'node:http'
+import { createSandbox, type FaultRule, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type SandboxServer, type ServeSandboxOptions, serveSandbox } from '../../src/sandbox/server.ts'
+import { manualClock, until, validBody } from './caller.ts'
+
+const servers: SandboxServer[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
+  const sandbox = createSandbox(options)
+  const server = await serveSandbox(sandbox, { control: true, ...serverOptions })
+  servers.push(server)
+  const call = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
+    const response = await fetch(`${server.url}/__sandbox${path}`, {
+      method,
+      headers,
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: JSON.parse(text) as unknown }
+  }
+  const order = (key: string, body: object = validBody) =>
+    fetch(`${server.url}/v1/orders`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${sandbox.apiKey}`,
+        'content-type': 'application/json',
+        'idempotency-key': key,
+      },
+      body: JSON.stringify(body),
+    })
+  return { sandbox, server, call, order }
+}
+
+const lost: FaultRule = { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } }
+
+describe('the control API', () => {
+  test('adds, lists and removes fault rules while the service runs', async () => {
+    const { call, order } = await serve()
+    expect(await call('POST', '/faults', lost)).toMatchObject({
+      status: 201,
+      body: [{ id: 1, rule: lost, matched: 0, acted: 0, spent: false }],
+    })
+    await expect(order('k')).rejects.toThrow('fetch failed')
+    expect((await call('GET', '/faults')).body).toEqual([
+      { id: 1, rule: lost, matched: 1, acted: 1, spent: true },
+    ])
+    const two = [{ action: { type: 'drop' }, times: 'always' }, { action: { type: 'inProgress' } }]
+    expect((await call('POST', '/faults', two)).body).toMatchObject([{ id: 2 }, { id: 3 }])
+    expect((await call('DELETE', '/faults/2')).body).toMatchObject([{ id: 1 }, { id: 3 }])
+    expect(await call('DELETE', '/faults/2')).toMatchObject({
+      status: 404,
+      body: { error: 'there is no fault rule 2' },
+    })
+    expect((await order('k')).status).toBe(409)
+    expect(await call('DELETE', '/faults')).toMatchObject({ status: 200, body: [] })
+    expect((await call('POST', '/faults', lost)).body, 'ids are never used again').toMatchObject([{ id: 4 }])
+  })
+
+  test('takes rules in YAML', async () => {
+    const { call, sandbox } = await serve()
+    const text =
+      '# every answer is lost\nmatch: { operation: createOrder }\ntimes: always\naction: { type: commitThenDrop }\n'
+    expect(await call('POST', '/faults', text, { 'content-type': 'application/yaml' })).toMatchObject({
+      status: 201,
+    })
+    expect(sandbox.faults.list()).toMatchObject([{ rule: { ...lost, times: 'always' } }])
+  })
+
+  test('shows and changes switches', async () => {
+    const { call, sandbox } = await serve()
+    expect((await call('GET', '/behaviour')).body).toEqual({
+      preset: 'default',
+      behaviour: sandbox.behaviour,
+    })
+    const preset = await call('PUT', '/behaviour', { preset: 'rfc9457' })
+    expect(preset.body).toMatchObject({ preset: 'rfc9457', behaviour: { errorShape: 'problem' } })
+    expect((await call('PATCH', '/behaviour', { maxLimit: 7 })).body).toMatchObject({
+      preset: null,
+      behaviour: { errorShape: 'problem', maxLimit: 7 },
+    })
+    const mixed = await call('PUT', '/behaviour', { preset: 'forgetful', behaviour: { replayStatus: 200 } })
+    expect(mixed.body).toMatchObject({
+      behaviour: { keyLifetime: 60_000, replayStatus: 200, errorShape: 'bare' },
+    })
+    expect((await call('PUT', '/behaviour', {})).body).toMatchObject({ preset: 'default' })
+  })
+
+  test('shows requests and charges', async () => {
+    const { call, order, server } = await serve()
+    await order('a')
+    await order('b', { ...validBody, metadata: { externalOrderId: 'shop-2' } })
+    await fetch(`${server.url}/v1/balance`)
+    expect((await call('GET', '/requests')).body).toMatchObject([
+      { number: 1, status: 201, charged: true, body: JSON.stringify(validBody) },
+      { number: 2, status: 201 },
+      { number: 3, status: 401 },
+    ])
+    expect((await call('GET', '/requests?after=1&limit=1')).body).toMatchObject([{ number: 2 }])
+    expect((await call('GET', '/ledger')).body).toMatchObject([
+      { idempotencyKey: 'a' },
+      { idempotencyKey: 'b' },
+    ])
+    expect((await call('GET', '/ledger?reference=shop-2')).body).toMatchObject([{ idempotencyKey: 'b' }])
+    expect((await call('GET', '/ledger?reference=a')).body).toMatchObject([{ externalOrderId: 'shop-1' }])
+    expect((await call('GET', '/ledger?reference=none')).body).toEqual([])
+  })
+
+  test('keeps the state in one piece: shown, saved, loaded, reset', async () => {
+    const { call, order, sandbox } = await serve()
+    await order('k')
+    const saved = await call('GET', '/state?secrets=show')
+    expect(saved.body).toEqual(sandbox.dump())
+    expect((await call('POST', '/reset')).body).toMatchObject({ orders: { total: 0 }, ledger: { total: 0 } })
+    sandbox.expectCharges(0)
+    expect(await call('PUT', '/state', saved.body)).toMatchObject({
+      status: 200,
+      body: { orders: { total: 1 } },
+    })
+    expect((await order('k')).status).toBe(201)
+    sandbox.expectChargedOnce('k')
+  })
+
+  test('shows no API key in full unless asked for one', async () => {
+    const { call, sandbox } = await serve()
+    const short = sandbox.addApiKey({ customer: sandbox.customerId, secret: 'abc' })
+    for (const path of ['/', '/state', '/requests']) {
+      const text = JSON.stringify((await call('GET', path)).body)
+      for (const secret of [sandbox.apiKey, sandbox.organizationApiKey, `"${short}"`])
+        expect(text, path).not.toContain(secret)
+    }
+    expect((await call('GET', '/api-keys/key_personal')).body).toMatchObject({ secret: sandbox.apiKey })
+    const masked = await call('GET', '/state')
+    expect(await call('PUT', '/state', masked.body), 'a state without keys is not a state').toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining('state.apiKeys[0].secret: expected an identifier') },
+    })
+  })
+
+  test('fills wallets, forgets keys and gives orders a status', async () => {
+    const { call, order, sandbox } = await serve()
+    expect((await call('POST', '/top-up', { customer: 'cus_personal', amount: 5 })).body).toMatchObject({
+      wallet: { amount: 1_000_005 },
+    })
+    await order('k')
+    expect((await call('POST', '/forget-keys')).body).toMatchObject({ total: 0 })
+    await order('k')
+    sandbox.expectCharges(2)
+    const { orderId } = sandbox.ledger[0] ?? expect.unreachable()
+    expect((await call('PUT', `/orders/${orderId}/status`, { status: 'done' })).body).toMatchObject({
+      id: orderId,
+      status: 'done',
+    })
+  })
+
+  test('sums everything up', async () => {
+    const { call, order, sandbox } = await serve({ behaviour: { statuses: [{ status: 'new', after: 0 }] } })
+    await order('k')
+    expect((await call('GET', '/')).body).toMatchObject({
+      preset: null,
+      behaviour: sandbox.behaviour,
+      customers: [{ id: 'cus_personal', wallet: { amount: 999_500 } }, { id: 'cus_organization' }],
+      apiKeys: [{ id: 'key_personal' }, { id: 'key_organization' }],
+      orders: { total: 1, newest: [{ status: 'new', quantity: 2 }] },
+      keys: { total: 1, newest: [{ key: 'k', scope: 'key_personal', answer: 'order' }] },
+      ledger: { total: 1, newest: [{ idempotencyKey: 'k' }] },
+      faults: [],
+    })
+  })
+
+  test.each<[string, string, unknown, number, string]>([
+    ['POST', '/faults', '[{', 400, 'not JSON: line 1, column 3: unexpected end of the file'],
+    [
+      'POST',
+      '/faults',
+      '[\n{"action":{"type":"drip"}}\n]',
+      400,
+      'line 2: $[0].action.type: expected "refuse',
+    ],
+    ['POST', '/faults', { action: { type: 'drop' }, tims: 1 }, 400, 'unknown field "tims"'],
+    ['POST', '/faults', [lost, {}], 400, '$[1]: the field "action" is missing'],
+    ['PUT', '/behaviour', { preset: 'strict' }, 400, '$.preset: expected "default" or'],
+    ['PUT', '/behaviour', { behaviour: 'rfc9457' }, 400, 'behaviour: expected an object'],
+    [
+      'PUT',
+      '/behaviour',
+      { behaviour: { maxLimit: 0 } },
+      400,
+      'behaviour.maxLimit: expected an integer from 1',
+    ],
+    ['PATCH', '/behaviour', { maxLimits: 1 }, 400, 'behaviour: unknown field "maxLimits"'],
+    ['PATCH', '/behaviour', ['rfc9457'], 400, 'line 1: behaviour: expected an object'],
+    ['PUT', '/state', { version: 1 }, 400, 'line 1: state: the field "random" is missing'],
+    ['POST', '/top-up', { customer: 'nobody', amount: 1 }, 400, 'there is no customer "nobody"'],
+    ['POST', '/top-up', { customer: 'cus_personal', amount: 1.5 }, 400, '$.amount: expected an integer'],
+    [
+      'POST',
+      '/top-up',
+      { customer: 'cus_personal', amount: -2_000_000 },
+      400,
+      'customer.wallet.amount: expected',
+    ],
+    ['PUT', '/orders/none/status', { status: 'done' }, 404, 'there is no order "none"'],
+    ['PUT', '/orders/none/status', { status: '' }, 400, '$.status: expected a status'],
+    ['GET', '/orders/%ff/status', undefined, 405, 'GET is not for this path'],
+    ['PUT', '/orders/%ff/status', {}, 400, 'the path has a broken escape'],
+    ['GET', '/requests?after=x', undefined, 400, 'after: expected a whole number, got "x"'],
+    ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"'],
+    ['DELETE', '/state', undefined, 405, 'DELETE is not for this path'],
+    ['GET', '/nowhere', undefined, 404, 'the control API has no such path'],
+  ])('refuses %s %s %j with a reason and changes nothing', async (method, path, body, status, reason) => {
+    const { call, sandbox } = await serve()
+    const before = [sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]
+    const answer = await call(method, path, body)
+    expect(answer).toMatchObject({ status, body: { error: expect.stringContaining(reason) } })
+    expect([sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]).toEqual(before)
+    if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
+  })
+
+  test('is not there unless it is switched on, and leaves no trace in the request log', async () => {
+    const off = await serve({}, { control: false })
+    expect(off.server.control).toBe(false)
+    expect((await fetch(off.server.url)).status).toBe(404)
+    expect(await off.call('GET', '/faults')).toMatchObject({ status: 404, body: { code: 'NOT_FOUND' } })
+    const on = await serve()
+    await on.call('GET', '/faults')
+    await fetch(on.server.url)
+    expect(on.sandbox.requests).toEqual([])
+  })
+
+  test('tells about what it changed', async () => {
+    const notices: string[] = []
+    const { call } = await serve({}, { onNotice: (notice) => notices.push(notice) })
+    await call('GET', '/faults')
+    await call('POST', '/faults', lost)
+    await call('POST', '/faults', 'x')
+    expect(notices).toEqual(['POST /__sandbox/faults 201', 'POST /__sandbox/faults 400'])
+  })
+})
+
+describe('strangers', () => {
+  /** fetch would not let a test choose these headers. */
+  const send = (server: SandboxServer, method: string, path: string, headers: Record<string, string>) =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const request = httpRequest(
+        { port: server.port, host: '127.0.0.1', method, path, headers },
+        (response) => {
+          response.resume()
+          resolve(response.statusCode)
+        },
+      )
+      request.on('error', reject)
+      request.end()
+    })
+
+  test.each(['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '192.168.0.7:4010'])(
+    'cannot reach in under the name %j',
+    async (host) => {
+      const { server } = await serve()
+      for (const path of ['/', '/__sandbox/state', '/__sandbox/events', '/__sandbox/page.js'])
+        expect(await send(server, 'GET', path, { host })).toBe(403)
+    },
+  )
+
+  test.each([
+    'localhost',
+    'localhost:4010',
+    'shop.localhost:4010',
+    '127.0.0.1:4010',
+    '127.1.2.3',
+    '[::1]:4010',
+  ])('are not those who say %s', async (host) => {
+    const { server } = await serve()
+    expect(await send(server, 'GET', '/__sandbox/faults', { host })).toBe(200)
+  })
+
+  test.each(['https://evil.example', 'null', 'http://localhost:3000'])(
+    'cannot change anything from a page of %s',
+    async (origin) => {
+      const { server, sandbox } = await serve({}, { cors: true })
+      const host = `localhost:${server.port}`
+      expect(await send(server, 'POST', '/__sandbox/reset', { host, origin })).toBe(403)
+      expect(await send(server, 'DELETE', '/__sandbox/faults', { host, origin })).toBe(403)
+      expect(await send(server, 'POST', '/__sandbox/forget-keys', { host, origin: `http://${host}` })).toBe(
+        200,
+      )
+      expect(sandbox.requests).toEqual([])
+    },
+  )
+
+  test('cannot read answers from another page, although the service itself allows it', async () => {
+    const { server, call } = await serve({}, { cors: true })
+    expect((await call('GET', '/state')).headers.get('access-control-allow-origin')).toBeNull()
+    expect((await fetch(`${server.url}/v1/balance`)).headers.get('access-control-allow-origin')).toBe('*')
+  })
+})
+
+describe('the live page', () => {
+  test('is one document, one style, one script and one picture, under a strict policy', async () => {
+    const { server } = await serve()
+    const page = await fetch(server.url)
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self'; object-src 'none'/)
+    expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+    const html = await page.text()
+    expect(html).not.toMatch(/<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:|https?:\/\//)
+    const files = new Set([...html.matchAll(/(?:src|href)="(\/[^"]*)"/g)].map(([, path]) => path))
+    expect([...files]).toEqual(['/__sandbox/icon.svg', '/__sandbox/page.css', '/__sandbox/page.js'])
+    const types = {
+      svg: 'image/svg+xml',
+      css: 'text/css; charset=utf-8',
+      js: 'text/javascript; charset=utf-8',
+    }
+    for (const [end, type] of Object.entries(types)) {
+      const path = [...files].find((file) => file?.endsWith(`.${end}`))
+      const file = await fetch(server.url + path)
+      expect([file.status, file.headers.get('content-type')]).toEqual([200, type])
+    }
+  })
+
+  test('has a script without anything from outside itself', async () => {
+    const { server } = await serve()
+    const script = await (await fetch(`${server.url}/__sandbox/page.js`)).text()
+    expect(() => new Function(script)).not.toThrow()
+    expect(script).not.toMatch(/\bimport\b|\brequire\b|__vite|__name|innerHTML/)
+    const head = await fetch(`${server.url}/`, { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([200, ''])
+  })
+})
+
+describe('live events', () => {
+  interface Event {
+    readonly name: string
+    readonly data: {
+      overview: { faults: unknown[]; ledger: { total: number } }
+      requests: { number: number; status: unknown }[]
+    }
+  }
+
+  async function listen(server: SandboxServer) {
+    const controller = new AbortController()
+    const response = await fetch(`${server.url}/__sandbox/events`, { signal: controller.signal })
+    const events: Event[] = []
+    const read = async () => {
+      let text = ''
+      const decoder = new TextDecoder()
+      for await (const chunk of response.body ?? []) {
+        text += decoder.decode(chunk as Uint8Array, { stream: true })
+        for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+          const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, end)) ?? []
+          if (name !== undefined) events.push({ name, data: JSON.parse(data ?? '') as Event['data'] })
+          text = text.slice(end + 2)
+        }
+      }
+    }
+    read().catch(() => {})
+    await until(() => events.length > 0)
+    return { response, events, stop: () => controller.abort() }
+  }
+
+  test('begin with everything and go on with what changes', async () => {
+    const clock = manualClock(Date.now())
+    const { server, order, call } = await serve({ ...clock, behaviour: { processingTime: 10 } })
+    const { events, response, stop } = await listen(server)
+    expect(response.headers.get('content-type')).toBe('text/event-stream')
+    expect(events).toMatchObject([
+      { name: 'snapshot', data: { requests: [], overview: { ledger: { total: 0 } } } },
+    ])
+    const work = order('k')
+    await until(() => events.some(({ data }) => data.requests[0]?.status === 'running'))
+    clock.advance(10)
+    await work
+    await until(() => events.at(-1)?.data.requests[0]?.status === 201)
+    expect(events.at(-1)).toMatchObject({ name: 'update', data: { overview: { ledger: { total: 1 } } } })
+    await call('POST', '/faults', lost)
+    await until(() => events.at(-1)?.data.overview.faults.length === 1)
+    stop()
+  })
+
+  test('tell a second page everything, and all pages after a reset', async () => {
+    const { server, order, call } = await serve()
+    const first = await listen(server)
+    await order('k')
+    await until(() => first.events.at(-1)?.data.requests[0]?.status === 201)
+    const second = await listen(server)
+    expect(second.events[0]).toMatchObject({
+      name: 'snapshot',
+      data: { requests: [{ number: 1, status: 201 }] },
+    })
+    await call('POST', '/reset')
+    for (const { events } of [first, second])
+      await until(() => events.at(-1)?.name === 'snapshot' && events.at(-1)?.data.requests.length === 0)
+    await order('k')
+    for (const { events } of [first, second]) await until(() => events.at(-1)?.data.requests[0]?.number === 1)
+    first.stop()
+    second.stop()
+  })
+
+  test('end with the server', async () => {
+    const { server } = await serve()
+    await listen(server)
+    servers.length = 0
+    await server.close()
+    await expect(fetch(server.url)).rejects.toThrow('fetch failed')
+  })
+})
