@@ -38,24 +38,24 @@ export function readEnvelope(
   if (!parsed.success) return { issues: [{ path: '', message: 'is neither an array nor an object' }] }
   const fields = parsed.data
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
-  const rows =
-    arrays.length === 1 ? arrays[0] : arrays.find((array) => array.length > 0 && array.every(hasIdentifier))
-  const candidates = arrays.filter((array) => array.length > 0 && array.every(hasIdentifier)).length
-  const allEmpty = arrays.length > 0 && arrays.every((array) => array.length === 0)
-  if (arrays.length > 1 && candidates !== 1 && !allEmpty) {
+  if (arrays.length === 0) {
+    return {
+      issues: [
+        { path: '', message: 'has no array of rows; say where they are with the option listEnvelope' },
+      ],
+    }
+  }
+  const identified = arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
+  const candidates =
+    arrays.length === 1 || arrays.every((array) => array.length === 0) ? arrays.slice(0, 1) : identified
+  const [items] = candidates
+  if (items === undefined || candidates.length > 1) {
     return {
       issues: [
         {
           path: '',
           message: 'has several arrays; say which one holds the rows with the option listEnvelope',
         },
-      ],
-    }
-  }
-  if (arrays.length === 0) {
-    return {
-      issues: [
-        { path: '', message: 'has no array of rows; say where they are with the option listEnvelope' },
       ],
     }
   }
@@ -68,7 +68,7 @@ export function readEnvelope(
   const hasMore = first(places, MORE, (value) => typeof value === 'boolean')
   return {
     envelope: {
-      items: rows ?? [],
+      items,
       ...(typeof total === 'number' ? { total } : {}),
       ...(typeof hasMore === 'boolean' ? { hasMore } : {}),
     },

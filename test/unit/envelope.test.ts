@@ -22,6 +22,7 @@ describe('the rows of a list answer', () => {
     'are the one array, also if its rows have no id': [{ list: [1, 2] }, { items: [1, 2] }],
     'are the array with ids among several': [{ warnings: ['x'], orders: rows }, { items: rows }],
     'are the array with ids beside an empty one': [{ errors: [], orders: rows }, { items: rows }],
+    'are the array with one id among several': [{ a: [{ id: 'x' }], b: ['y'] }, { items: [{ id: 'x' }] }],
     'are none if all arrays are empty': [{ errors: [], orders: [] }, { items: [] }],
   }
   test.each(Object.entries(shapes))('%s', (_title, [body, envelope]) => {

@@ -135,9 +135,13 @@ describe('the two documented codes', () => {
     { code: `${CONFLICT}_2` },
     { code: 'idempotency_conflict' },
     { [CONFLICT]: true },
-    { a: { b: { c: { d: { e: CONFLICT } } } } },
   ])('are not read into anything else: %j', (body) => {
     expect(read(body).idempotency).toBeUndefined()
+  })
+
+  test('are found four levels down, and no deeper', () => {
+    expect(read({ a: { b: { c: { d: CONFLICT } } } }).idempotency).toBe(CONFLICT)
+    expect(read({ a: { b: { c: { d: { e: CONFLICT } } } } }).idempotency).toBeUndefined()
   })
 
   test('are not looked for beyond a number of values that an attacker would have to fill', () => {
