@@ -72,6 +72,8 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let earlier = options.earlier
   let credential: string | null | undefined = options.credential
+  /** The API key that the record's tag was made from. */
+  let claimedFor = options.credential
   for (;;) {
     const { record } = mine
     const fresh =
@@ -106,6 +108,7 @@ export async function sendOrder(
         // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
         const claimHolds = now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
         if (!claimHolds || now > sendUntil) return false
+        if (apiKey === claimedFor) return true
         const tag = tagOf(context, mine.record.key, apiKey)
         if (tag === mine.record.apiKeyTag) return true
         // Under another API key the same key may be a new order, also where the answer is only to be read again.
@@ -119,6 +122,7 @@ export async function sendOrder(
         )
         if (written.result !== 'written') return false
         mine = written.found
+        claimedFor = apiKey
         return true
       },
     })
@@ -147,7 +151,8 @@ export async function sendOrder(
         // To leave a key is to know that nothing was bought under it.
         return told.remembered ? { ...told, charged: 'no' } : told
       }
-      const tag = tagOf(context, content.key, lastOf(trail.secrets))
+      claimedFor = lastOf(trail.secrets)
+      const tag = tagOf(context, content.key, claimedFor)
       const claim = { ...content, apiKeyTag: tag }
       const written = await context.journal.write(mine, claim, options.deadline)
       if (written.result === 'written') {
