@@ -35,6 +35,7 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
       './stores/sqlite': ['SqliteStore'],
       './stores/postgres': ['PostgresStore'],
       './stores/redis': ['RedisStore'],
+      './stores/indexeddb': ['IndexedDbStore'],
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
       './msw': ['sandboxHandlers'],
