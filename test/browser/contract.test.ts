@@ -1,7 +1,8 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { announceMissing, Chromium, describeWithChromium } from './support/chromium.ts'
+import { Chromium } from './support/chromium.ts'
+import { announceMissing, describeWithChromium } from './support/needs-chromium.ts'
 import { type Site, serveSite } from './support/site.ts'
 
 announceMissing()
@@ -30,8 +31,8 @@ describeWithChromium('IndexedDbStore in Chromium', () => {
       describe,
       it: (title) =>
         it(title, async () => {
-          expect(await page?.evaluate((name) => window.runCase(name), title)).toBeUndefined()
-          expect(page).toBeDefined()
+          if (page === undefined) throw new Error('there is no page')
+          expect(await page.evaluate((name) => window.runCase(name), title)).toBeUndefined()
         }),
     },
     createStore: elsewhere,

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
-import { describe, it } from 'vitest'
 
 /** The program to run: a name on the path, or a path. */
 const program = process.env['CHROMIUM'] ?? 'chromium'
@@ -26,31 +25,13 @@ const FLAGS = [
 const STARTS = 3
 
 /** Why there is no Chromium to test with; undefined if there is. */
-function missing(): string | undefined {
+export function missingChromium(): string | undefined {
   try {
     execFileSync(program, ['--version'], { stdio: 'ignore' })
     return undefined
   } catch {
     return 'no Chromium is installed (the variable CHROMIUM may name one)'
   }
-}
-
-/** Runs tests that need Chromium; without it they are one line that says so, or, in CI, a failure. */
-export function describeWithChromium(title: string, body: () => void): void {
-  const why = missing()
-  if (why === undefined) describe(title, body)
-  else if (process.env['CI'] === 'true')
-    it(title, () => {
-      throw new Error(`CI must run these tests: ${why}`)
-    })
-  else it.skip(`${title}: NOT RUN, ${why}`, () => {})
-}
-
-/** Says in one line that the tests in this folder do not run, and why, if so. For one file to call. */
-export function announceMissing(): void {
-  const why = missing()
-  if (why !== undefined && process.env['CI'] !== 'true')
-    console.warn(`NOT RUN: the tests of IndexedDbStore in a real browser, ${why}`)
 }
 
 /** A Chromium with a profile of its own that outlives the browser's process, until it is stopped. */
