@@ -75,16 +75,17 @@ export class WatchedRun {
       page.once('close', () => resolve())
       page.once('crash', () => resolve())
     })
-    const done = page.evaluate((plan) => window.placeOrders(plan), placing)
+    const done = page
+      .evaluate((plan) => window.placeOrders(plan), placing)
+      // Pages are closed and crash here; whatever else ends their work is a fault.
+      .catch((error: unknown) =>
+        /crashed|has been closed/.test(String(error)) ? gone : Promise.reject(error),
+      )
     const ended = Promise.race([done, gone]).finally(() => {
-      for (const call of calls) if (call.endedAt === undefined) call.died = true
+      // Not `died`, which says that nobody else was at work: until then, other tabs could meet its calls.
+      for (const call of calls) call.endedAt ??= this.log.next()
     })
-    // It also rejects when the page is closed or crashes, which is what happens to pages here.
-    done.catch(() => {})
-    return {
-      page,
-      ended: ended.catch((error: unknown) => (page.isClosed() ? undefined : Promise.reject(error))),
-    }
+    return { page, ended }
   }
 
   /** Takes in what the sandbox has seen since. */
