@@ -67,7 +67,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
       })
     const failure = await write()
     expect(failure?.code).toBe('QuotaExceededError')
-    expect(failure?.message).toMatch(/^StoreError: Cannot write .* no more room .* Nothing was written\.$/)
+    expect(failure?.message).toMatch(/^StoreError: Cannot write .* no more room.* Nothing was written\.$/)
     expect(await page.evaluate(() => window.store.get('scope', '2'))).toBeUndefined()
     await session.send('Storage.overrideQuotaForOrigin', { origin })
     expect(await write()).toBeUndefined()

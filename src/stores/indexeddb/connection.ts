@@ -23,14 +23,19 @@ export class Connection {
     this.#openTimeout = openTimeout
   }
 
-  /** The open database. Rejects with a {@link StoreError}; the next call tries again. */
-  async database(): Promise<IDBDatabase> {
+  /**
+   * The open database. Rejects with a {@link StoreError}; the next call tries again. Not an async function, so that
+   * whoever asked before {@link close} also gets it before that.
+   */
+  database(): Promise<IDBDatabase> {
     if (this.#closed) {
-      throw new StoreError(
-        `The order store in the IndexedDB database "${this.#name}" was closed. Make a new IndexedDbStore to go on.`,
+      return Promise.reject(
+        new StoreError(
+          `The order store in the IndexedDB database "${this.#name}" was closed. Make a new IndexedDbStore to go on.`,
+        ),
       )
     }
-    if (this.#deleted) throw this.#deletedError()
+    if (this.#deleted) return Promise.reject(this.#deletedError())
     if (this.#opening === undefined) {
       const opening = this.#open().catch((error: unknown) => {
         if (this.#opening === opening) this.#opening = undefined
@@ -38,7 +43,7 @@ export class Connection {
       })
       this.#opening = opening
     }
-    return await this.#opening
+    return this.#opening
   }
 
   /** Gives a database up, so that the next use opens it again. What is under way on it is finished first. */
