@@ -1,5 +1,6 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -15,10 +16,33 @@ export interface Site {
 const folder = fileURLToPath(new URL('../pages/', import.meta.url))
 const tsconfig = fileURLToPath(new URL('../../../tsconfig.test.json', import.meta.url))
 
+/** A service behind the site, which adds the API key to what it passes on. */
+export interface Behind {
+  readonly path: `/${string}`
+  readonly baseUrl: string
+  readonly apiKey: string
+}
+
 /** Bundles scripts of `pages/` from the source and serves each with a page of its own. */
 export async function serveSite(...scripts: readonly string[]): Promise<Site> {
+  return await serveScripts(
+    scripts,
+    scripts.map((name) => `${folder}${name}.ts`),
+  )
+}
+
+/** The same for a script that is somewhere else. */
+export async function serveScript(name: string, path: string, behind: Behind): Promise<Site> {
+  return await serveScripts([name], [path], behind)
+}
+
+async function serveScripts(
+  scripts: readonly string[],
+  paths: readonly string[],
+  behind?: Behind,
+): Promise<Site> {
   const { outputFiles } = await build({
-    entryPoints: scripts.map((name) => `${folder}${name}.ts`),
+    entryPoints: paths.map((path, index) => ({ in: path, out: scripts[index] ?? '' })),
     outdir: folder,
     bundle: true,
     write: false,
@@ -27,12 +51,21 @@ export async function serveSite(...scripts: readonly string[]): Promise<Site> {
     target: 'es2022',
     tsconfig,
   })
-  const files = new Map(outputFiles.map(({ path, text }) => [path.slice(folder.length - 1), text]))
+  const files = new Map(outputFiles.map((file) => [file.path.slice(folder.length - 1), file.text]))
   const server = createServer((request, response) => {
     const { pathname, search } = new URL(request.url ?? '/', 'http://site')
     const script = files.get(pathname)
     const name = pathname.slice(1)
-    if (script !== undefined) {
+    if (behind !== undefined && pathname.startsWith(behind.path)) {
+      passOn(behind, pathname.slice(behind.path.length) + search, request).then(
+        async (answer) => {
+          const headers = { 'content-type': answer.headers.get('content-type') ?? '' }
+          response.writeHead(answer.status, headers).end(await answer.text())
+        },
+        // A lost answer is lost to the page, too.
+        () => request.socket.destroy(),
+      )
+    } else if (script !== undefined) {
       response.writeHead(200, { 'content-type': 'text/javascript' }).end(script)
     } else if (scripts.includes(name)) {
       const headers = search === '?originless' ? { 'content-security-policy': 'sandbox allow-scripts' } : {}
@@ -54,4 +87,19 @@ export async function serveSite(...scripts: readonly string[]): Promise<Site> {
       await closed
     },
   }
+}
+
+async function passOn(
+  { baseUrl, apiKey }: Behind,
+  path: string,
+  request: IncomingMessage,
+): Promise<Response> {
+  const headers = new Headers({ authorization: `Bearer ${apiKey}` })
+  for (const name of ['accept', 'content-type', 'idempotency-key']) {
+    const value = request.headers[name]
+    if (typeof value === 'string') headers.set(name, value)
+  }
+  const { method = 'GET' } = request
+  const body = method === 'GET' ? null : await text(request)
+  return await fetch(baseUrl + path, { method, headers, body })
 }
