@@ -8,6 +8,7 @@
 import { fileURLToPath } from 'node:url'
 import { createSandbox, type FaultAction, type Sandbox } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
+import { seeded } from '../../src/stores/contract/seeded.ts'
 import {
   agreement,
   convergence,
@@ -54,17 +55,6 @@ export interface Cycle {
   readonly violations: readonly string[]
 }
 
-/** Mulberry32: small, seeded, good enough to choose moments. */
-function seeded(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** A browser and the pages it opens, for any number of cycles. */
 export class Cycles {
   readonly #browser: Chromium
@@ -91,9 +81,9 @@ export class Cycles {
     const sandbox = createSandbox({
       seed,
       balance: 100_000,
-      preset: random() < 0.5 ? 'default' : 'remembers-refusals',
+      preset: random(2) === 0 ? 'default' : 'remembers-refusals',
       // An error remembered under a key is answered for ever, and the last recovery is to settle everything.
-      behaviour: { processingTime: Math.floor(random() * 20), rememberServerErrors: false },
+      behaviour: { processingTime: random(20), rememberServerErrors: false },
       faults: FAULTS.map(([probability, action]) => ({
         match: { operation: 'createOrder' },
         probability,
@@ -124,7 +114,7 @@ export class Cycles {
             apiKey: sandbox.apiKey,
             database: `orders-${seed}`,
             orders: [...left.slice(tab), ...left.slice(0, tab)],
-            concurrency: 1 + Math.floor(random() * 3),
+            concurrency: 1 + random(3),
             recover,
             scope,
             ...TIMES,
@@ -136,11 +126,11 @@ export class Cycles {
     }
 
     try {
-      const first = await work(1 + Math.floor(random() * MOST_TABS), false)
+      const first = await work(1 + random(MOST_TABS), false)
       if (await this.#strike(end, first, sandbox, random)) ends++
       const second = await work(1, true)
       // Half of the recoveries end early, too.
-      if (random() < 0.5 && (await this.#strike(end, second, sandbox, random))) ends++
+      if (random(2) === 0 && (await this.#strike(end, second, sandbox, random))) ends++
       await finish(second)
       sandbox.faults.clear()
       for (let count = 0; count < FINISHES; count++) {
@@ -164,11 +154,11 @@ export class Cycles {
     end: End,
     pages: readonly WorkingPage[],
     sandbox: Sandbox,
-    random: () => number,
+    random: (below: number) => number,
   ): Promise<boolean> {
     // Counted in requests and not in milliseconds from the start, so that slow machines end in the middle of work, too.
-    const after = sandbox.requests.length + 1 + Math.floor(random() * 6)
-    const moment = random() * 30
+    const after = sandbox.requests.length + 1 + random(6)
+    const moment = random(30)
     let over = false
     const [victim] = pages
     const whenOver = end === 'tab' ? victim?.ended : Promise.all(pages.map(({ ended }) => ended))

@@ -1,6 +1,6 @@
 import { StoreError } from '../../errors.ts'
 import { explain } from './failure.ts'
-import { createSchema, MARK, MARKS, ROWS, SCHEMA_VERSION } from './schema.ts'
+import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
 
 /**
  * The connection to one database: opened at first use, given up when another page needs that, and opened again at the
@@ -137,7 +137,6 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
     }
     request.onupgradeneeded = ({ oldVersion }) => {
       try {
-        if (over) throw new Error('opened too late')
         if (oldVersion === 0) {
           beforeCreating()
           createSchema(request.result, makeMark())
@@ -163,7 +162,7 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
 /** The mark of an open database; rejects if it is no database of this store. */
 function readMark(database: IDBDatabase): Promise<string> {
   return new Promise((resolve, reject) => {
-    const transaction = database.transaction([MARKS, ROWS])
+    const transaction = database.transaction(MARKS)
     const request = transaction.objectStore(MARKS).get(MARK)
     transaction.onabort = () => reject(transaction.error)
     transaction.oncomplete = () => {
