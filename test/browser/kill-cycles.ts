@@ -74,8 +74,8 @@ export class Cycles {
     await this.#site.close()
   }
 
-  /** Runs one cycle. */
-  async run(seed: number): Promise<Cycle> {
+  /** Runs one cycle; with a store that forgets, to see that it is noticed. */
+  async run(seed: number, { forgetful = false } = {}): Promise<Cycle> {
     const random = seeded(seed)
     const end = ENDS[seed % ENDS.length] ?? 'tab'
     const sandbox = createSandbox({
@@ -117,6 +117,7 @@ export class Cycles {
             concurrency: 1 + random(3),
             recover,
             scope,
+            forgetful,
             ...TIMES,
           }
           const alone = tabs === 1

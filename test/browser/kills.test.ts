@@ -32,4 +32,16 @@ describeWithChromium('A page that ends while it places orders', () => {
     },
     120_000 + CYCLES * 30_000,
   )
+
+  it('would be noticed if its store forgot', async () => {
+    const cycles = await Cycles.start()
+    try {
+      for (const [index, end] of ENDS.entries()) {
+        const { violations } = await cycles.run(ENDS.length * FIRST_SEED + index, { forgetful: true })
+        expect(violations.join('; '), end).toMatch(/was acknowledged, and there is none/)
+      }
+    } finally {
+      await cycles.stop()
+    }
+  })
 })

@@ -2,7 +2,12 @@
  * A page that places orders and may end at any moment. It tells the outside everything it does, and goes on only when
  * that was heard: a call before it begins, a write of the store when it was acknowledged, and what its caller is told.
  */
-import { CustomerOrderingClient, isCustomerOrderingError, type OrderStore } from 'customer-ordering-sdk'
+import {
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+  MemoryStore,
+  type OrderStore,
+} from 'customer-ordering-sdk'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
 import type { Recovered, Told } from '../../support/run-log.ts'
@@ -12,6 +17,8 @@ export interface Placing {
   readonly baseUrl: string
   readonly apiKey: string
   readonly database: string
+  /** True for a store that forgets with the page: what watches must notice. */
+  readonly forgetful?: boolean
   readonly orders: readonly { readonly reference: string; readonly serviceId: string }[]
   readonly concurrency: number
   /** The client's time limits, milliseconds. */
@@ -81,7 +88,8 @@ async function rowsOf(store: OrderStore, scope: string | undefined): Promise<Sto
 }
 
 async function placeOrders({ database, orders, concurrency, recover, ...plan }: Placing): Promise<void> {
-  const store = new IndexedDbStore({ name: database, openTimeout: 30_000 })
+  const store =
+    plan.forgetful === true ? new MemoryStore() : new IndexedDbStore({ name: database, openTimeout: 30_000 })
   let { scope } = plan
   const watched = reporting(store)
   const client = new CustomerOrderingClient({
