@@ -66,7 +66,8 @@ export class Cycles {
   }
 
   static async start(): Promise<Cycles> {
-    return new Cycles(await Chromium.start(), await serveSite('orders'))
+    const site = await serveSite('orders')
+    return new Cycles(await Chromium.start(), site)
   }
 
   async stop(): Promise<void> {

@@ -40,7 +40,10 @@ export class Chromium {
   #process: ChildProcess | undefined
   #browser: Browser | undefined
 
-  private constructor() {}
+  private constructor() {
+    // A test that fails before it can stop the browser leaves none behind.
+    process.once('exit', () => this.#process?.kill('SIGKILL'))
+  }
 
   static async start(): Promise<Chromium> {
     const browser = new Chromium()
