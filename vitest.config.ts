@@ -22,6 +22,7 @@ export default defineConfig({
       project('unit'),
       project('client'),
       project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
+      project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox'),
       project('server', { testTimeout: 20_000 }),
       project('property', { testTimeout: 60_000 }),

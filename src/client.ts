@@ -12,6 +12,14 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import { callSettings, mergeOptions, readArguments, resolveSettings, type Settings } from './settings.ts'
 
 /**
+ * What `await using` needs of an object, where the compiler knows the symbol for it: a page may be compiled with a `lib`
+ * that does not, and the types of this package must be readable there, too.
+ */
+type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Name extends symbol }
+  ? { readonly [Key in Name]: () => Promise<void> }
+  : object
+
+/**
  * Client of the Customer Ordering API. Make one and share it: it may be used from anywhere at once.
  *
  * @example
@@ -22,7 +30,8 @@ import { callSettings, mergeOptions, readArguments, resolveSettings, type Settin
  *   store: new SqliteStore({ path: 'orders.db' }),
  * })
  */
-export class CustomerOrderingClient<S extends Schemas = Schemas> implements AsyncDisposable {
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: all that the interface adds is defined in the static block
+export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
     // Not as a method: runtimes without the symbol would name it "undefined".
     if (Symbol.asyncDispose !== undefined) {
@@ -42,8 +51,6 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
   readonly services: Services<S>
   /** The wallet that orders are paid from. */
   readonly balance: Wallet<S>
-  /** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */
-  declare readonly [Symbol.asyncDispose]: () => Promise<void>
 
   readonly #settings: Settings<S>
   readonly #runtime: Partial<Runtime>
@@ -118,3 +125,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
     return { baseUrl: connection.baseUrl, ...(account === undefined ? {} : { account }) }
   }
 }
+
+/** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */
+// biome-ignore lint/correctness/noUnusedVariables: the parameters of a class and its interface must be the same
+export interface CustomerOrderingClient<S extends Schemas = Schemas> extends AsyncDisposal {}

@@ -25,6 +25,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       './stores/sqlite': ['SqliteStore'],
       './stores/postgres': ['PostgresStore'],
       './stores/redis': ['RedisStore'],
+      './stores/indexeddb': ['IndexedDbStore'],
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
       './msw': ['sandboxHandlers'],
