@@ -1,7 +1,7 @@
 /** What a process of the fleet writes down about itself, a line of JSON each, in the order in which it happened to it. */
 import type { StoredRow } from '../../src/idempotency/store.ts'
 import type { Recovered, Told } from '../support/run-log.ts'
-import type { StoreAddress } from './shared-store.ts'
+import type { StoreAddress } from './open-store.ts'
 
 /** Milliseconds of a clock that all processes of a machine share and that nobody sets. */
 export function machineTime(): number {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeWith as describeWithPostgres, HOOK_TIMEOUT } from '../stores/support/postgres.ts'
 import { describeWith as describeWithRedis } from '../stores/support/redis.ts'
+import type { StoreName } from './open-store.ts'
 import { fleetRound, type Round, summaryOf } from './rounds.ts'
-import { type SharedStore, type StoreName, startSharedStore } from './shared-store.ts'
+import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 /** Twenty in CI; `FLEET_ROUNDS=500` for more. `FLEET_SEED` repeats one that failed. */
 const ROUNDS = Number(process.env['FLEET_ROUNDS'] ?? 20)

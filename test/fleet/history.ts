@@ -58,6 +58,7 @@ export interface Records {
 
 /** How much longer than its time a call may take on a machine that has much else to do. */
 const SLOWNESS = 30_000
+const LONGEST_HISTORY = 150
 
 /** What the service saw of the fleet's orders. */
 export function arrivalsOf(
@@ -271,8 +272,9 @@ export function historyOf(records: Records, reference: string): string[] {
   const ids = new Set<string>()
   const calls = callsOf(records.lives)
   const aboutRow = (row: StoredRow): string => {
-    const { slot: _slot, fields: _fields, fingerprint: _fingerprint, body: _body, ...rest } = readData(row)
-    return `version ${row.version} ${JSON.stringify(rest)}`
+    const { state, generation, key, ambiguous, claim, hold, rejection, order } = readData(row)
+    const shown = { state, generation, key, ambiguous, claim, hold, rejection, order }
+    return `version ${row.version} ${JSON.stringify(shown)}`
   }
   for (const { row } of writtenRows(records).values())
     if (readData(row)['externalOrderId'] === reference) ids.add(row.id)
@@ -283,7 +285,9 @@ export function historyOf(records: Records, reference: string): string[] {
     for (const event of events) {
       const { at, event: what } = event
       const call = 'call' in event && event.call !== undefined ? event.call : name
-      if (what === 'writing' || what === 'wrote' || what === 'saw') {
+      // What it saw, others wrote.
+      if (what === 'asked' || what === 'saw') continue
+      if (what === 'writing' || what === 'wrote') {
         if (ids.has(event.row.id)) lines.push({ at, text: `${call} ${what} ${aboutRow(event.row)}` })
       } else if (what !== 'heard' && calls.get(call)?.reference === reference) {
         const told = event.event === 'told' ? ` ${JSON.stringify(event.told)}` : ''
@@ -301,9 +305,11 @@ export function historyOf(records: Records, reference: string): string[] {
   }
   for (const { externalOrderId, at, orderId, idempotencyKey } of records.ledger)
     if (externalOrderId === reference) lines.push({ at, text: `CHARGE ${orderId} by ${idempotencyKey}` })
-  return lines
+  const told = lines
     .sort((one, other) => one.at - other.at)
     .map(({ at, text }) => `${(at - start).toFixed(3).padStart(10)} ms  ${text}`)
+  const left = told.length - LONGEST_HISTORY
+  return left <= 0 ? told : [...told.slice(0, LONGEST_HISTORY), `and ${left} lines more`]
 }
 
 function readData({ data }: StoredRow): Readonly<Record<string, unknown>> {

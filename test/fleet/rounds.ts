@@ -18,9 +18,11 @@ import { seeded } from '../../src/stores/contract/seeded.ts'
 import { brokenPromises } from '../support/invariants.ts'
 import { type FleetEvent, machineTime, type Task } from './events.ts'
 import { type Arrival, arrivalsOf, historyOf, type Life, type Records, runLogOf } from './history.ts'
-import { openStore, type SharedStore, STORE_NAMES, type StoreName, startSharedStore } from './shared-store.ts'
+import { openStore, STORE_NAMES, type StoreName } from './open-store.ts'
+import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 const PROGRAM = fileURLToPath(new URL('./processes/race.ts', import.meta.url))
+const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/fleet', import.meta.url))
 const PROCESSES = 4
 const ORDERS = 200
 const CONCURRENCY = 6
@@ -65,7 +67,8 @@ type Disturbance = { readonly after: number } & (
 
 interface Plan {
   readonly disturbances: readonly Disturbance[]
-  readonly preset: 'default' | 'remembers-refusals'
+  /** Whether the service answers a refusal again and again under its key, so that only a person, or a new key, can go on. */
+  readonly rememberedRefusals: readonly (402 | 422)[]
   readonly processingTime: number
   /** Orders that the wallet can pay for at first. */
   readonly funded: number
@@ -95,7 +98,7 @@ function planOf(seed: number): Plan {
   const crash = { does: 'crash' as const, after: moment() }
   return {
     disturbances: [...kills, ...stops, crash].sort((one, other) => one.after - other.after),
-    preset: random(2) === 0 ? 'default' : 'remembers-refusals',
+    rememberedRefusals: random(2) === 0 ? [] : [402, 422],
     processingTime: random(15),
     funded: 40 + random(ORDERS),
     refusals: 1 + random(60),
@@ -128,16 +131,25 @@ function faults(): FaultRule[] {
   }))
 }
 
-/** The sandbox, and when and how it answered each request. */
-function watchedSandbox(seed: number, plan: Plan) {
+/** A sandbox that is watched. */
+interface Watched {
+  readonly sandbox: Sandbox
+  /** What the server serves. */
+  readonly served: Sandbox
+  /** When and how it answered each request, by the request's number. */
+  readonly answers: Map<number, NonNullable<Arrival['answer']>>
+  /** Called when a request has come, and when it is answered. */
+  readonly observers: Set<() => void>
+}
+
+function watchedSandbox(seed: number, plan: Plan): Watched {
   const answers = new Map<number, NonNullable<Arrival['answer']>>()
   const sandbox = createSandbox({
     seed,
     // One clock for everything that is compared afterwards.
     now: machineTime,
     balance: plan.funded * PRICE,
-    preset: plan.preset,
-    behaviour: { processingTime: plan.processingTime },
+    behaviour: { processingTime: plan.processingTime, rememberedRefusals: plan.rememberedRefusals },
     faults: faults(),
   })
   const observers = new Set<() => void>()
@@ -159,8 +171,7 @@ function watchedSandbox(seed: number, plan: Plan) {
     for (const observe of observers) observe()
     return reply
   }
-  // The ledger is another array after each change of state, so it is asked for each time.
-  const served = Object.defineProperty(Object.create(sandbox) as Sandbox, 'handle', { value: handle })
+  const served: Sandbox = { ...sandbox, handle }
   return { sandbox, served, answers, observers }
 }
 
@@ -225,7 +236,6 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
     const pending = [...plan.disturbances]
     const works: Promise<unknown>[] = []
     const timers = new Set<NodeJS.Timeout>()
-    let refused = 0
     const disturb = (what: Disturbance): void => {
       if (what.does === 'crash') {
         if (shared.crash === undefined) return
@@ -262,7 +272,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
           if (next !== undefined) disturb(next)
         }
       }
-      refused = [...answers.values()].filter(({ status }) => status === 402).length
+      const refused = [...answers.values()].filter(({ status }) => status === 402).length
       if (refused >= plan.refusals) sandbox.setBalance(sandbox.customerId, ORDERS * PRICE * 10)
     }
     observers.add(observe)
@@ -321,6 +331,8 @@ function start(task: Task): Member {
   closeSync(openSync(task.log, 'a'))
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
     stdio: ['ignore', 'ignore', 'pipe'],
+    // Else starting processes would take most of the time.
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
   })
   let output = ''
   child.stderr?.on('data', (chunk) => {

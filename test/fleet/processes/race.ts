@@ -7,7 +7,7 @@ import { CustomerOrderingClient, isCustomerOrderingError, type Order } from '../
 import { seeded } from '../../../src/stores/contract/seeded.ts'
 import type { Recovered, Told } from '../../support/run-log.ts'
 import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.ts'
-import { openStore } from '../shared-store.ts'
+import { openStore } from '../open-store.ts'
 
 /** How often a process asks for one order before it leaves the rest to others. */
 const TRIES = 15
