@@ -37,14 +37,20 @@ export interface Task {
 }
 
 /** One line. `call` is missing where nobody's call is at work. */
-export type FleetEvent = { readonly at: number } & (
+export type FleetEvent = {
+  /** {@link machineTime}. */
+  readonly at: number
+  /** The clock that claims go by. */
+  readonly wall: number
+} & (
   | {
       readonly event: 'began'
       readonly call: string
       readonly kind: 'create' | 'recover' | 'resolve'
       readonly reference?: string
     }
-  | { readonly event: 'told'; readonly call: string; readonly told: Told }
+  /** `waiting`: the store has not answered all of the call yet. */
+  | { readonly event: 'told'; readonly call: string; readonly told: Told; readonly waiting: boolean }
   | { readonly event: 'recovered'; readonly call: string; readonly recovered: readonly Recovered[] }
   | { readonly event: 'resolved'; readonly call: string }
   /** Asks the store for something. */
@@ -58,10 +64,12 @@ export type FleetEvent = { readonly at: number } & (
   | { readonly event: 'store_failed'; readonly call?: string }
   /** The ending could not be stored and is tried again in the background. */
   | { readonly event: 'unstored'; readonly call?: string }
+  /** Is about to send a request. */
+  | { readonly event: 'sending'; readonly call?: string }
   /** An answer was read. */
-  | { readonly event: 'heard'; readonly requestId: string }
+  | { readonly event: 'heard'; readonly call?: string; readonly requestId: string }
 )
 
-type WithoutTime<Event> = Event extends FleetEvent ? Omit<Event, 'at'> : never
-/** A line before it is written. */
+type WithoutTime<Event> = Event extends FleetEvent ? Omit<Event, 'at' | 'wall'> : never
+/** A line without its times. */
 export type Happening = WithoutTime<FleetEvent>

@@ -140,8 +140,10 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       const call = 'call' in event && event.call !== undefined ? calls.get(event.call) : undefined
       if (call === undefined) continue
       const { at } = event
-      if (event.event === 'told') call.ended = { at, told: event.told }
-      else if (event.event === 'recovered') call.ended = { at, recovered: [...event.recovered] }
+      if (event.event === 'told') {
+        call.ended = { at, told: event.told }
+        call.storeFailed ||= event.waiting
+      } else if (event.event === 'recovered') call.ended = { at, recovered: [...event.recovered] }
       else if (event.event === 'resolved') call.ended = { at }
       else if (event.event === 'store_failed' || event.event === 'unstored') call.storeFailed = true
       else if (event.event === 'asked') call.lastAsked = at
@@ -265,6 +267,35 @@ function stoodStill({ stops }: Life, from: number, to: number): number {
   return stops.reduce((sum, stop) => sum + Math.max(0, Math.min(to, stop.to) - Math.max(from, stop.from)), 0)
 }
 
+/**
+ * What was sent although the sender's claim had ended, so that others may have been at work on the same order. Only where
+ * its log proves that it looked at the clock after that: it had something to write down before it sent.
+ */
+export function sentAfterClaim({ lives }: Records): string[] {
+  const broken: string[] = []
+  for (const { events } of lives) {
+    /** By call: until when its newest claim holds, and when it was last seen to be awake; both by the wall clock. */
+    const claims = new Map<string, { readonly reference: string; readonly until: number; awake: number }>()
+    for (const event of events) {
+      const call = 'call' in event ? event.call : undefined
+      if (call === undefined) continue
+      const claim = claims.get(call)
+      if (event.event === 'sending') {
+        if (claim !== undefined && claim.awake > claim.until)
+          broken.push(
+            `${call} sent ${claim.reference} ${Math.round(claim.awake - claim.until)} ms after its claim`,
+          )
+      } else if (event.event === 'writing') {
+        const { busyUntil, externalOrderId } = readData(event.row)
+        if (typeof busyUntil === 'number')
+          claims.set(call, { reference: String(externalOrderId), until: busyUntil, awake: event.wall })
+        else claims.delete(call)
+      } else if (claim !== undefined) claim.awake = event.wall
+    }
+  }
+  return broken
+}
+
 /** All that is known of one order, in order. */
 export function historyOf(records: Records, reference: string): string[] {
   const start = Math.min(...records.lives.flatMap(({ events }) => events[0]?.at ?? []))
@@ -286,7 +317,7 @@ export function historyOf(records: Records, reference: string): string[] {
       const { at, event: what } = event
       const call = 'call' in event && event.call !== undefined ? event.call : name
       // What it saw, others wrote.
-      if (what === 'asked' || what === 'saw') continue
+      if (what === 'asked' || what === 'saw' || what === 'sending') continue
       if (what === 'writing' || what === 'wrote') {
         if (ids.has(event.row.id)) lines.push({ at, text: `${call} ${what} ${aboutRow(event.row)}` })
       } else if (what !== 'heard' && calls.get(call)?.reference === reference) {

@@ -17,7 +17,15 @@ import { serveSandbox } from '../../src/sandbox/server.ts'
 import { seeded } from '../../src/stores/contract/seeded.ts'
 import { brokenPromises } from '../support/invariants.ts'
 import { type FleetEvent, machineTime, type Task } from './events.ts'
-import { type Arrival, arrivalsOf, historyOf, type Life, type Records, runLogOf } from './history.ts'
+import {
+  type Arrival,
+  arrivalsOf,
+  historyOf,
+  type Life,
+  type Records,
+  runLogOf,
+  sentAfterClaim,
+} from './history.ts'
 import { openStore, STORE_NAMES, type StoreName } from './open-store.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
@@ -34,10 +42,9 @@ const PRICE = 250
 const PATIENCE = 120_000
 
 /** What racing processes are given: short enough that the end of a claim comes while the others race. */
-const RACING = { concurrency: CONCURRENCY, timeout: 500, totalTimeout: 1_500, maxRetries: 4 } as const
+const RACING = { concurrency: CONCURRENCY, timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
 /** What the last process is given, when everything is quiet. */
 const FINISHING = { concurrency: CONCURRENCY, timeout: 10_000, totalTimeout: 30_000, maxRetries: 4 } as const
-const SAFE_RETRY_WINDOW = 20 * 60_000
 
 /** What a round showed. */
 export interface Round {
@@ -70,6 +77,8 @@ interface Plan {
   /** Whether the service answers a refusal again and again under its key, so that only a person, or a new key, can go on. */
   readonly rememberedRefusals: readonly (402 | 422)[]
   readonly processingTime: number
+  /** Long, or so short that some orders are left to a person. */
+  readonly safeRetryWindow: number
   /** Orders that the wallet can pay for at first. */
   readonly funded: number
   /** Refusals after which it can pay for all. */
@@ -93,13 +102,14 @@ function planOf(seed: number): Plan {
     after: moment(),
     victim: random(PROCESSES),
     // Some are over before their claim is, some long after it.
-    milliseconds: 50 + random(2 * RACING.totalTimeout),
+    milliseconds: 50 + random(2_000),
   }))
   const crash = { does: 'crash' as const, after: moment() }
   return {
     disturbances: [...kills, ...stops, crash].sort((one, other) => one.after - other.after),
     rememberedRefusals: random(2) === 0 ? [] : [402, 422],
     processingTime: random(15),
+    safeRetryWindow: random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout,
     funded: 40 + random(ORDERS),
     refusals: 1 + random(60),
   }
@@ -118,8 +128,8 @@ const FAULTS: readonly (readonly [perMille: number, action: FaultAction])[] = [
   [30, { type: 'delay', ms: 100, when: 'before' }],
   [30, { type: 'delay', ms: 150, when: 'during' }],
   // Longer than an attempt may take.
-  [15, { type: 'delay', ms: 700, when: 'before' }],
-  [15, { type: 'delay', ms: 700, when: 'after' }],
+  [15, { type: 'delay', ms: 600, when: 'before' }],
+  [15, { type: 'delay', ms: 600, when: 'after' }],
 ]
 
 function faults(): FaultRule[] {
@@ -214,7 +224,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       store: shared.address(roundName, number),
       log: join(folder, `${name}.jsonl`),
       references,
-      safeRetryWindow: SAFE_RETRY_WINDOW,
+      safeRetryWindow: plan.safeRetryWindow,
       ...(role === 'race' ? RACING : FINISHING),
     }
     const member = start(task)
@@ -243,7 +253,10 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
         works.push(shared.crash().catch((error) => violations.push(`the server did not come back: ${error}`)))
         return
       }
-      const living = alive()
+      // Who stands still already is not stopped again, for the first of two ends would wake it.
+      const all = alive()
+      const living =
+        what.does === 'kill' ? all : all.filter(({ stops }) => (stops.at(-1)?.to ?? 0) < machineTime())
       const victim = living[what.victim % living.length]
       if (victim === undefined) return
       if (what.does === 'kill') {
@@ -288,6 +301,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
     launch('finish', 'no')
     await allEnded()
 
+    for (const timer of timers) clearTimeout(timer)
     for (const { name, failure } of members)
       if (failure !== undefined) violations.push(`${name} failed: ${failure}`)
     const records: Records = {
@@ -426,7 +440,7 @@ function judge(records: Records): string[] {
     if (orderId !== undefined && !told.has(orderId))
       broken.push(`${reference} was not found again at the end`)
   }
-  broken.push(...brokenPromises(runLogOf(records)))
+  broken.push(...brokenPromises(runLogOf(records)), ...sentAfterClaim(records))
   // A few histories tell as much as all.
   const shown = new Set<string>()
   return broken.map((text) => {

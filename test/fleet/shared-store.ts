@@ -37,7 +37,8 @@ export async function startSharedStore(name: StoreName): Promise<SharedStore> {
       }
     }
     case 'redis': {
-      const servers = await RedisServers.start('single')
+      // With `everysec` Redis confirms writes that it has not handed to the system yet, while it waits for the disk.
+      const servers = await RedisServers.start('single', '--appendfsync', 'always')
       return {
         name,
         address: (round, process) => ({

@@ -10,7 +10,7 @@ import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.t
 import { openStore } from '../open-store.ts'
 
 /** How often a process asks for one order before it leaves the rest to others. */
-const TRIES = 15
+const TRIES = 6
 /** How often everything is gone through when it is quiet. */
 const FINISHES = 8
 
@@ -19,9 +19,11 @@ const random = seeded(task.seed)
 const log = openSync(task.log, 'a')
 const calls = new AsyncLocalStorage<string>()
 let callsMade = 0
+/** Operations of the store that a call waits for. */
+const unanswered = new Map<string, number>()
 
 function note(happening: Happening): void {
-  writeSync(log, `${JSON.stringify({ at: machineTime(), ...happening })}\n`)
+  writeSync(log, `${JSON.stringify({ at: machineTime(), wall: Date.now(), ...happening })}\n`)
 }
 
 /** The call that is at work here, where there is one. */
@@ -33,12 +35,16 @@ function ofCall(): { readonly call?: string } {
 /** The store, but all that goes in and out is written down. */
 function watched(store: OrderStore): OrderStore {
   const asked = async <T>(operation: () => Promise<T>): Promise<T> => {
+    const call = calls.getStore() ?? ''
     note({ event: 'asked', ...ofCall() })
+    unanswered.set(call, (unanswered.get(call) ?? 0) + 1)
     try {
       return await operation()
     } catch (error) {
       note({ event: 'store_failed', ...ofCall() })
       throw error
+    } finally {
+      unanswered.set(call, (unanswered.get(call) ?? 0) - 1)
     }
   }
   const saw = (row: StoredRow): void => note({ event: 'saw', row, ...ofCall() })
@@ -97,8 +103,9 @@ const client = new CustomerOrderingClient({
   maxRetries: task.maxRetries,
   safeRetryWindow: task.safeRetryWindow,
   hooks: {
+    onRequest: () => note({ event: 'sending', ...ofCall() }),
     onResponse: ({ outcome, requestId }) => {
-      if (outcome === 'answer' && requestId !== undefined) note({ event: 'heard', requestId })
+      if (outcome === 'answer' && requestId !== undefined) note({ event: 'heard', requestId, ...ofCall() })
     },
     onSettled: ({ remembered }) => {
       if (remembered === false) note({ event: 'unstored', ...ofCall() })
@@ -131,7 +138,7 @@ function create(reference: string): Promise<Told> {
         { headers: { [CALL_HEADER]: call } },
       )
       .then(({ id }): Told => ({ charged: 'yes', orderId: id }), toldBy)
-    note({ event: 'told', call, told })
+    note({ event: 'told', call, told, waiting: (unanswered.get(call) ?? 0) > 0 })
     return told
   })
 }
@@ -170,9 +177,10 @@ async function race(references: readonly string[], tries: number): Promise<reado
   await Promise.all(
     Array.from({ length: task.concurrency }, async () => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        const { charged, orderId } = await create(next.reference)
+        const { charged, orderId, code } = await create(next.reference)
         if (charged === 'yes' && orderId !== undefined) continue
-        if (next.left > 1) waiting.push({ ...next, left: next.left - 1 })
+        // An unresolved order is for a person.
+        if (next.left > 1 && code !== 'unresolved_order') waiting.push({ ...next, left: next.left - 1 })
         else wanted.push(next.reference)
       }
     }),
