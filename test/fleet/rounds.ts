@@ -39,7 +39,7 @@ const STOPS = 4
 /** Price of one order in the sandbox. */
 const PRICE = 250
 /** When a round that does not end is given up, milliseconds. Nothing depends on it while all is well. */
-const PATIENCE = 120_000
+const PATIENCE = 300_000
 
 /** What racing processes are given: short enough that the end of a claim comes while the others race. */
 const RACING = { concurrency: CONCURRENCY, timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
@@ -110,7 +110,7 @@ function planOf(seed: number): Plan {
     rememberedRefusals: random(2) === 0 ? [] : [402, 422],
     processingTime: random(15),
     safeRetryWindow: random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout,
-    funded: 40 + random(ORDERS),
+    funded: 40 + random(ORDERS - 60),
     refusals: 1 + random(60),
   }
 }
@@ -242,6 +242,8 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
     clearTimeout(late)
   }
 
+  const leave = (): void => alive().forEach(end)
+  process.once('exit', leave)
   try {
     const pending = [...plan.disturbances]
     const works: Promise<unknown>[] = []
@@ -330,7 +332,8 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       violations,
     }
   } finally {
-    for (const member of alive()) end(member)
+    leave()
+    process.off('exit', leave)
     await server.close()
     rmSync(folder, { recursive: true, force: true })
   }
