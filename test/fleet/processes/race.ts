@@ -10,7 +10,7 @@ import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.t
 import { openStore } from '../open-store.ts'
 
 /** How often a process asks for one order before it leaves the rest to others. */
-const TRIES = 6
+const TRIES = 4
 /** How often everything is gone through when it is quiet. */
 const FINISHES = 8
 
