@@ -26,6 +26,7 @@ export default defineConfig({
       project('sandbox'),
       project('server', { testTimeout: 20_000 }),
       project('property', { testTimeout: 60_000 }),
+      project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       project('package', { testTimeout: 120_000, globalSetup: ['test/package/setup.ts'] }),
       project('docs', { testTimeout: 120_000 }),

@@ -58,8 +58,9 @@ const MOST_BYTES = 4 * 2 ** 20
  * ever half written and of racing writers exactly one wins. All rows of one account share a slot of a cluster. No key
  * of the store ever expires.
  *
- * Redis acknowledges a write before its replicas have it: a failover can forget the last orders. Give every order an
- * `externalOrderId`, with which its key can be computed again.
+ * Redis acknowledges a write before its replicas have it: a failover can forget the last orders. So can the sudden end
+ * of the server itself, unless it has `appendfsync always`. Give every order an `externalOrderId`, with which its key can
+ * be computed again.
  *
  * Before its first call for an account the store asks the server, once, whether it keeps what it acknowledges, and
  * rejects if it does not. Every failure is a `StoreError` that says what happened and what to do; its `cause` is a

@@ -35,10 +35,14 @@ export const noneLost: Invariant = (log) => {
   })
 }
 
-/** I3: when a request arrives, a record with its key and its very body is stored. */
+/**
+ * I3: when a request arrives, a record with its key and its very body is stored; or was, if the sender may have stood
+ * still on the way, so that somebody else has settled the order meanwhile.
+ */
 export const writeAhead: Invariant = (log) =>
   log.requests.flatMap(({ at, intent, key, body }) => {
-    const stored = newestOf(rowsOf(log, intent), at)
+    const rows = rowsOf(log, intent)
+    const stored = log.stopped ? rows.filter((row) => row.at <= at) : newestOf(rows, at)
     if (stored.some(({ record }) => record?.key === key && record.body === body)) return []
     return [`I3: ${intent} was sent with key ${key} while no record had that key and body`]
   })
@@ -310,7 +314,7 @@ function wantedOf(log: RunLog, name: string | undefined): number {
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {
   const end = (call: LoggedCall): number => call.endedAt ?? Number.POSITIVE_INFINITY
   // A process that died writes nothing any more.
-  if (one.died === true) return false
+  if (one.died === true && one.endedAt === undefined) return false
   const related = one.intent === undefined || one.intent === other.intent
   return related && one.at < end(other) && other.at < end(one)
 }

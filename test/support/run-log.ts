@@ -15,6 +15,8 @@ export interface RunLog {
   readonly everyWrite: boolean
   /** True if faults had stopped, every process was gone, and one `recover()` ran to its end as the last thing. */
   readonly recovered: boolean
+  /** True if processes stood still for a while in the middle of their work: what one sends then may be past what is stored. */
+  readonly stopped: boolean
   /** Timers and listeners that were left when everything had ended. */
   readonly leftovers: number
 }
@@ -53,7 +55,7 @@ export interface LoggedCall {
   readonly time: number
   readonly totalTimeout: number
   readonly maxRetries: number
-  /** Absent while the call goes on, and for ever if its process died. */
+  /** Absent while the call goes on, and for ever if its process died, unless it is known when that was. */
   endedAt?: number
   endedTime?: number
   died?: boolean
@@ -109,6 +111,7 @@ export class RunRecorder implements RunLog {
   readonly rows: LoggedRow[] = []
   everyWrite = true
   recovered = false
+  stopped = false
   leftovers = 0
   #at = 0
 

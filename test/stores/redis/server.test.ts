@@ -32,7 +32,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
   }
 
   beforeAll(async () => {
-    started = await RedisServers.start('single')
+    started = await RedisServers.start('single', '--appendfsync', 'always')
   })
   afterAll(() => started?.stop())
   afterEach(async () => {
