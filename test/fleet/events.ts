@@ -64,8 +64,8 @@ export type FleetEvent = {
   | { readonly event: 'store_failed'; readonly call?: string }
   /** The ending could not be stored and is tried again in the background. */
   | { readonly event: 'unstored'; readonly call?: string }
-  /** Is about to send a request. */
-  | { readonly event: 'sending'; readonly call?: string }
+  /** Is about to send an order under this key. */
+  | { readonly event: 'sending'; readonly call?: string; readonly key: string }
   /** An answer was read. */
   | { readonly event: 'heard'; readonly call?: string; readonly requestId: string }
 )

@@ -275,20 +275,23 @@ export function sentAfterClaim({ lives }: Records): string[] {
   const broken: string[] = []
   for (const { events } of lives) {
     /** By call: until when its newest claim holds, and when it was last seen to be awake; both by the wall clock. */
-    const claims = new Map<string, { readonly reference: string; readonly until: number; awake: number }>()
+    const claims = new Map<
+      string,
+      { readonly key: unknown; readonly name: unknown; until: number; awake: number }
+    >()
     for (const event of events) {
       const call = 'call' in event ? event.call : undefined
       if (call === undefined) continue
       const claim = claims.get(call)
       if (event.event === 'sending') {
-        if (claim !== undefined && claim.awake > claim.until)
+        // A recovery also goes on to orders that it does not claim.
+        if (claim !== undefined && claim.key === event.key && claim.awake > claim.until)
           broken.push(
-            `${call} sent ${claim.reference} ${Math.round(claim.awake - claim.until)} ms after its claim`,
+            `${call} sent ${claim.name} ${Math.round(claim.awake - claim.until)} ms after its claim`,
           )
       } else if (event.event === 'writing') {
-        const { busyUntil, externalOrderId } = readData(event.row)
-        if (typeof busyUntil === 'number')
-          claims.set(call, { reference: String(externalOrderId), until: busyUntil, awake: event.wall })
+        const { busyUntil: until, key, externalOrderId: name } = readData(event.row)
+        if (typeof until === 'number') claims.set(call, { key, name, until, awake: event.wall })
         else claims.delete(call)
       } else if (claim !== undefined) claim.awake = event.wall
     }

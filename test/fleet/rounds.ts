@@ -463,6 +463,8 @@ export function summaryOf(round: Round): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  // So that no process is left behind, stopped for ever.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const [which = 'all', rounds = '20', first = '1'] = process.argv.slice(2)
   const names = STORE_NAMES.filter((name) => which === 'all' || which === name)
   if (names.length === 0) throw new Error(`no such store: ${which}`)

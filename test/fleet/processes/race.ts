@@ -103,7 +103,9 @@ const client = new CustomerOrderingClient({
   maxRetries: task.maxRetries,
   safeRetryWindow: task.safeRetryWindow,
   hooks: {
-    onRequest: () => note({ event: 'sending', ...ofCall() }),
+    onRequest: ({ idempotencyKey: key }) => {
+      if (key !== undefined) note({ event: 'sending', key, ...ofCall() })
+    },
     onResponse: ({ outcome, requestId }) => {
       if (outcome === 'answer' && requestId !== undefined) note({ event: 'heard', requestId, ...ofCall() })
     },
