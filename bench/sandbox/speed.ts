@@ -4,6 +4,8 @@
  *
  *  - over loopback, the command against a bare `node:http` server that answers with the same bytes
  *  - in process, `sandbox.fetch` against a `fetch` that makes the same Request and Response and knows no rule
+ *
+ * The exit code is 1 if the sandbox is slower than it should be.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -22,22 +24,43 @@ interface Row {
   /** Per second. */
   readonly sandbox: number
   readonly bare: number
-  /** Medians of the rounds' ratios. */
+  /** Median of the rounds' ratios. */
   readonly ratio: number
+  readonly wanted: string
+  readonly reached: boolean
 }
 
-ensureBuilt()
-const rows = [await overLoopback(), await inProcess()]
-console.table(
-  Object.fromEntries(
-    rows.map(({ what, sandbox, bare, ratio }) => [
-      what,
-      { sandbox: Math.round(sandbox), bare: Math.round(bare), ratio: ratio.toFixed(2) },
-    ]),
-  ),
-)
+type Measured = Pick<Row, 'sandbox' | 'bare' | 'ratio'>
 
-async function overLoopback(): Promise<Row> {
+ensureBuilt()
+const loopback = await overLoopback()
+const fetching = await inProcess()
+const rows: readonly Row[] = [
+  {
+    what: 'orders per second over loopback',
+    ...loopback,
+    wanted: 'ratio of 0.5 or more',
+    reached: loopback.ratio >= 0.5,
+  },
+  {
+    what: 'orders per second of processor time, in process',
+    ...fetching,
+    wanted: '20000 or more',
+    reached: fetching.sandbox >= 20_000,
+  },
+]
+console.table(
+  rows.map(({ what, sandbox, bare, ratio, wanted }) => ({
+    '': what,
+    sandbox: Math.round(sandbox),
+    bare: Math.round(bare),
+    ratio: Number(ratio.toFixed(2)),
+    wanted,
+  })),
+)
+if (!rows.every(({ reached }) => reached)) process.exitCode = 1
+
+async function overLoopback(): Promise<Measured> {
   const flags = ['--port', '0', '--quiet', '--balance', String(Number.MAX_SAFE_INTEGER)]
   const [sandbox, bare] = await Promise.all([
     started([fileURLToPath(new URL('../../dist/sandbox/cli.js', import.meta.url)), ...flags]),
@@ -50,7 +73,6 @@ async function overLoopback(): Promise<Row> {
     await load(sandbox)
     await load(bare)
     return await inTurns(
-      'orders per second over loopback',
       () => load(sandbox),
       () => load(bare),
     )
@@ -60,7 +82,7 @@ async function overLoopback(): Promise<Row> {
   }
 }
 
-async function inProcess(): Promise<Row> {
+async function inProcess(): Promise<Measured> {
   const headers = { 'content-type': 'application/json', 'x-request-id': 'req_js96nhr6qerz' }
   const bareFetch = async (url: string, init: RequestInit): Promise<Response> => {
     const request = new Request(url, init)
@@ -97,20 +119,15 @@ async function inProcess(): Promise<Row> {
   const ofBare = (): Promise<number> =>
     perSecond(bareFetch, 'none', 'https://sandbox.customer-ordering.test/v1/orders')
   for (let round = 0; round < 3; round++) await ofSandbox().then(ofBare)
-  return inTurns('orders per second of processor time in process', ofSandbox, ofBare)
+  return inTurns(ofSandbox, ofBare)
 }
 
 /** Measures both again and again, and takes medians. */
-async function inTurns(
-  what: string,
-  ofSandbox: () => Promise<number>,
-  ofBare: () => Promise<number>,
-): Promise<Row> {
+async function inTurns(ofSandbox: () => Promise<number>, ofBare: () => Promise<number>): Promise<Measured> {
   const rounds: { readonly sandbox: number; readonly bare: number }[] = []
   for (let round = 0; round < ROUNDS; round++)
     rounds.push({ sandbox: await ofSandbox(), bare: await ofBare() })
   return {
-    what,
     sandbox: median(rounds.map(({ sandbox }) => sandbox)),
     bare: median(rounds.map(({ bare }) => bare)),
     ratio: median(rounds.map(({ sandbox, bare }) => sandbox / bare)),

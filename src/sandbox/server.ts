@@ -113,7 +113,10 @@ async function serveRequest(
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
   const gone = new AbortController()
-  response.on('close', () => gone.abort())
+  // Whoever has the whole answer is not gone.
+  response.on('close', () => {
+    if (!response.writableFinished) gone.abort()
+  })
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(request.headers))
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
@@ -144,28 +147,35 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
   response.end()
 }
 
-/** The body as text, or null if it has more bytes than that. */
-async function readBody(request: IncomingMessage, most: number): Promise<string | null> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    // Read on, but keep nothing: a caller that is still writing would not see the answer.
-    if (size > most) chunks.length = 0
-    else chunks.push(chunk)
-  }
-  return size > most ? null : Buffer.concat(chunks).toString('utf8')
+/** The body as text, or null if it has more bytes than that. Rejects when the caller goes away before its end. */
+function readBody(request: IncomingMessage, most: number): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    let chunks: Uint8Array[] = []
+    let size = 0
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      // Read on, but keep nothing: a caller that is still writing would not see the answer.
+      if (size > most) chunks = []
+      else chunks.push(chunk)
+    })
+    request.on('end', () => resolve(size > most ? null : Buffer.concat(chunks).toString('utf8')))
+    request.on('error', reject)
+  })
 }
 
 function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse): void {
   const { delivery, status } = reply
+  if (delivery.type === 'complete') {
+    const empty = status === 204 || status === 205 || status === 304
+    const headers = empty
+      ? reply.headers
+      : { ...reply.headers, 'content-length': Buffer.byteLength(reply.body) }
+    // As text, because Node sends that together with the headers, and bytes in a second piece.
+    response.writeHead(status, headers).end(empty ? undefined : reply.body)
+    return
+  }
   const body = Buffer.from(reply.body)
-  const empty = status === 204 || status === 205 || status === 304
   switch (delivery.type) {
-    case 'complete':
-      response.writeHead(status, empty ? reply.headers : { ...reply.headers, 'content-length': body.length })
-      response.end(empty ? undefined : body)
-      return
     case 'refuse':
     case 'drop':
       socket.resetAndDestroy()
