@@ -112,14 +112,12 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  const gone = new AbortController()
-  // Whoever has the whole answer is not gone.
-  response.on('close', () => {
-    if (!response.writableFinished) gone.abort()
-  })
+  const gone = signalOf(response)
   const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(request.headers))
+  for (const name in request.headers) {
+    const value = request.headers[name]
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+  }
   // Too large a body is passed on as one that the sandbox refuses.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const reply = await sandbox.handle({
@@ -127,10 +125,30 @@ async function serveRequest(
     url: targetOf(sandbox, request.url ?? '/'),
     headers,
     body,
-    signal: gone.signal,
+    get signal() {
+      return gone()
+    },
   })
   deliver(reply, request.socket, response)
   onRequest(reply.request)
+}
+
+/** A signal that fires when the caller goes away, made when it is asked for: most answers wait for nothing. */
+function signalOf(response: ServerResponse): () => AbortSignal {
+  let gone: AbortController | undefined
+  let closed = false
+  response.on('close', () => {
+    closed = true
+    // Whoever has the whole answer is not gone.
+    if (!response.writableFinished) gone?.abort()
+  })
+  return () => {
+    if (gone === undefined) {
+      gone = new AbortController()
+      if (closed) gone.abort()
+    }
+    return gone.signal
+  }
 }
 
 /** The sandbox's base URL may have a path; the server's has none. */
