@@ -42,7 +42,10 @@ export async function serveSandbox(
 ): Promise<SandboxServer> {
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  const server = createServer((request, response) => {
+  // Node would refuse a request without Host, or with an Expect that it does not know, by an answer without a body.
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    if (request.headers.host === undefined && request.httpVersion === '1.1')
+      return refuse(request, response, 400, 'The Host header is missing.')
     const served =
       control?.isFor(request) === true
         ? serveControl(control, request, response)
@@ -58,6 +61,21 @@ export async function serveSandbox(
     })
     control?.changed()
   })
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    refuse(request, response, 417, 'The Expect header cannot be met.'),
+  )
+  const refuse = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    message: string,
+  ): void => {
+    const code = status === 417 ? 'EXPECTATION_FAILED' : 'INVALID_REQUEST'
+    const answer = errorAnswer({ status, code, message }, sandbox.behaviour)
+    response.writeHead(status, { 'content-type': answer.contentType, connection: 'close' })
+    response.end(JSON.stringify(answer.body))
+    onNotice(`${request.method} ${request.url} ${status} (${message})`)
+  }
   // Node would answer without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
