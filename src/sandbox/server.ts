@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from './control-server.ts'
 import { MAX_BODY_BYTES } from './handler.ts'
-import type { SandboxReply, SandboxRequest } from './reply.ts'
+import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import type { Sandbox } from './sandbox.ts'
 import { errorAnswer } from './wire.ts'
 
@@ -130,41 +130,43 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  const gone = signalOf(response)
-  const headers: Record<string, string> = {}
-  for (const name in request.headers) {
-    const value = request.headers[name]
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
-  }
   // Too large a body is passed on as one that the sandbox refuses.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
-  const reply = await sandbox.handle({
-    method: request.method ?? 'GET',
-    url: targetOf(sandbox, request.url ?? '/'),
-    headers,
-    body,
-    get signal() {
-      return gone()
-    },
-  })
+  const url = targetOf(sandbox, request.url ?? '/')
+  const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
   deliver(reply, request.socket, response)
   onRequest(reply.request)
 }
 
-/** A signal that fires when the caller goes away, made when it is asked for: most answers wait for nothing. */
-function signalOf(response: ServerResponse): () => AbortSignal {
-  let gone: AbortController | undefined
-  let closed = false
-  response.on('close', () => {
-    closed = true
-    // Whoever has the whole answer is not gone.
-    if (!response.writableFinished) gone?.abort()
-  })
-  return () => {
-    if (gone === undefined) {
-      gone = new AbortController()
-      if (closed) gone.abort()
-    }
+/** A request as it came over a socket. */
+class ReceivedMessage implements SandboxMessage {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly #response: ServerResponse
+
+  constructor(request: IncomingMessage, response: ServerResponse, url: string, body: string) {
+    const headers: Record<string, string> = {}
+    for (const [name, value] of Object.entries(request.headers))
+      if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+    this.method = request.method ?? 'GET'
+    this.url = url
+    this.headers = headers
+    this.body = body
+    this.#response = response
+  }
+
+  /** Fires when the caller goes away. Made when it is asked for, because most answers wait for nothing. */
+  get signal(): AbortSignal {
+    const gone = new AbortController()
+    const response = this.#response
+    if (response.destroyed) gone.abort()
+    else
+      response.once('close', () => {
+        // Whoever has the whole answer is not gone.
+        if (!response.writableFinished) gone.abort()
+      })
     return gone.signal
   }
 }
