@@ -69,13 +69,11 @@ export function createHandler(
     entry.status = unseen ? 'dropped' : answer.status
     entry.delivery = delivery.type
     const { requestIdHeader } = behaviour
+    const headers: Record<string, string> = { 'content-type': answer.contentType }
+    if (requestIdHeader !== null) headers[requestIdHeader.toLowerCase()] = world.requestIds.id('req')
     return {
       status: answer.status,
-      headers: {
-        'content-type': answer.contentType,
-        ...(requestIdHeader !== null && { [requestIdHeader.toLowerCase()]: world.requestIds.id('req') }),
-        ...answer.headers,
-      },
+      headers: Object.assign(headers, answer.headers),
       body: typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body),
       delivery,
       request: entry,
@@ -127,9 +125,10 @@ async function answerTo(
     const answer = read(world, routed, call, plan)
     processed = { answer, charged: false, delivery: complete }
   }
-  processed = { ...processed, answer: transformed(processed.answer, plan, world) }
+  if (plan.transforms.length > 0)
+    processed = { ...processed, answer: transformed(processed.answer, plan, world) }
   if (ending !== null) processed = after(world, ending, call, processed)
-  return { ...processed, delay: plan.delay.after }
+  return plan.delay.after > 0 ? { ...processed, delay: plan.delay.after } : processed
 }
 
 /** A transformation that throws must not hide what was charged, so it becomes an answer of its own. */

@@ -243,6 +243,41 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
       'other.json: line 1: state: the field "random" is missing',
     ],
     [
+      'an empty fault file',
+      ['--faults', file('empty.json', '')],
+      'empty.json: not JSON: line 1, column 1: unexpected end of the file',
+    ],
+    [
+      'a fault file that is one rule instead of a list',
+      ['--faults', file('one.json', '{\n"action": { "type": "drop" } }')],
+      'one.json: line 1: $: expected an array',
+    ],
+    ['a folder as a fault file', ['--faults', folder], 'EISDIR'],
+    [
+      'a fault rule with a mistyped field, some lines down',
+      [
+        '--faults',
+        file(
+          'typo.json',
+          '[\n{ "action": { "type": "drop" } },\n{ "skipp": 1, "action": { "type": "drop" } }\n]',
+        ),
+      ],
+      'typo.json: line 3: $[1]: unknown field "skipp"; known: action, match, skip, times, probability',
+    ],
+    [
+      'a state whose API key belongs to nobody',
+      ['--state', file('nobody.json', JSON.stringify({ ...createSandbox().dump(), customers: [] }, null, 2))],
+      'nobody.json: line 13: state.apiKeys[0].customerId: there is no customer "cus_personal"',
+    ],
+    [
+      'a state with a wallet that holds text',
+      [
+        '--state',
+        file('text.json', JSON.stringify(createSandbox().dump(), null, 2).replace('1000000', '"much"')),
+      ],
+      'text.json: line 13: state.customers[0].wallet.amount: expected an integer from 0, got "much"',
+    ],
+    [
       'a YAML file with a wrong rule',
       ['--faults', file('wrong.yaml', '# two rules\n- action: { type: drop }\n- action:\n    type: drip\n')],
       'wrong.yaml: line 4: $[1].action.type: expected "refuseConnection"',

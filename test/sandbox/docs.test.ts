@@ -53,3 +53,9 @@ describe('docs/sandbox.md', () => {
     expect(page).toContain(createSandbox().apiKey)
   })
 })
+
+test('docs/testing-your-app.md shows a fault script that is accepted', () => {
+  const text = readFileSync(new URL('../../docs/testing-your-app.md', import.meta.url), 'utf8')
+  const script = /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? ''
+  expect(parseFaultRules(script)).toHaveLength(1)
+})
