@@ -32,6 +32,7 @@ export const pageDocument: string = `<!doctype html>
       <p><code id="address"></code> <span id="connection" class="badge info" role="status">connecting</span></p>
     </div>
     <div class="actions">
+      <a class="jump" href="#log-title">Requests</a>
       <button type="button" id="forget">Forget idempotency keys</button>
       <button type="button" id="reset">Reset everything</button>
     </div>

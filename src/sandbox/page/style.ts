@@ -45,6 +45,7 @@ button:disabled { opacity: .55; cursor: default; }
 .unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -100rem; top: 0; padding: .5rem 1rem; background: var(--accent); color: var(--on-accent); z-index: 1; }
 .skip:focus { left: 0; }
+.jump { display: none; align-items: center; color: var(--accent); }
 .problem { margin: .5rem 0; padding: .5rem .75rem; border-radius: .4rem; background: var(--bad-back); color: var(--bad); overflow-wrap: anywhere; }
 body > .problem { margin: 1rem 1.25rem 0; }
 
@@ -106,7 +107,7 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   @keyframes appear { from { background: var(--info-back); } }
 }
 
-@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } .jump { display: inline-flex; } }
 @media (max-width: 40rem) {
   header, main { padding-left: .75rem; padding-right: .75rem; }
   body > .problem { margin-left: .75rem; margin-right: .75rem; }
