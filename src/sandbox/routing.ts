@@ -100,6 +100,7 @@ export function logEntry(
     status: 'running',
     delivery: 'complete',
     charged: false,
+    faults: [],
   }
 }
 

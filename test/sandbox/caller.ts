@@ -1,4 +1,5 @@
 import type { Sandbox } from 'customer-ordering-sdk/sandbox'
+import { complaintAbout } from './description.ts'
 
 /** A body that the default catalogue accepts; costs 500. */
 export const validBody = {
@@ -15,21 +16,36 @@ export interface Answered {
   readonly body: unknown
 }
 
-/** Plain HTTP calls to a sandbox, without the client under development. */
+/** Marks a request with a number of its own, so that it is found again in the log. */
+const MARK = 'x-call'
+const calls = new WeakMap<Sandbox, number>()
+
+/**
+ * Plain HTTP calls to a sandbox, without the client under development. Every answer is checked against the OpenAPI
+ * description, except those that fault rules make.
+ */
 export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey) {
   const authorization: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }
   const send = async (path: string, init: RequestInit = {}): Promise<Answered> => {
+    const number = (calls.get(sandbox) ?? 0) + 1
+    calls.set(sandbox, number)
+    const call = String(number)
     const response = await sandbox.fetch(sandbox.baseUrl + path, {
       ...init,
-      headers: { ...authorization, ...init.headers },
+      headers: { ...authorization, ...init.headers, [MARK]: call },
     })
     const text = await response.text()
     const json = response.headers.get('content-type')?.includes('json') === true && text !== ''
-    return {
+    const answer: Answered = {
       status: response.status,
       headers: response.headers,
       body: json ? (JSON.parse(text) as unknown) : text,
     }
+    const request = sandbox.requests.findLast(({ headers }) => headers[MARK] === call)
+    // A log that was cut or begun anew meanwhile does not know the request any more.
+    const complaint = request === undefined ? null : complaintAbout(sandbox, request, answer)
+    if (complaint !== null) throw new Error(`not as the OpenAPI description says: ${complaint}`)
+    return answer
   }
   return {
     send,

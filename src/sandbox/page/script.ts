@@ -215,7 +215,7 @@ export function runPage(): void {
 
   const logColumns = ['No.', 'Time', 'Request', 'Answer', 'Idempotency-Key', 'API key']
 
-  function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
+  function answerOf({ status, delivery, charged, faults }: SandboxRequest): HTMLElement {
     const place = element('span')
     if (status === 'running') place.append(badge('info', 'running'))
     else if (status === 'dropped')
@@ -225,6 +225,7 @@ export function runPage(): void {
     if (delivery === 'cut' || delivery === 'stallBody' || delivery === 'huge')
       place.append(badge('bad', cut[delivery]))
     if (charged) place.append(badge('info', 'charged'))
+    if (faults.length > 0) place.append(element('small', {}, `fault ${faults.join(', ')}`))
     return place
   }
 
