@@ -28,7 +28,7 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
     const { stdout } = await run(binary(), [program], { cwd })
     const exported: Record<string, string[]> = JSON.parse(stdout)
     expect(Object.keys(exported)).toEqual(
-      Object.keys(manifest.exports).filter((path) => path !== './package.json'),
+      Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path)),
     )
     expect(exported).toMatchObject({
       '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
@@ -37,6 +37,7 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
       './stores/redis': ['RedisStore'],
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
+      './sandbox/server': ['serveSandbox'],
       './msw': ['sandboxHandlers'],
     })
   })
