@@ -55,6 +55,8 @@ describe('YAML files', () => {
     ['a: 0x1F', '"0x1F" may be read'],
     ['a: 12:30:00', '"12:30:00" may be read'],
     ['a: +1', '"+1" may be read'],
+    ['a: e0', '"e0" may be read'],
+    ['.: 1', '"." may be read'],
     ['a: 1_000', '"1_000" may be read'],
     ['a: -.inf', '"-.inf" may be read'],
     ['<<: {}', '"<<" may be read'],
