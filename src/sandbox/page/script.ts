@@ -215,7 +215,7 @@ export function runPage(): void {
 
   const logColumns = ['No.', 'Time', 'Request', 'Answer', 'Idempotency-Key', 'API key']
 
-  function answerOf({ status, delivery, charged, faults }: SandboxRequest): HTMLElement {
+  function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
     const place = element('span')
     if (status === 'running') place.append(badge('info', 'running'))
     else if (status === 'dropped')
@@ -225,7 +225,6 @@ export function runPage(): void {
     if (delivery === 'cut' || delivery === 'stallBody' || delivery === 'huge')
       place.append(badge('bad', cut[delivery]))
     if (charged) place.append(badge('info', 'charged'))
-    if (faults.length > 0) place.append(element('small', {}, `fault ${faults.join(', ')}`))
     return place
   }
 
@@ -234,6 +233,8 @@ export function runPage(): void {
     const row = known ?? element('tr', { class: 'new' })
     const open = row.querySelector('details')?.open ?? false
     const line = element('span', {}, `${request.method} `, code(request.path))
+    if (request.faults.length > 0)
+      line.append(element('small', { class: 'fault' }, `fault ${request.faults.join(', ')}`))
     if (request.body !== '') {
       const details = element('details', {}, element('summary', {}, 'body'), element('pre', {}, request.body))
       details.open = open

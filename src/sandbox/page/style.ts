@@ -97,9 +97,11 @@ th[scope="row"] { color: inherit; font-size: inherit; font-weight: 400; }
 td.number, th.number { text-align: right; padding-right: 1.4rem; }
 td button { min-height: 0; padding: 0 .5rem; font-size: .84rem; }
 table code { overflow-wrap: break-word; }
-#log { max-height: 36rem; overflow: auto; }
+#log { max-height: max(24rem, 75vh); overflow: auto; }
 #log thead th { position: sticky; top: 0; background: var(--panel); }
 .wide .panel { overflow-x: auto; }
+.fault { display: block; color: var(--muted); }
+.log time, .log th { white-space: nowrap; }
 td details summary { padding: 0; font-size: .86rem; }
 pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; }
 @media (prefers-reduced-motion: no-preference) {
@@ -120,7 +122,6 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   td.empty { display: none; }
   .cell { min-width: 0; overflow-wrap: anywhere; }
   table code { overflow-wrap: anywhere; }
-  #log { max-height: 80vh; }
   .log tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem .75rem; }
   .log tr > * { display: block; }
   .log tr > *::before { content: none; }
