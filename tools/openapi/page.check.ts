@@ -4,7 +4,7 @@
  *     node --test page.check.ts
  *
  * SANDBOX_CLI is the command to start (default: the source), CHROMIUM the browser (default: /usr/bin/chromium).
- * With SCREENSHOTS=<folder> it also takes the pictures of docs/images.
+ * With SCREENSHOTS=docs/images it also takes the pictures of that folder.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -18,7 +18,7 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const command = resolve(root, process.env['SANDBOX_CLI'] ?? 'src/sandbox/cli.ts')
-const screenshots = process.env['SCREENSHOTS']
+const screenshots = process.env['SCREENSHOTS'] && resolve(root, process.env['SCREENSHOTS'])
 
 let browser: Browser
 let server: ChildProcess
@@ -97,7 +97,7 @@ const complaints: string[] = []
 /** Opens the page; complaints that fit `expected` are no failure. */
 async function open(options: Parameters<Browser['newPage']>[0] = {}, expected = /^$/): Promise<Page> {
   const page = await browser.newPage({ locale: 'en-GB', reducedMotion: 'reduce', ...options })
-  page.setDefaultTimeout(10_000)
+  page.setDefaultTimeout(20_000)
   const complain = (text: string): void => {
     if (!expected.test(text)) complaints.push(text)
   }
@@ -347,11 +347,12 @@ describe('the live page', () => {
           }, open)
         await openAll(true)
         assert.deepEqual(await accessibilityProblems(page), [])
-        if (screenshots === undefined) return
+        const phone = width < 1000
+        if (!screenshots || (phone && scheme === 'dark')) return
         await openAll(false)
-        await page.setViewportSize({ width, height: width > 1000 ? 900 : 844 })
-        if (width < 1000) await page.locator('#log-title').evaluate((title) => title.scrollIntoView())
-        const name = width > 1000 ? `sandbox-${scheme}` : `sandbox-phone-${scheme}`
+        await page.setViewportSize({ width, height: phone ? 844 : 900 })
+        if (phone) await page.locator('#log-title').evaluate((title) => title.scrollIntoView())
+        const name = phone ? 'sandbox-phone' : `sandbox-${scheme}`
         await page.screenshot({ path: join(screenshots, `${name}.png`) })
       })
 })
