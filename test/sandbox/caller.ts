@@ -1,5 +1,6 @@
 import type { Sandbox } from 'customer-ordering-sdk/sandbox'
-import { complaintAbout } from './description.ts'
+import { complaintAbout, isMadeByFault } from './description.ts'
+import { record } from './recording.ts'
 
 /** A body that the default catalogue accepts; costs 500. */
 export const validBody = {
@@ -30,10 +31,8 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
     const number = (calls.get(sandbox) ?? 0) + 1
     calls.set(sandbox, number)
     const call = String(number)
-    const response = await sandbox.fetch(sandbox.baseUrl + path, {
-      ...init,
-      headers: { ...authorization, ...init.headers, [MARK]: call },
-    })
+    const headers = { ...authorization, ...init.headers, [MARK]: call }
+    const response = await sandbox.fetch(sandbox.baseUrl + path, { ...init, headers })
     const text = await response.text()
     const json = response.headers.get('content-type')?.includes('json') === true && text !== ''
     const answer: Answered = {
@@ -41,10 +40,23 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
       headers: response.headers,
       body: json ? (JSON.parse(text) as unknown) : text,
     }
-    const request = sandbox.requests.findLast(({ headers }) => headers[MARK] === call)
+    const request = sandbox.requests.findLast((entry) => entry.headers[MARK] === call)
     // A log that was cut or begun anew meanwhile does not know the request any more.
-    const complaint = request === undefined ? null : complaintAbout(sandbox, request, answer)
+    if (request === undefined) return answer
+    const complaint = complaintAbout(sandbox, request, answer)
     if (complaint !== null) throw new Error(`not as the OpenAPI description says: ${complaint}`)
+    const given = new Headers(headers).get('authorization')
+    record({
+      operation: request.operation,
+      madeByFault: isMadeByFault(sandbox, request),
+      request: {
+        method: request.method,
+        path: request.path,
+        headers: { ...request.headers, ...(given !== null && { authorization: given }) },
+        body: request.body,
+      },
+      answer: { status: answer.status, headers: Object.fromEntries(answer.headers), body: text },
+    })
     return answer
   }
   return {

@@ -129,7 +129,7 @@ const ANSWERS_OF_FAULTS: readonly FaultAction['type'][] = [
 ]
 
 /** Whether the answer was made by a fault, in this request or in an earlier one with its key. */
-function isMadeByFault(sandbox: Sandbox, { faults, idempotencyKey, status }: SandboxRequest): boolean {
+export function isMadeByFault(sandbox: Sandbox, { faults, idempotencyKey, status }: SandboxRequest): boolean {
   if (faults.some((fault) => ANSWERS_OF_FAULTS.includes(fault))) return true
   const remembered = sandbox
     .keys()

@@ -6,15 +6,10 @@
  * Once for each preset: every operation with every status that the API document shows.
  */
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { createSandbox, type SandboxPermission, sandboxPresets } from '../../src/sandbox/index.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
-
-const prism = fileURLToPath(new URL('node_modules/.bin/prism', import.meta.url))
-const description = fileURLToPath(new URL('../../openapi/customer-ordering.yaml', import.meta.url))
+import { type Prism, startPrism, violationsOf } from './prism.ts'
 
 /** The statuses that the API document shows. */
 const documented: Readonly<Record<string, readonly number[]>> = {
@@ -38,37 +33,22 @@ const sandbox = createSandbox({
 })
 
 let server: SandboxServer
-const proxies: ChildProcess[] = []
 /** Answers a violation with an error of its own. */
-let strict = ''
+let strict: Prism
 /** Lets everything pass and lists the violations in a header. */
-let lenient = ''
-
-async function startPrism(...flags: readonly string[]): Promise<string> {
-  const proxy = spawn(process.execPath, [prism, 'proxy', description, server.url, '--port', '0', ...flags], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  proxies.push(proxy)
-  assert.ok(proxy.stdout)
-  for await (const line of createInterface(proxy.stdout)) {
-    const [, url] = /listening on (http:\S+)/.exec(line) ?? []
-    if (url === undefined) continue
-    proxy.stdout.resume()
-    return url
-  }
-  return assert.fail('Prism did not start')
-}
+let lenient: Prism
 
 before(
   async () => {
     server = await serveSandbox(sandbox)
-    strict = await startPrism('--errors')
-    lenient = await startPrism()
+    strict = await startPrism(server.url, '--errors')
+    lenient = await startPrism(server.url)
   },
   { timeout: 60_000 },
 )
 after(async () => {
-  for (const proxy of proxies) proxy.kill()
+  strict?.stop()
+  lenient?.stop()
   await server?.close()
 })
 
@@ -81,9 +61,9 @@ interface Call {
   readonly contentType?: string
 }
 
-async function send(proxy: string, call: Call): Promise<Response> {
+async function send(proxy: Prism, call: Call): Promise<Response> {
   const { method = 'GET', path, apiKey = sandbox.apiKey, key, body, contentType = 'application/json' } = call
-  return fetch(proxy + path, {
+  return fetch(proxy.url + path, {
     method,
     signal: AbortSignal.timeout(20_000),
     headers: {
@@ -108,9 +88,7 @@ async function pass(call: Call): Promise<unknown> {
 /** Sends a call that the description forbids. Prism must complain of the request and not of the answer. */
 async function passAnswer(call: Call): Promise<void> {
   const response = await send(lenient, call)
-  const violations: readonly { readonly location: readonly string[] }[] = JSON.parse(
-    response.headers.get('sl-violations') ?? '[]',
-  )
+  const violations = violationsOf(response)
   const text = `${call.method ?? 'GET'} ${call.path}: ${response.status} ${JSON.stringify(violations)}`
   assert.ok(violations.length > 0, text)
   assert.ok(
