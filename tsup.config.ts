@@ -9,6 +9,7 @@ const published = {
   'stores/indexeddb': 'src/stores/indexeddb.ts',
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
+  'sandbox/server': 'src/sandbox/server.ts',
   msw: 'src/sandbox/msw.ts',
 }
 

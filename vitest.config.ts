@@ -8,6 +8,7 @@ const alias = [
   { find: /^customer-ordering-sdk$/, replacement: source('index.ts') },
   { find: /^customer-ordering-sdk\/stores\/(.+)$/, replacement: source('stores/$1.ts') },
   { find: /^customer-ordering-sdk\/sandbox$/, replacement: source('sandbox/index.ts') },
+  { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/server.ts') },
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/msw.ts') },
 ]
 

@@ -101,6 +101,7 @@ export function logEntry(
     status: 'running',
     delivery: 'complete',
     charged: false,
+    faults: [],
   }
 }
 

@@ -18,7 +18,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
     const { stdout } = await run(node(), [program], { cwd })
     const exported: Record<string, string[]> = JSON.parse(stdout)
     expect(Object.keys(exported)).toEqual(
-      Object.keys(manifest.exports).filter((path) => path !== './package.json'),
+      Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path)),
     )
     expect(exported).toMatchObject({
       '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
@@ -28,6 +28,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       './stores/indexeddb': ['IndexedDbStore'],
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
+      './sandbox/server': ['serveSandbox'],
       './msw': ['sandboxHandlers'],
     })
   })

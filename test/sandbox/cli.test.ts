@@ -115,7 +115,9 @@ describe('the command customer-ordering-sandbox', () => {
     await expect(order('k')).rejects.toThrow('fetch failed')
     expect((await order('k')).status).toBe(409)
     expect((await order('k')).status).toBe(201)
-    expect((await stop('SIGTERM')).stdout).toContain('POST /v1/orders dropped charged, key k')
+    expect((await stop('SIGTERM')).stdout).toContain(
+      'POST /v1/orders dropped charged, fault commitThenDrop, key k',
+    )
   })
 
   test('acts out fault rules from a YAML file', async () => {
@@ -145,7 +147,7 @@ describe('the command customer-ordering-sandbox', () => {
     await expect(order('k')).rejects.toThrow('fetch failed')
     expect((await stop('SIGTERM')).stdout.split('\n').slice(2)).toEqual([
       'POST /__sandbox/faults 201',
-      'POST /v1/orders dropped charged, key k, key_personal',
+      'POST /v1/orders dropped charged, fault commitThenDrop, key k, key_personal',
       '',
     ])
   })

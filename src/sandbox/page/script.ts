@@ -233,6 +233,8 @@ export function runPage(): void {
     const row = known ?? element('tr', { class: 'new' })
     const open = row.querySelector('details')?.open ?? false
     const line = element('span', {}, `${request.method} `, code(request.path))
+    if (request.faults.length > 0)
+      line.append(element('small', { class: 'fault' }, `fault ${request.faults.join(', ')}`))
     if (request.body !== '') {
       const details = element('details', {}, element('summary', {}, 'body'), element('pre', {}, request.body))
       details.open = open

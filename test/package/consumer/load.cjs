@@ -7,7 +7,7 @@ const { SqliteStore } = require('customer-ordering-sdk/stores/sqlite')
 
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
-  if (path === './package.json' || (path === './msw' && process.env.WITHOUT_MSW === 'true')) continue
+  if (/\.(json|yaml)$/.test(path) || (path === './msw' && process.env.WITHOUT_MSW === 'true')) continue
   exported[path] = Object.keys(require(path.replace('.', 'customer-ordering-sdk'))).sort()
 }
 

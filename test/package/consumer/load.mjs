@@ -10,7 +10,7 @@ const manifest = JSON.parse(
 )
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
-  if (path === './package.json' || (path === './msw' && process.env.WITHOUT_MSW === 'true')) continue
+  if (/\.(json|yaml)$/.test(path) || (path === './msw' && process.env.WITHOUT_MSW === 'true')) continue
   exported[path] = Object.keys(await import(path.replace('.', 'customer-ordering-sdk'))).sort()
 }
 
