@@ -210,6 +210,7 @@ const NO_FAULTS: FaultPlan = {
   list: { limit: null, fewer: 0, change: null },
   transforms: [],
   ending: null,
+  actions: [],
 }
 
 /** Makes an empty script. `check` refuses malformed rules. */
