@@ -233,6 +233,21 @@ describe('the live page', () => {
       assert.deepEqual(missed, [])
     })
 
+  for (const width of [1280, 800, 390])
+    test(`has room for the longest keys and references at ${width} pixels`, async () => {
+      const page = await open({ viewport: { width, height: 900 } })
+      assert.equal(await order('k'.repeat(255), 'r'.repeat(300)), 201)
+      await page.locator('#ledger').getByText('r'.repeat(300), { exact: true }).waitFor()
+      const tooWide = await page.evaluate(() =>
+        [...document.querySelectorAll('html, .panel, #log')]
+          .filter((element) => element.scrollWidth > element.clientWidth)
+          .map((element) => element.querySelector('h2')?.textContent ?? element.tagName),
+      )
+      assert.deepEqual(tooWide, [])
+      const amount = page.locator('#ledger td.number .cell').first()
+      assert.ok(((await amount.boundingBox())?.height ?? 99) < 30, 'amounts are squeezed')
+    })
+
   test('follows changes made elsewhere', async () => {
     const page = await open()
     await control('POST', '/faults', {

@@ -109,7 +109,8 @@ export function runPage(): void {
   }
 
   function code(text: string): HTMLElement {
-    return element('code', {}, text)
+    // Only long texts may break anywhere: short ones would be squeezed by them.
+    return element('code', text.length > 40 ? { class: 'long' } : {}, text)
   }
 
   function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTMLElement {

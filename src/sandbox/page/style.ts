@@ -91,12 +91,14 @@ form button { margin-top: 0; }
 
 table { width: 100%; border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th { text-align: left; color: var(--muted); font-weight: 500; font-size: .84rem; }
-th, td { padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+th, td { padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: break-word; }
+.cell { max-width: 24rem; }
 tr:last-child > td, tr:last-child > th[scope="row"] { border-bottom: 0; }
 th[scope="row"] { color: inherit; font-size: inherit; font-weight: 400; }
-td.number, th.number { text-align: right; padding-right: 1.4rem; }
+td.number, th.number { text-align: right; padding-right: 1.4rem; white-space: nowrap; }
 td button { min-height: 0; padding: 0 .5rem; font-size: .84rem; }
 table code { overflow-wrap: break-word; }
+table code.long { overflow-wrap: anywhere; }
 #log { max-height: max(24rem, 75vh); overflow: auto; }
 #log thead th { position: sticky; top: 0; background: var(--panel); }
 .wide .panel { overflow-x: auto; }
@@ -120,7 +122,7 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   td, th[scope="row"], td.number { display: grid; grid-template-columns: 8.5rem minmax(0, 1fr); padding: .1rem 0; border: 0; text-align: left; }
   td::before, th[scope="row"]::before { content: attr(data-label); color: var(--muted); font-size: .86rem; }
   td.empty { display: none; }
-  .cell { min-width: 0; overflow-wrap: anywhere; }
+  .cell { min-width: 0; max-width: none; overflow-wrap: anywhere; }
   table code { overflow-wrap: anywhere; }
   .log tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem .75rem; }
   .log tr > * { display: block; }
