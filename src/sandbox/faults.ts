@@ -204,15 +204,6 @@ interface ActiveRule {
   acted: number
 }
 
-const NO_FAULTS: FaultPlan = {
-  forgetKeys: false,
-  delay: { before: 0, during: 0, after: 0 },
-  list: { limit: null, fewer: 0, change: null },
-  transforms: [],
-  ending: null,
-  actions: [],
-}
-
 /** Makes an empty script. `check` refuses malformed rules. */
 export function createFaultScript(random: Random, check: (rule: FaultRule) => void): FaultScript {
   let rules: ActiveRule[] = []
@@ -261,7 +252,6 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       return rules.length < before
     },
     plan(request) {
-      if (rules.length === 0) return NO_FAULTS
       const plan = {
         forgetKeys: false,
         delay: { before: 0, during: 0, after: 0 },
