@@ -26,6 +26,8 @@ export interface FailureDetail {
   readonly name: string
   readonly code?: string
   readonly syscall?: string
+  /** Where a fetch of the caller's threw, in lines as `stack` has them: without it, a bug in there could not be found. */
+  readonly frames?: string
 }
 
 /** How one attempt ended. `unsent` is claimed only where the platform proves that no byte of the request left. */
@@ -216,6 +218,7 @@ function failure(error: unknown, provesUnsent: boolean): AttemptResult {
     const links = chain(error)
     found = links.find((link) => link.code !== undefined) ?? links[0] ?? found
     everyAddressFailed = addressesFailed(error)
+    if (found.code === undefined && isObject(error)) found = { ...found, frames: framesOf(error) }
   } catch {
     // What a caller's fetch throws may throw again when it is looked at.
   }
@@ -227,6 +230,16 @@ function failure(error: unknown, provesUnsent: boolean): AttemptResult {
   }
   const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
   return { kind: 'failed', unsent, closed, detail: found }
+}
+
+/** The places in a stack and nothing else of it: no message, and no address that may hold a password or a query. */
+function framesOf({ stack, message }: Readonly<Record<string, unknown>>): string {
+  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return ''
+  return stack
+    .slice(stack.indexOf(message) + message.length)
+    .split('\n')
+    .filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
+    .join('\n')
 }
 
 /** A reset says ECONNRESET both while connecting and after the request went out: only the system call tells. */

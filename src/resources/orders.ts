@@ -95,7 +95,7 @@ export class Orders<S extends Schemas = Schemas> {
     }
     if ('issues' in parsed) {
       throw new InvalidResponseError(
-        `orders.create: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')}`,
+        `orders.create: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema and call again with the same request.`,
         {
           ...known,
           issues: parsed.issues,

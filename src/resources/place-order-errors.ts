@@ -11,7 +11,7 @@ import {
 } from '../errors.ts'
 import type { Trail } from '../http/call.ts'
 import type { Interruption } from '../http/deadline.ts'
-import { chargedSentence } from '../http/failure.ts'
+import { chargedSentence, conflictSentence } from '../http/failure.ts'
 import { type ErrorContext, errorOf, infoOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
 import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
@@ -38,7 +38,7 @@ export class PlaceOrderErrors {
   conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
     const charged = record === undefined ? 'unknown' : chargedOf(record)
     return new IdempotencyConflictError(
-      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${chargedSentence(charged)} Another order needs a reference or key of its own.`,
+      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${conflictSentence(charged)}`,
       { ...this.#facts(record), charged, local: true, fields },
     )
   }
@@ -117,7 +117,7 @@ export class PlaceOrderErrors {
       const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
       const answered = sent.charged === 'yes' ? 201 : status
       return new InvalidResponseError(
-        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}`,
+        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}${charged === 'yes' ? ' Call again with the same request to read it.' : ''}`,
         {
           ...this.#facts(record),
           charged,

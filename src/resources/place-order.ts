@@ -497,13 +497,15 @@ function pathOf(orderId: string): string | undefined {
 function checkService(intent: Intent, service: Service | undefined): void {
   if (service === undefined) return
   const { serviceId, quantity } = intent.request
-  const refuse = (path: string, message: string): never => {
-    throw new InvalidRequestError(`The order is not valid: ${path} ${message}. Nothing was sent.`, {
+  const refuse = (path: string, message: string, sentence: string): never => {
+    throw new InvalidRequestError(`The order is not valid: ${sentence} Nothing was sent.`, {
       issues: [{ path, message }],
     })
   }
-  if (service.productId !== serviceId)
-    refuse('serviceId', 'is not the productId of the service given in options.service')
+  if (service.productId !== serviceId) {
+    const message = 'is not the productId of the service given in options.service'
+    refuse('serviceId', message, `serviceId ${message}.`)
+  }
   const checked = checkQuantity(service, quantity as number)
-  if (!checked.ok) refuse('quantity', checked.message)
+  if (!checked.ok) refuse('quantity', checked.message, checked.message)
 }

@@ -403,7 +403,7 @@ describe('a refusal', () => {
       sandbox.faults.add({ times: 'always', action: { type: 'redirect', location, status } })
       const error = await errorOf(create(client))
       expect(error).toMatchObject({ code: 'invalid_response', status, charged: 'unknown', attempts: 1 })
-      expect(String(error)).toContain('check baseUrl')
+      expect(String(error)).toContain('Check baseUrl')
       expect(sandbox.requests).toHaveLength(1)
     },
   )
