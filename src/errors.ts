@@ -180,7 +180,7 @@ export function supportReference(facts: SupportReference): SupportReference {
   }
 }
 
-/** A client option is missing, unknown or wrong. Nothing was sent. */
+/** A client option is missing, unknown or wrong, or the client was closed. Nothing was sent. */
 export class ConfigurationError extends CustomerOrderingError {
   static {
     brand(this, 'ConfigurationError')

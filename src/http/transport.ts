@@ -132,10 +132,12 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       }
     } catch (error) {
       if (stopped !== undefined) return { kind: stopped }
-      return failure(
+      const failed = failure(
         thrown ?? error,
         platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform),
       )
+      const frames = given === undefined || failed.detail.code !== undefined ? '' : framesOf(thrown)
+      return frames === '' ? failed : { ...failed, detail: { ...failed.detail, frames } }
     } finally {
       cancelTimer()
       request.signal?.removeEventListener('abort', onAbort)
@@ -211,14 +213,13 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /** Names a thrown value by the codes in its chain of causes. */
-function failure(error: unknown, provesUnsent: boolean): AttemptResult {
+function failure(error: unknown, provesUnsent: boolean): AttemptResult & { readonly kind: 'failed' } {
   let found: FailureDetail = { name: 'Error' }
   let everyAddressFailed = false
   try {
     const links = chain(error)
     found = links.find((link) => link.code !== undefined) ?? links[0] ?? found
     everyAddressFailed = addressesFailed(error)
-    if (found.code === undefined && isObject(error)) found = { ...found, frames: framesOf(error) }
   } catch {
     // What a caller's fetch throws may throw again when it is looked at.
   }
@@ -233,13 +234,19 @@ function failure(error: unknown, provesUnsent: boolean): AttemptResult {
 }
 
 /** The places in a stack and nothing else of it: no message, and no address that may hold a password or a query. */
-function framesOf({ stack, message }: Readonly<Record<string, unknown>>): string {
-  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return ''
-  return stack
-    .slice(stack.indexOf(message) + message.length)
-    .split('\n')
-    .filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
-    .join('\n')
+function framesOf(thrown: unknown): string {
+  try {
+    const { stack, message } = thrown as Readonly<Record<string, unknown>>
+    if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return ''
+    return stack
+      .slice(stack.indexOf(message) + message.length)
+      .split('\n')
+      .filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
+      .join('\n')
+  } catch {
+    // Nothing at all was thrown, or something that throws when it is looked at.
+    return ''
+  }
 }
 
 /** A reset says ECONNRESET both while connecting and after the request went out: only the system call tells. */

@@ -75,7 +75,9 @@ export class Orders<S extends Schemas = Schemas> {
     const { idempotencyKey, allowDuplicate, service, ...call } = readArguments.create(options)
     const settings = callSettings(this.#context.defaults, call)
     const further = { idempotencyKey, allowDuplicate, service }
-    const { value, info } = await placeOrder(this.#journal, request, { settings, ...further })
+    const { value, info } = await this.#context.lifetime.use(() =>
+      placeOrder(this.#journal, request, { settings, ...further }),
+    )
     pruneClosed(this.#journal)
     // The order exists and is remembered; only the caller's own schema may still take its time, or not like it.
     const known = { charged: 'yes', attempts: info.attempts, ...info.supportReference } as const
@@ -138,9 +140,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /** One order of this customer. Its status is the truth for reconciliation. */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
-    const { connection, defaults } = this.#context
-    const settings = callSettings(defaults, readArguments.call(options))
-    return await retrieve(connection, RETRIEVE, pathOf(orderId), this.#parse, settings)
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), this.#parse, settings)
   }
 
   /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
@@ -162,7 +163,8 @@ export class Orders<S extends Schemas = Schemas> {
   async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
-    const { connection, defaults } = this.#context
+    const { connection, defaults, lifetime } = this.#context
+    lifetime.check()
     const { value, info } = await waitForOrder(connection, {
       endpoint: WAIT,
       path: pathOf(orderId),
@@ -179,12 +181,12 @@ export class Orders<S extends Schemas = Schemas> {
   /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
   remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
     exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
-    return remembered(this.#journal, query)
+    return this.#context.lifetime.each(remembered(this.#journal, query))
   }
 
   /** Remembered orders whose ending, or whose order, is not known. Looks into the store and never sends. */
   unresolved(): AsyncIterable<OrderRecord> {
-    return unresolved(this.#journal)
+    return this.#context.lifetime.each(unresolved(this.#journal))
   }
 
   /**
@@ -197,11 +199,8 @@ export class Orders<S extends Schemas = Schemas> {
    */
   recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome> {
     const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
-    return recover(this.#journal, {
-      settings: callSettings(this.#context.defaults, call),
-      replay,
-      takeOver,
-    })
+    const settings = callSettings(this.#context.defaults, call)
+    return this.#context.lifetime.each(recover(this.#journal, { settings, replay, takeOver }))
   }
 
   /**
@@ -217,7 +216,7 @@ export class Orders<S extends Schemas = Schemas> {
     if ((as === 'created') !== (orderId !== undefined))
       refuseArgument("goes with as: 'created', and only with that", 'orderId')
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await resolve(this.#journal, name, resolution, settings)
+    return await this.#context.lifetime.use(() => resolve(this.#journal, name, resolution, settings))
   }
 
   /**
@@ -226,7 +225,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async forget(name: OrderName): Promise<boolean> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
-    return await forget(this.#journal, name)
+    return await this.#context.lifetime.use(() => forget(this.#journal, name))
   }
 
   /**
@@ -236,7 +235,7 @@ export class Orders<S extends Schemas = Schemas> {
   reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return reconcile(this.#journal, { settings, since, sourceSystem })
+    return this.#context.lifetime.each(reconcile(this.#journal, { settings, since, sourceSystem }))
   }
 
   async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {
