@@ -1,5 +1,11 @@
 import { defined } from '../defined.ts'
-import { InvalidResponseError, isCustomerOrderingError } from '../errors.ts'
+import {
+  type ErrorFacts,
+  InvalidResponseError,
+  isCustomerOrderingError,
+  type SupportReference,
+} from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
@@ -19,7 +25,7 @@ import type {
 import type { Pages } from '../pages.ts'
 import { attachInfo, responseInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
-import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
+import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
 import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
 import { type CreateManyResult, createMany } from './create-many.ts'
@@ -76,37 +82,17 @@ export class Orders<S extends Schemas = Schemas> {
     const settings = callSettings(this.#context.defaults, call)
     const further = { idempotencyKey, allowDuplicate, service }
     const { value, info } = await this.#context.lifetime.use(() =>
-      placeOrder(this.#journal, request, { settings, ...further }),
-    )
-    pruneClosed(this.#journal)
-    // The order exists and is remembered; only the caller's own schema may still take its time, or not like it.
-    const known = { charged: 'yes', attempts: info.attempts, ...info.supportReference } as const
-    const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
-    const checked = this.#parse(value)
-    const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
-    if (parsed instanceof Interruption) {
-      const call = {
-        endpoint: CREATE_ORDER,
-        path: ORDERS_PATH,
-        secrets: [],
-        now: 0,
-        deadline: 'total',
-      } as const
-      const kind = parsed.why === 'aborted' ? 'aborted' : 'timeout'
-      throw failureOf({ kind }, { ...call, ...known, reason: settings.signal?.reason })
-    }
-    if ('issues' in parsed) {
-      throw new InvalidResponseError(
-        `orders.create: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema and call again with the same request.`,
-        {
-          ...known,
-          issues: parsed.issues,
-          ...defined({ status: info.status, requestId: info.requestId }),
+      placeOrder(this.#journal, request, {
+        settings,
+        ...further,
+        finish: ({ value, info }) => {
+          pruneClosed(this.#journal)
+          return this.#fit(value, 'orders.create', settings, { ...info, ...info.supportReference })
         },
-      )
-    }
-    attachInfo(parsed.value, info)
-    return parsed.value
+      }),
+    )
+    attachInfo(value, info)
+    return value
   }
 
   /**
@@ -236,6 +222,35 @@ export class Orders<S extends Schemas = Schemas> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
     return this.#context.lifetime.each(reconcile(this.#journal, { settings, since, sourceSystem }))
+  }
+
+  /** An order that was paid, as the caller's own schema reads it, which may still take its time or not like it. */
+  async #fit(
+    order: Order,
+    operation: string,
+    settings: CallSettings,
+    known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
+  ): Promise<OrderOf<S>> {
+    const { attempts = 0, status, requestId, orderId, idempotencyKey, externalOrderId } = known
+    const facts = {
+      charged: 'yes',
+      attempts,
+      ...defined({ orderId, idempotencyKey, externalOrderId }),
+    } as const
+    const checked = this.#parse(order)
+    const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
+    const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+    if (parsed instanceof Interruption) {
+      const endpoint = { ...CREATE_ORDER, operation }
+      const call = { endpoint, path: ORDERS_PATH, secrets: [], now: 0, deadline: 'total' } as const
+      const kind = parsed.why === 'aborted' ? 'aborted' : 'timeout'
+      throw failureOf({ kind }, { ...call, ...facts, reason: settings.signal?.reason })
+    }
+    if ('value' in parsed) return parsed.value
+    throw new InvalidResponseError(
+      `${operation}: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema and call again with the same request.`,
+      { ...facts, issues: parsed.issues, ...defined({ status, requestId }) },
+    )
   }
 
   async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {

@@ -46,7 +46,9 @@ export class PlaceOrderErrors {
   /** {@link conflict} with a remembered order, of which only the fields' tags may be left. */
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
-    return this.conflict(over === 'key' ? ['idempotencyKey'] : differingFields(record.fields, own()), record)
+    const known = Object.keys(record.fields).length > 0
+    const differing = over === 'key' ? ['idempotencyKey'] : known ? differingFields(record.fields, own()) : []
+    return this.conflict(differing, record)
   }
 
   duplicate(record: JournalRecord | undefined): CustomerOrderingError {

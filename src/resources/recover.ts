@@ -17,6 +17,7 @@ import {
   sameApiKey,
   tagOf,
 } from './order-context.ts'
+import { requestOf } from './record-endings.ts'
 import {
   type AttentionReason,
   newestRecord,
@@ -146,7 +147,7 @@ async function recoverOne(
   const leave = live.enter(id, {
     fingerprint: record.fingerprint,
     idempotencyKey: record.key,
-    request: {},
+    request: requestOf(record),
   })
   try {
     return await replay(context, found, options, deadline, credential)
@@ -194,6 +195,7 @@ async function replay(
     deadline,
     callId: runtime.randomId(),
     credential,
+    operation: OPERATION,
     once: true,
     ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
   })

@@ -161,10 +161,11 @@ export class Process {
     const { request, naming } = this.#world
     const { idempotencyKey } = naming
     return await this.#run('create', async () => ({
-      told: await placeOrder(this.#context, request, { settings: SETTINGS, idempotencyKey }).then(
-        ({ value }): Told => ({ charged: 'yes', orderId: value.id }),
-        toldBy,
-      ),
+      told: await placeOrder(this.#context, request, {
+        settings: SETTINGS,
+        idempotencyKey,
+        finish: async ({ value }) => value,
+      }).then(({ value }): Told => ({ charged: 'yes', orderId: value.id }), toldBy),
     }))
   }
 
