@@ -95,6 +95,12 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
   /**
    * A client with some options changed. It shares everything else: the store, unless another one is given, and what is
    * known of the calls at work.
+   *
+   * Remembered orders belong to a `server` and an `account`: with another one, the new client neither sees nor continues
+   * those of this one. So another `baseUrl` needs the option `server`: the old address if the same service has moved, the
+   * new one if it is another service.
+   *
+   * @throws {ConfigurationError} naming the option that is unknown or wrong
    */
   withOptions<Changed extends Schemas = S>(
     overrides: Partial<ClientOptions<Changed>>,

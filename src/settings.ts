@@ -150,6 +150,14 @@ export function resolveSettings<S extends Schemas>(
       'account',
     )
   }
+  const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
+  const { created = 400 * DAY, rejected = 7 * DAY } = read.retention ?? {}
+  if (created < safeRetryWindow) {
+    refuseOption(
+      'must not be less than safeRetryWindow, or an order could be bought again',
+      'retention.created',
+    )
+  }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
     // What was read is what the type parameter says: the reader of `schemas` changes nothing.
@@ -176,13 +184,10 @@ export function resolveSettings<S extends Schemas>(
     server: read.server ?? normalizeServer(address),
     account: read.account,
     codec: read.codec,
-    safeRetryWindow: read.safeRetryWindow ?? 20 * 60 * 1000,
+    safeRetryWindow,
     idempotencyScope: read.idempotencyScope ?? 'apiKey',
     remember: read.remember ?? 'order',
-    retention: Object.freeze({
-      created: read.retention?.created ?? 400 * DAY,
-      rejected: read.retention?.rejected ?? 7 * DAY,
-    }),
+    retention: Object.freeze({ created, rejected }),
   })
 }
 
@@ -194,6 +199,18 @@ export function mergeOptions<S extends Schemas>(
   overrides: Partial<ClientOptions<S>>,
 ): ClientOptions<S> {
   const changes = readFields<ClientOptions>(overrides, CLIENT, refuseOption)
+  const { baseUrl: before } = options
+  const { baseUrl: after } = changes
+  const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
+  if (before !== undefined && after !== undefined && !labelled) {
+    // Remembered orders would be out of sight without a word, and ordered again under other keys.
+    if (normalizeServer(before) !== normalizeServer(after)) {
+      refuseOption(
+        'is another address than that of the remembered orders: give server, too, the old address for the same service or the new one for another',
+        'baseUrl',
+      )
+    }
+  }
   return Object.assign(Object.create(null), options, changes)
 }
 
