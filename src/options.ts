@@ -13,7 +13,7 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
  * the methods return, typed so.
  */
 export interface Schemas {
-  /** For `orders.create`, `retrieve`, `list` and `waitFor`. */
+  /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover` and `reconcile`. */
   readonly order?: StandardSchemaV1 | undefined
   /** For `services.list` and `retrieve`. */
   readonly service?: StandardSchemaV1 | undefined

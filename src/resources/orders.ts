@@ -34,6 +34,7 @@ import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts
 import { placeOrder } from './place-order.ts'
 import { type Reconciled, reconcile } from './reconcile.ts'
 import { type RecoveryOutcome, recover } from './recover.ts'
+import type { Finish } from './recovery-outcome.ts'
 import {
   forget,
   type OrderName,
@@ -183,10 +184,17 @@ export class Orders<S extends Schemas = Schemas> {
    * @example
    * for await (const { outcome, record, reason } of client.orders.recover()) console.log(record.slot, outcome, reason)
    */
-  recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome> {
+  recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome<OrderOf<S>>> {
     const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
     const settings = callSettings(this.#context.defaults, call)
-    return this.#context.lifetime.each(recover(this.#journal, { settings, replay, takeOver }))
+    return this.#context.lifetime.each(
+      recover(this.#journal, {
+        settings,
+        replay,
+        takeOver,
+        finish: this.#finish('orders.recover', settings),
+      }),
+    )
   }
 
   /**
@@ -218,10 +226,25 @@ export class Orders<S extends Schemas = Schemas> {
    * Compares remembered orders with the service's list, by order id and by your reference where the service returns it.
    * Reads the whole list; nothing is changed on either side.
    */
-  reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled> {
+  reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled<OrderOf<S>>> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return this.#context.lifetime.each(reconcile(this.#journal, { settings, since, sourceSystem }))
+    return this.#context.lifetime.each(
+      reconcile(this.#journal, {
+        settings,
+        since,
+        sourceSystem,
+        finish: this.#finish('orders.reconcile', settings),
+      }),
+    )
+  }
+
+  #finish(operation: string, settings: CallSettings): Finish<OrderOf<S>> {
+    return (order, record) =>
+      this.#fit(order, operation, settings, {
+        orderId: order.id,
+        ...defined({ idempotencyKey: record?.key, externalOrderId: record?.externalOrderId }),
+      })
   }
 
   /** An order that was paid, as the caller's own schema reads it, which may still take its time or not like it. */
