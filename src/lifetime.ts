@@ -15,7 +15,7 @@ export class Lifetime {
   /** @throws {ConfigurationError} once the client is closed; before anything is sent */
   check(charged: Charged = 'no'): void {
     if (this.#closed) {
-      const earlier = charged === 'no' ? '' : ' by this call; an earlier one may have charged the wallet'
+      const earlier = charged === 'no' ? '' : ' by this call'
       throw new ConfigurationError(
         `This client is closed, so nothing was sent${earlier}. Make a new client and call again.`,
         { charged },

@@ -314,7 +314,7 @@ export class Progress {
 
 function unreadable(what: string, { attempts, status }: ResponseInfo): InvalidResponseError {
   return new InvalidResponseError(
-    `The list cannot be read to its end: the server ${what}. What came so far is right; report it to the service.`,
+    `The list cannot be read to its end: the server ${what}. Report it to the service.`,
     { attempts, ...defined({ status }) },
   )
 }

@@ -153,10 +153,7 @@ export function resolveSettings<S extends Schemas>(
   const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
   const { created = 400 * DAY, rejected = 7 * DAY } = read.retention ?? {}
   if (created < safeRetryWindow) {
-    refuseOption(
-      'must not be less than safeRetryWindow, or an order could be bought again',
-      'retention.created',
-    )
+    refuseOption('must not be less than safeRetryWindow', 'retention.created')
   }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
@@ -206,7 +203,7 @@ export function mergeOptions<S extends Schemas>(
     // Remembered orders would be out of sight without a word, and ordered again under other keys.
     if (normalizeServer(before) !== normalizeServer(after)) {
       refuseOption(
-        'is another address than that of the remembered orders: give server, too, the old address for the same service or the new one for another',
+        'must come with server: the old address if the same service moved, else the new one',
         'baseUrl',
       )
     }

@@ -106,7 +106,7 @@ function effectSentence(charged: Charged): string {
 /** The same for a reference or key that another order has. */
 export function conflictSentence(charged: Charged): string {
   const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
-  return `The order that has it ${what} charged: look at that. Another order needs a reference or key of its own.`
+  return `The order that has it ${what} charged. Another order needs a reference or key of its own.`
 }
 
 /**

@@ -271,7 +271,7 @@ export class Orders<S extends Schemas = Schemas> {
     }
     if ('value' in parsed) return parsed.value
     throw new InvalidResponseError(
-      `${operation}: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema and call again with the same request.`,
+      `${operation}: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
       { ...facts, issues: parsed.issues, ...defined({ status, requestId }) },
     )
   }

@@ -119,7 +119,7 @@ export class PlaceOrderErrors {
       const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
       const answered = sent.charged === 'yes' ? 201 : status
       return new InvalidResponseError(
-        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}${charged === 'yes' ? ' Call again with the same request to read it.' : ''}`,
+        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}${charged === 'yes' ? ' Call again to read it.' : ''}`,
         {
           ...this.#facts(record),
           charged,

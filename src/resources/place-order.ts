@@ -5,7 +5,7 @@ import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { infoOf, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
+import { infoOf, type Reply } from '../http/read.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { fieldTags } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
@@ -17,7 +17,7 @@ import type { ResponseInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
-import { orderWithId } from './look-up.ts'
+import { readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
   chargedOf,
@@ -409,24 +409,20 @@ class Placement {
 
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
   async #readById(found: Found, record: JournalRecord): Promise<Placed> {
-    const { connection, journal } = this.#context
     const orderId = record.order?.id ?? ''
-    const path = pathOf(orderId)
-    if (path === undefined) throw this.#errors.unresolved(record, 'unreadable')
-    const { value, info } = await read(connection, {
-      endpoint: { operation: 'orders.retrieve', method: 'GET', permission: 'orders:read', missing: 'order' },
-      path,
-      settings: { ...this.#settings, totalTimeout: Math.max(1, this.#deadline.remaining()) },
-      maxBytes: MAX_ITEM_BYTES,
-      repeatable: true,
-      money: 'charged',
-      parse: orderWithId(orderId),
-    })
+    if (!isSegment(orderId)) throw this.#errors.unresolved(record, 'unreadable')
+    const totalTimeout = Math.max(1, this.#deadline.remaining())
+    const settings = { ...this.#settings, totalTimeout }
+    const { value, info } = await readOrder(this.#context, 'orders.retrieve', orderId, 'charged', settings)
     let remembered = false
     if (found.row !== undefined) {
       const { body: _body, busyUntil: _busyUntil, ...rest } = record
       const content = { ...rest, order: rememberedOrder(this.#context, value), readable: true }
-      const written = await journal.settle({ ...found, row: found.row, record }, content, this.#deadline)
+      const written = await this.#context.journal.settle(
+        { ...found, row: found.row, record },
+        content,
+        this.#deadline,
+      )
       remembered = written.result === 'written' || written.result === 'lost'
     }
     return this.#reply(value, info, record.key, true, remembered)
@@ -485,12 +481,12 @@ function copyOf(placed: PlacedOrder | undefined): PlacedOrder | undefined {
   }
 }
 
-/** Path of an order; nothing for an id that cannot be one. */
-function pathOf(orderId: string): string | undefined {
+/** False for an id that cannot be one. */
+function isSegment(orderId: string): boolean {
   try {
-    return `${ORDERS_PATH}/${segment('orderId', orderId)}`
+    return segment('orderId', orderId) !== ''
   } catch {
-    return undefined
+    return false
   }
 }
 

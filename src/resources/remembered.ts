@@ -157,7 +157,7 @@ async function resolveCreated(
   if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
     throw invalid('orderId', 'differs from the id of the order that is remembered')
   }
-  const order = await readOrder(context, 'orders.resolve', orderId, 'in_doubt', settings)
+  const { value: order } = await readOrder(context, 'orders.resolve', orderId, 'in_doubt', settings)
   const metadata = order['metadata']
   const echoed =
     typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata

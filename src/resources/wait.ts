@@ -88,11 +88,7 @@ export async function waitForOrder<T>(
     }
     if (interrupted !== undefined || deadline.remaining() <= 0) {
       const missing = isCustomerOrderingError(cause) && cause.code === 'not_found'
-      const what = found
-        ? 'was not as wanted'
-        : missing
-          ? 'was not found; check its id and whose API key it is'
-          : 'could not be read'
+      const what = found ? 'was not as wanted' : missing ? 'was not found' : 'could not be read'
       throw new TimeoutError(
         `orders.waitFor: within ${wait.timeout} ms, the order ${what}. Waiting again is safe.`,
         { orderId, attempts, deadline: 'total', ...defined({ cause }) },
