@@ -203,6 +203,16 @@ export class InvalidRequestError extends CustomerOrderingError {
   }
 }
 
+/** The error for one wrong argument, found before anything was sent. */
+export function invalidArgument(path: string, problem: string, call = ''): InvalidRequestError {
+  return new InvalidRequestError(
+    `${call}${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`,
+    {
+      issues: [{ path, message: problem }],
+    },
+  )
+}
+
 /** The store could not be read or written. Without a durable record nothing is sent. */
 export class StoreError extends CustomerOrderingError {
   static {

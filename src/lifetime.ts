@@ -15,10 +15,11 @@ export class Lifetime {
   /** @throws {ConfigurationError} once the client is closed; before anything is sent */
   check(charged: Charged = 'no'): void {
     if (this.#closed) {
-      const earlier = charged === 'no' ? '' : ' by this call'
       throw new ConfigurationError(
-        `This client is closed, so nothing was sent${earlier}. Make a new client and call again.`,
-        { charged },
+        'This client is closed: nothing was sent by this call. Make a new client.',
+        {
+          charged,
+        },
       )
     }
     this.#owner?.check(charged)

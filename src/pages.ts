@@ -1,5 +1,5 @@
 import { defined } from './defined.ts'
-import { InvalidRequestError, InvalidResponseError } from './errors.ts'
+import { InvalidResponseError, invalidArgument } from './errors.ts'
 import { attachInfo, type ResponseInfo } from './response-info.ts'
 
 /** Rows of a page where a call names no limit (API document, "Limits"). */
@@ -114,10 +114,7 @@ export class Pages<T> implements AsyncIterable<T> {
   async toArray(options: { readonly max: number }): Promise<T[]> {
     const max: unknown = options?.max
     if (!(Number.isSafeInteger(max) && Number(max) > 0)) {
-      const message = 'must be a positive integer'
-      throw new InvalidRequestError(`toArray: max ${message}. Nothing was sent.`, {
-        issues: [{ path: 'max', message }],
-      })
+      throw invalidArgument('max', 'must be a positive integer', 'toArray: ')
     }
     const items: T[] = []
     for await (const item of this) if (items.push(item) === max) break

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from './errors.ts'
+import { invalidArgument } from './errors.ts'
 import type { Service } from './schemas/service.ts'
 
 /** What a service says about the quantities it sells. */
@@ -53,10 +53,7 @@ export type QuantityCheck =
  */
 export function checkQuantity(service: QuantityRules, quantity: number): QuantityCheck {
   if (typeof service !== 'object' || service === null) {
-    const message = 'must be an object'
-    throw new InvalidRequestError(`checkQuantity: service ${message}.`, {
-      issues: [{ path: 'service', message }],
-    })
+    throw invalidArgument('service', 'must be an object', 'checkQuantity: ')
   }
   if (typeof quantity !== 'number' || !Number.isFinite(quantity)) {
     return { ok: false, reason: 'not_a_number', message: 'Quantity is not a finite number.', nearest: [] }

@@ -1,6 +1,6 @@
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
 import { defined } from './defined.ts'
-import { ConfigurationError, InvalidRequestError } from './errors.ts'
+import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
 import { createTransport } from './http/transport.ts'
@@ -304,9 +304,7 @@ export function argument<T extends object>(readers: Readers<T>): ReadArgument<T>
 
 /** Ends a call over one of its arguments. */
 export function refuseArgument(problem: string, path = ''): never {
-  throw new InvalidRequestError(`${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`, {
-    issues: [{ path, message: problem }],
-  })
+  throw invalidArgument(path, problem)
 }
 
 /** The settings of one call: its own options over the client's. */

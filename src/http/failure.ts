@@ -68,7 +68,7 @@ const BY_STATUS: Readonly<Record<number, Refusal>> = {
   401: [AuthenticationError, 'missing or invalid API key', 'Check the API key', true],
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
   403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key that has it', true],
-  404: [NotFoundError, 'not found', 'Check the ids and whose API key it is'],
+  404: [NotFoundError, 'not found', 'Check the ids and the API key'],
   422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
   429: [RateLimitError, 'too many requests', 'Wait'],
 }
@@ -143,7 +143,7 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
   }
   if (result.kind === 'aborted') {
     return new RequestAbortedError(
-      `${call} was ended by the caller's signal.${end('Decide whether it is still wanted')}`,
+      `${call} was ended by the caller's signal.${end('Decide if it is still wanted')}`,
       {
         ...facts,
         cause: context.reason,
@@ -157,7 +157,7 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
     const what = attempts === 0 ? 'was not sent' : 'got no complete answer'
     return new TimeoutError(`${call} ${what} ${within}.${end('Allow more time')}`, { ...facts, deadline })
   }
-  const late = outOfTime === true ? " No time was left for another try within the call's deadline." : ''
+  const late = outOfTime === true ? ' No time was left for another try.' : ''
   if (result.kind === 'failed') {
     const { unsent } = result
     const { code, syscall, name } = result.detail
@@ -245,15 +245,12 @@ function refusalOf(status: number, idempotency: string | undefined): Refusal {
     BY_STATUS[status] ??
     (status >= 500
       ? [ServerError, 'server error', LATER]
-      : [ApiError, 'unexpected status', 'Look at status and serverCode'])
+      : [ApiError, 'unexpected status', 'Look at serverCode'])
   )
 }
 
 /** A fresh error for `cause`: the platform's own may hold the request, and so the API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), defined({ code, syscall }))
-  // Not enumerable, as an error's own name and stack are.
-  if (frames)
-    Object.defineProperties(cause, { name: { value: name }, stack: { value: `${name}\n${frames}` } })
-  return cause
+  return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })
 }

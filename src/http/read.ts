@@ -46,6 +46,14 @@ export interface ReadCall<T> {
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
+/** What is known of the wallet once something was sent. */
+const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
+  none: undefined,
+  may_move: 'unknown',
+  in_doubt: 'unknown',
+  charged: 'yes',
+}
+
 /** A result and what came with it. */
 export interface Reply<T> {
   readonly value: T
@@ -72,12 +80,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     },
   })
   const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
-  const charged: Charged | undefined = {
-    none: undefined,
-    may_move: unsent ? ('no' as const) : ('unknown' as const),
-    in_doubt: 'unknown' as const,
-    charged: 'yes' as const,
-  }[call.money]
+  const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
   const { attempts, last } = ending.trail
   const event = {
     callId,
@@ -219,9 +222,7 @@ async function judge<T>(
     if ('value' in checked) return { next: 'done', value: checked.value }
     const { path, endpoint } = call
     const requestId = requestIdOf(result.headers, trail.secrets)
-    const charged = ({ none: undefined, may_move: 'unknown', in_doubt: 'unknown', charged: 'yes' } as const)[
-      call.money
-    ]
+    const charged = CHARGED[call.money]
     // A caller's schema may quote the value that it does not like.
     const issues = checked.issues.map((issue) => ({
       path: redact(issue.path, trail.secrets),

@@ -1,4 +1,5 @@
 import ky from 'ky'
+import { defined } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 
 /** One HTTP request, complete: nothing is added or changed on the way. */
@@ -132,12 +133,11 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       }
     } catch (error) {
       if (stopped !== undefined) return { kind: stopped }
-      const failed = failure(
+      return failure(
         thrown ?? error,
         platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform),
+        given !== undefined && thrown !== undefined,
       )
-      const frames = given === undefined || failed.detail.code !== undefined ? '' : framesOf(thrown)
-      return frames === '' ? failed : { ...failed, detail: { ...failed.detail, frames } }
     } finally {
       cancelTimer()
       request.signal?.removeEventListener('abort', onAbort)
@@ -213,13 +213,16 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /** Names a thrown value by the codes in its chain of causes. */
-function failure(error: unknown, provesUnsent: boolean): AttemptResult & { readonly kind: 'failed' } {
+function failure(error: unknown, provesUnsent: boolean, callers: boolean): AttemptResult {
   let found: FailureDetail = { name: 'Error' }
   let everyAddressFailed = false
   try {
     const links = chain(error)
     found = links.find((link) => link.code !== undefined) ?? links[0] ?? found
     everyAddressFailed = addressesFailed(error)
+    if (callers && found.code === undefined && isObject(error)) {
+      found = { ...found, ...defined({ frames: framesOf(error) }) }
+    }
   } catch {
     // What a caller's fetch throws may throw again when it is looked at.
   }
@@ -234,19 +237,11 @@ function failure(error: unknown, provesUnsent: boolean): AttemptResult & { reado
 }
 
 /** The places in a stack and nothing else of it: no message, and no address that may hold a password or a query. */
-function framesOf(thrown: unknown): string {
-  try {
-    const { stack, message } = thrown as Readonly<Record<string, unknown>>
-    if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return ''
-    return stack
-      .slice(stack.indexOf(message) + message.length)
-      .split('\n')
-      .filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
-      .join('\n')
-  } catch {
-    // Nothing at all was thrown, or something that throws when it is looked at.
-    return ''
-  }
+function framesOf({ stack, message }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
+  const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
+  const places = lines.filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
+  return places.length === 0 ? undefined : places.join('\n')
 }
 
 /** A reset says ECONNRESET both while connecting and after the request went out: only the system call tells. */

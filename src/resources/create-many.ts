@@ -90,7 +90,7 @@ export async function* createMany<Output>(
     ended = true
     failure ??= {
       error: new RequestAbortedError(
-        'orders.createMany was ended by its signal. Rows that were reported are settled as reported; run it again for the rest.',
+        'orders.createMany was ended by its signal. Run it again for the rest.',
         { cause: signal?.reason },
       ),
     }

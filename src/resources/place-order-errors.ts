@@ -53,7 +53,7 @@ export class PlaceOrderErrors {
 
   duplicate(record: JournalRecord | undefined): CustomerOrderingError {
     return new DuplicateOrderError(
-      'An order with the same content and neither a reference nor a key is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a deliberate second one.',
+      'The same order, without reference and key, is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a second one.',
       { ...this.#facts(record), charged: 'unknown' },
     )
   }

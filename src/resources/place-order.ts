@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
-import { InvalidRequestError, supportReference } from '../errors.ts'
+import { InvalidRequestError, invalidArgument, supportReference } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
@@ -494,15 +494,12 @@ function isSegment(orderId: string): boolean {
 function checkService(intent: Intent, service: Service | undefined): void {
   if (service === undefined) return
   const { serviceId, quantity } = intent.request
-  const refuse = (path: string, message: string, sentence: string): never => {
-    throw new InvalidRequestError(`The order is not valid: ${sentence} Nothing was sent.`, {
-      issues: [{ path, message }],
-    })
-  }
   if (service.productId !== serviceId) {
-    const message = 'is not the productId of the service given in options.service'
-    refuse('serviceId', message, `serviceId ${message}.`)
+    throw invalidArgument('serviceId', 'is not the productId of the service given in options.service')
   }
   const checked = checkQuantity(service, quantity as number)
-  if (!checked.ok) refuse('quantity', checked.message, checked.message)
+  if (!checked.ok) {
+    const { message } = checked
+    throw new InvalidRequestError(`${message} Nothing was sent.`, { issues: [{ path: 'quantity', message }] })
+  }
 }

@@ -209,7 +209,7 @@ describe('a failure without an answer', () => {
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
     expect(error.message).toBe(
-      "POST /v1/orders was ended by the caller's signal. Decide whether it is still wanted, then call again.",
+      "POST /v1/orders was ended by the caller's signal. Decide if it is still wanted, then call again.",
     )
   })
 
@@ -308,7 +308,7 @@ describe('what a message says', () => {
   })
 
   test('says that no time was left, where a further try was wanted', () => {
-    const sentence = "No time was left for another try within the call's deadline."
+    const sentence = 'No time was left for another try.'
     for (const name of ['a server error', 'a failure', 'a cut success']) {
       expect(fail(results[name] as AttemptResult, { outOfTime: true }).message).toContain(sentence)
       expect(fail(results[name] as AttemptResult).message).not.toContain(sentence)

@@ -14,7 +14,7 @@ describe('the message of an error', () => {
     [401, 'Check the API key'],
     [402, 'Top up the wallet'],
     [403, 'Use an API key that has it'],
-    [404, 'Check the ids and whose API key it is'],
+    [404, 'Check the ids and the API key'],
     [422, 'Change the order'],
     [429, 'Wait'],
   ])('of a clean %i says that the wallet was not charged and what to do next', async (status, next) => {
@@ -73,9 +73,7 @@ describe('the message of an error', () => {
     const rules = { minQuantity: 10, maxQuantity: 100, stepQuantity: 10 }
     const service = { productId: 'svc_standard', amount: 1, currency: 'EUR', ...rules }
     const error = await errorOf(client.orders.create(order('r1', { quantity: 5 }), { service }))
-    expect((error as Error).message).toBe(
-      'The order is not valid: Quantity 5 is below the minimum of 10. Nothing was sent.',
-    )
+    expect((error as Error).message).toBe('Quantity 5 is below the minimum of 10. Nothing was sent.')
   })
 
   it('of a schema or an answer that does not fit says where to look', async () => {
