@@ -310,10 +310,10 @@ export class Progress {
 }
 
 function unreadable(what: string, { attempts, status }: ResponseInfo): InvalidResponseError {
-  return new InvalidResponseError(
-    `The list cannot be read to its end: the server ${what}. Report it to the service.`,
-    { attempts, ...defined({ status }) },
-  )
+  return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
+    attempts,
+    ...defined({ status }),
+  })
 }
 
 function pageOf<T>(

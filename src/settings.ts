@@ -202,7 +202,7 @@ export function mergeOptions<S extends Schemas>(
   if (before !== undefined && after !== undefined && !labelled) {
     // Remembered orders would be out of sight without a word, and ordered again under other keys.
     if (normalizeServer(before) !== normalizeServer(after)) {
-      refuseOption('must come with server, the label of its remembered orders', 'baseUrl')
+      refuseOption('must come with the option server', 'baseUrl')
     }
   }
   return Object.assign(Object.create(null), options, changes)
