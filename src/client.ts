@@ -1,6 +1,7 @@
 import { scopeOf } from './idempotency/identity.ts'
 import { Journal } from './idempotency/journal.ts'
 import { type LiveCalls, liveCalls } from './idempotency/live.ts'
+import { Lifetime } from './lifetime.ts'
 import type { ClientOptions, RequestOptions, Schemas } from './options.ts'
 import { Wallet } from './resources/balance.ts'
 import type { PlacedOrder } from './resources/order-context.ts'
@@ -56,7 +57,9 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   readonly #runtime: Partial<Runtime>
   readonly #journal: Journal
   readonly #live: LiveCalls<PlacedOrder>
+  readonly #lifetime: Lifetime = new Lifetime()
   #sharesStore = false
+  #closing: Promise<void> | undefined
 
   /**
    * @param options see {@link ClientOptions}; `baseUrl` and `apiKey` may come from the environment
@@ -72,9 +75,10 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
     // By store, so that derived clients and others over the same store know of each other's calls.
     this.#live = liveCalls(store, scope)
-    this.orders = new Orders(settings, { ...settings, journal: this.#journal, live: this.#live })
-    this.services = new Services(settings)
-    this.balance = new Wallet(settings)
+    const context = { ...settings, lifetime: this.#lifetime }
+    this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
+    this.services = new Services(context)
+    this.balance = new Wallet(context)
   }
 
   /**
@@ -89,6 +93,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     request: RawRequest<Schema>,
     options?: RequestOptions,
   ): Promise<RawResult<Schema>> {
+    this.#lifetime.check()
     const { connection, defaults } = this.#settings
     const settings = callSettings(defaults, readArguments.call(options))
     return (await sendRequest(connection, request, settings)) as RawResult<Schema>
@@ -97,6 +102,12 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   /**
    * A client with some options changed. It shares everything else: the store, unless another one is given, and what is
    * known of the calls at work.
+   *
+   * Remembered orders belong to a `server` and an `account`: with another one, the new client neither sees nor continues
+   * those of this one. So another `baseUrl` needs the option `server`: the old address if the same service has moved, the
+   * new one if it is another service.
+   *
+   * @throws {ConfigurationError} naming the option that is unknown or wrong
    */
   withOptions<Changed extends Schemas = S>(
     overrides: Partial<ClientOptions<Changed>>,
@@ -106,16 +117,27 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
       this.#runtime,
     )
     derived.#sharesStore = derived.#settings.store === this.#settings.store
+    if (derived.#sharesStore) derived.#lifetime.follow(this.#lifetime)
     return derived
   }
 
   /**
-   * Waits for the orders being placed, stores what still waits to be stored, and closes the store (unless this client was
-   * derived from another and shares its store). Calls made later find a closed store.
+   * Waits for the orders being placed and for whatever else is using the store, stores what still waits to be stored, and
+   * closes the store (unless this client was derived from another and shares its store). Reads that are under way go on.
+   *
+   * Every call made later, reads included, ends in a {@link ConfigurationError} before anything is sent, and so does the
+   * next step of an iteration that is under way. Clients derived from this one that share its store are closed with it.
+   * Closing again does nothing.
    */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#lifetime.end()
     await this.#live.idle()
-    await this.#journal.flush()
+    await this.#journal.flush({ whole: !this.#sharesStore })
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 

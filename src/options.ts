@@ -13,7 +13,7 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
  * the methods return, typed so.
  */
 export interface Schemas {
-  /** For `orders.create`, `retrieve`, `list` and `waitFor`. */
+  /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover` and `reconcile`. */
   readonly order?: StandardSchemaV1 | undefined
   /** For `services.list` and `retrieve`. */
   readonly service?: StandardSchemaV1 | undefined
@@ -48,7 +48,8 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 export interface Retention {
   /**
    * Created orders. Until then, `create()` with the same reference or key returns the remembered order; after it, the
-   * same call asks the service again. Default 400 days (34,560,000,000).
+   * same call asks the service again. Not less than {@link ClientOptions.safeRetryWindow}. Default 400 days
+   * (34,560,000,000).
    */
   readonly created?: number | undefined
   /** Refused, cancelled and abandoned orders. Default 7 days (604,800,000). */

@@ -1,6 +1,6 @@
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
 import { defined } from './defined.ts'
-import { ConfigurationError, InvalidRequestError } from './errors.ts'
+import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
 import { createTransport } from './http/transport.ts'
@@ -150,6 +150,11 @@ export function resolveSettings<S extends Schemas>(
       'account',
     )
   }
+  const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
+  const { created = 400 * DAY, rejected = 7 * DAY } = read.retention ?? {}
+  if (created < safeRetryWindow) {
+    refuseOption('must not be less than safeRetryWindow', 'retention.created')
+  }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
     // What was read is what the type parameter says: the reader of `schemas` changes nothing.
@@ -176,13 +181,10 @@ export function resolveSettings<S extends Schemas>(
     server: read.server ?? normalizeServer(address),
     account: read.account,
     codec: read.codec,
-    safeRetryWindow: read.safeRetryWindow ?? 20 * 60 * 1000,
+    safeRetryWindow,
     idempotencyScope: read.idempotencyScope ?? 'apiKey',
     remember: read.remember ?? 'order',
-    retention: Object.freeze({
-      created: read.retention?.created ?? 400 * DAY,
-      rejected: read.retention?.rejected ?? 7 * DAY,
-    }),
+    retention: Object.freeze({ created, rejected }),
   })
 }
 
@@ -194,6 +196,15 @@ export function mergeOptions<S extends Schemas>(
   overrides: Partial<ClientOptions<S>>,
 ): ClientOptions<S> {
   const changes = readFields<ClientOptions>(overrides, CLIENT, refuseOption)
+  const { baseUrl: before } = options
+  const { baseUrl: after } = changes
+  const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
+  if (before !== undefined && after !== undefined && !labelled) {
+    // Remembered orders would be out of sight without a word, and ordered again under other keys.
+    if (normalizeServer(before) !== normalizeServer(after)) {
+      refuseOption('must come with the option server', 'baseUrl')
+    }
+  }
   return Object.assign(Object.create(null), options, changes)
 }
 
@@ -290,9 +301,7 @@ export function argument<T extends object>(readers: Readers<T>): ReadArgument<T>
 
 /** Ends a call over one of its arguments. */
 export function refuseArgument(problem: string, path = ''): never {
-  throw new InvalidRequestError(`${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`, {
-    issues: [{ path, message: problem }],
-  })
+  throw invalidArgument(path, problem)
 }
 
 /** The settings of one call: its own options over the client's. */

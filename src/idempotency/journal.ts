@@ -58,6 +58,8 @@ export interface JournalOptions {
   readonly runtime: Runtime
 }
 
+const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
+
 /**
  * The write-ahead journal over a store: reads and conditional writes of records, with an answer to the question that
  * every failed write leaves behind, whether it was applied. It decides nothing about orders.
@@ -67,14 +69,16 @@ export class Journal {
   readonly scope: string
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
-  /** Ends of the background work that is going on. */
-  readonly #background = new Set<() => Promise<void>>()
+  /** Ends of the background work that is going on over the store, and whose it is. */
+  readonly #background: Map<() => Promise<void>, Journal>
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
     this.#codec = codec
     this.#runtime = runtime
+    this.#background = backgrounds.get(store) ?? new Map()
+    backgrounds.set(store, this.#background)
   }
 
   /**
@@ -207,9 +211,13 @@ export class Journal {
     } while (after !== undefined)
   }
 
-  /** Tries once more, for the last time, what still waits to be stored; afterwards nothing goes on in the background. */
-  async flush(): Promise<void> {
-    await Promise.all([...this.#background].map((finish) => finish()))
+  /**
+   * Tries once more, for the last time, what still waits to be stored; afterwards nothing of it goes on in the background.
+   * With `whole`, also what other journals want to store there: their store is about to be closed.
+   */
+  async flush({ whole }: { readonly whole: boolean }): Promise<void> {
+    const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
+    await Promise.all(waiting.map(([finish]) => finish()))
   }
 
   async #prove(
@@ -252,7 +260,7 @@ export class Journal {
       if (delay === undefined) this.#background.delete(finish)
       else cancel = this.#runtime.setTimer(() => void attempt(), delay)
     }
-    this.#background.add(finish)
+    this.#background.set(finish, this)
     schedule()
   }
 

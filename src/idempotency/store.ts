@@ -64,8 +64,10 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  * Rules for implementers:
  * - `insert` and `update` are atomic per row and linearizable: of two racing writers exactly one wins.
  * - A promise resolves only when the write is as durable as `durability` claims.
- * - A rejected promise may mean either "not applied" or "applied, answer lost": the journal reads back. Never
- *   swallow a failure.
+ * - A rejected promise may mean "not applied", "applied, answer lost" or "applied later": a database may go on with a
+ *   statement whose client has stopped waiting. The journal reads back, and before it calls an order not charged it
+ *   writes a closed row, over which a late write no longer fits. So a write must be one conditional statement, never a
+ *   read and a write of its own behind it. Never swallow a failure.
  * - Reads after a resolved write see it (no replicas that lag).
  * - A row handed in or out is not shared: later changes to the caller's object do not reach the store.
  */

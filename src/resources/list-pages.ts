@@ -22,13 +22,14 @@ type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 /** A list as pages; nothing is sent before they are read. */
 export function listPages<T>(
-  { connection, listEnvelope }: ResourceContext,
+  { connection, lifetime, listEnvelope }: ResourceContext,
   list: ListEndpoint<T>,
   { limit, offset = 0, sourceSystem }: ListOrdersParams,
   settings: CallSettings,
 ): Pages<T> {
   return new Pages<T>(
     async (at) => {
+      lifetime.check()
       const { value, info } = await read<Rows<T>>(connection, {
         endpoint: list.endpoint,
         path: list.path,

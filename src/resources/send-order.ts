@@ -29,6 +29,8 @@ export interface SendOptions {
   readonly credential: string | null
   /** The refusal that an earlier call heard; hearing it again moves the record to its next key. */
   readonly earlier?: Rejection | undefined
+  /** Method of the client on whose behalf it is sent, for events. Default `orders.create`. */
+  readonly operation?: string
   /** True to ask the service only once, whatever it answers; for recovery. */
   readonly once?: boolean
   /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
@@ -85,13 +87,14 @@ export async function sendOrder(
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
     const ending: Ending<Order> = await perform<Order>(connection, {
-      endpoint: CREATE_ORDER,
+      endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
       path: ORDERS_PATH,
       body: record.body,
       idempotencyKey: record.key,
       settings: { ...options.settings, maxRetries: retriesLeft },
       deadline: options.deadline,
       callId: options.callId,
+      attemptsBefore: attempts,
       maxBytes: MAX_ITEM_BYTES,
       ...(credential === undefined ? {} : { credential }),
       judge: (result): Judgement<Order> => {

@@ -78,7 +78,9 @@ export class PostgresStore implements OrderStore {
   #closed = false
 
   /** @throws StoreError if an option is wrong. Nothing is asked of the database yet. */
-  constructor({ client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions) {
+  constructor(options: PostgresStoreOptions) {
+    // Whatever is handed in: what has no client is told so.
+    const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
     this.#session = sessionOf(client)
     this.#names = namesOf(schema, table)

@@ -17,11 +17,11 @@ import {
   headOf,
   keysOf,
   type ScopeKeys,
-  storable,
   timeText,
   toRow,
 } from './redis/rows.ts'
 import { GET, INSERT, INSPECT, MARK_LENGTH, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
+import { storable } from './storable.ts'
 
 export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'
 
@@ -82,15 +82,16 @@ export class RedisStore implements OrderStore {
 
   /** @throws {StoreError} if an option is wrong; the server is not asked yet */
   constructor(options: RedisStoreOptions) {
-    this.#evaluate = evaluateWith(options.client)
-    const { prefix = DEFAULT_PREFIX } = options
+    // Whatever is handed in: what has no client is told so.
+    const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
+    this.#evaluate = evaluateWith(client)
     if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
       throw new StoreError('The option `prefix` of RedisStore must be a text without braces.')
     }
     this.#prefix = storable(prefix)
     this.#vouched = {
-      persistence: isAssumed('persistence', options.persistence),
-      eviction: isAssumed('eviction', options.eviction),
+      persistence: isAssumed('persistence', persistence),
+      eviction: isAssumed('eviction', eviction),
     }
   }
 

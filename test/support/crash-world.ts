@@ -15,7 +15,7 @@ import type { InsertResult, OrderStore, StoredRow } from '../../src/idempotency/
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { placeOrder } from '../../src/resources/place-order.ts'
 import { type RecoverSettings, recover } from '../../src/resources/recover.ts'
-import type { CreateOrderRequest } from '../../src/schemas/order.ts'
+import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { type LoggedCall, type LoggedIntent, type Recovered, RunRecorder, type Told } from './run-log.ts'
 import { VirtualTime } from './virtual-time.ts'
@@ -161,18 +161,25 @@ export class Process {
     const { request, naming } = this.#world
     const { idempotencyKey } = naming
     return await this.#run('create', async () => ({
-      told: await placeOrder(this.#context, request, { settings: SETTINGS, idempotencyKey }).then(
-        ({ value }): Told => ({ charged: 'yes', orderId: value.id }),
-        toldBy,
-      ),
+      told: await placeOrder(this.#context, request, {
+        settings: SETTINGS,
+        idempotencyKey,
+        finish: async ({ value }) => value,
+      }).then(({ value }): Told => ({ charged: 'yes', orderId: value.id }), toldBy),
     }))
   }
 
   /** Runs `recover()` to its end and notes its outcomes. */
-  async recover(options: Partial<RecoverSettings> = {}): Promise<LoggedCall> {
+  async recover(options: Partial<RecoverSettings<Order>> = {}): Promise<LoggedCall> {
     return await this.#run('recover', async () => {
       const recovered: Recovered[] = []
-      const all = recover(this.#context, { settings: SETTINGS, replay: 'safe', takeOver: false, ...options })
+      const all = recover(this.#context, {
+        settings: SETTINGS,
+        replay: 'safe',
+        takeOver: false,
+        finish: async (order) => order,
+        ...options,
+      })
       for await (const { outcome } of all) recovered.push({ intent: this.#world.naming.name, outcome })
       return { recovered }
     })

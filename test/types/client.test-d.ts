@@ -199,3 +199,19 @@ describe('options', () => {
     plain.services.list({ sourceSystem: 'shop' })
   })
 })
+
+describe('the outcomes of recover()', () => {
+  it("have the caller's type of order, told apart by outcome and reason", () => {
+    expectTypeOf(mine.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome<MyOrder>>>()
+    const told = (outcome: RecoveryOutcome<MyOrder>): unknown => {
+      if (outcome.outcome === 'created') {
+        if (outcome.reason === undefined) expectTypeOf(outcome.order).toEqualTypeOf<MyOrder>()
+        return outcome.order
+      }
+      expectTypeOf(outcome.order).toEqualTypeOf<undefined>()
+      if (outcome.outcome === 'needs_attention') expectTypeOf(outcome.reason).toBeString()
+      return outcome.reason
+    }
+    expectTypeOf(told).toBeFunction()
+  })
+})
