@@ -85,7 +85,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/journal.ts',
-        'this.#call(() => this.store.update(row, version - 1))',
+        'this.#call(() => store.update(row, version - 1))',
         'this.#call(async () => {\n            const there = (await this.store.get(this.scope, row.id))?.version ?? 0\n            return await this.store.update({ ...row, version: there + 1 }, there)\n          })',
       ),
     ],
