@@ -191,7 +191,11 @@ export class Journal {
    */
   async prune(options: PruneOptions): Promise<number> {
     const pending = this.#call(() => this.store.prune(this.scope, options))
-    return await this.#confirmed(pending, 'The store could not remove old records.')
+    const pruned = this.#confirmed(pending, 'The store could not remove old records.')
+    // Whoever closes the store, or the connections under it, waits for this first.
+    const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
+    this.#background.add(finish)
+    return await pruned.finally(() => this.#background.delete(finish))
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -212,7 +216,7 @@ export class Journal {
     } while (after !== undefined)
   }
 
-  /** Tries once more, for the last time, what still waits to be stored; afterwards nothing goes on in the background. */
+  /** Waits for what goes on in the background, after one last try to store what still waits to be stored. */
   async flush(): Promise<void> {
     await Promise.all([...this.#background].map((finish) => finish()))
   }

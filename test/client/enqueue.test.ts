@@ -70,7 +70,11 @@ describe('enqueue()', () => {
       [() => orders.enqueue(order('r1'), { within: {} as OrderOutbox }), 'within'],
       [() => orders.enqueue(order('r1'), { signal: AbortSignal.abort() } as never), 'signal'],
     ] as const)
-      await expect(call()).rejects.toMatchObject({ code: 'invalid_request', charged: 'no', issues: [{ path }] })
+      await expect(call()).rejects.toMatchObject({
+        code: 'invalid_request',
+        charged: 'no',
+        issues: [{ path }],
+      })
     expect(await all(orders.remembered({ since: 0 }))).toEqual([])
   })
 

@@ -208,6 +208,20 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     ],
   },
   {
+    name: 'an order that was sent counts as one that never was',
+    edits: [
+      edit(
+        'idempotency/record.ts',
+        "return record.state === 'open' && record.firstSentAt === undefined && record.apiKeyTag === ''",
+        "return record.state === 'open'",
+      ),
+    ],
+  },
+  {
+    name: 'a queued order is given up when the service is busy',
+    edits: [edit('resources/send-order.ts', 'options.queued === true && !refused', 'Date.now() < 0')],
+  },
+  {
     name: 'a tampered record is sent',
     edits: [
       edit('resources/place-order.ts', 'if (sendsStored && !isGenuine(', 'if (!sendsStored && !isGenuine('),

@@ -21,6 +21,7 @@ if (task === 'buy') {
 } else {
   for await (const { outcome, record } of client.orders.recover({ takeOver: task === 'take over' }))
     process.send?.(`${outcome} ${record.externalOrderId}`)
+  await client.close()
   await pool.end()
   process.disconnect?.()
 }
