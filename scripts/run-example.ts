@@ -10,11 +10,11 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { ensureBuilt, root } from './ensure-built.ts'
+import { startPostgres, startRedis } from './services/start.ts'
 
 const name = process.argv[2] ?? ''
 const folder = join(root, 'examples', name)
@@ -29,7 +29,7 @@ ensureBuilt()
 if (isFolder) install()
 const services: (() => void)[] = []
 try {
-  const environment = isFolder ? { ...startPostgres(), ...startRedis() } : {}
+  const environment = isFolder ? startServers() : {}
   const faults = isFolder ? join(folder, 'faults.json') : `${folder}.faults.json`
   const { server, baseUrl, apiKey } = await startSandbox(faults)
   services.push(() => server.kill())
@@ -57,24 +57,19 @@ function install(): void {
   if (!existsSync(own)) symlinkSync(root, own, 'dir')
 }
 
-function startPostgres(): Record<string, string> {
-  if (process.env['DATABASE_URL'] !== undefined) return {}
-  const script = join(root, 'scripts/services/postgres.sh')
-  const output = execFileSync(script, ['start', String(process.pid)], { encoding: 'utf8' })
-  const [, directory = '', url = ''] = /^directory=(.*)\nurl=(.*)$/m.exec(output) ?? []
-  services.push(() => execFileSync(script, ['stop', directory]))
-  return { DATABASE_URL: url }
-}
-
-function startRedis(): Record<string, string> {
-  if (process.env['REDIS_URL'] !== undefined) return {}
-  const script = join(root, 'scripts/services/redis.sh')
-  const directory = mkdtempSync(join(tmpdir(), 'example-redis-'))
-  rmSync(directory, { recursive: true })
-  const parameters = ['start', directory, 'single', '--owner', String(process.pid)]
-  const port = execFileSync(script, parameters, { encoding: 'utf8' }).trim()
-  services.push(() => execFileSync(script, ['stop', directory]))
-  return { REDIS_URL: `redis://127.0.0.1:${port}` }
+/** Where the servers are that a folder may use: those that the environment names, or new ones. */
+function startServers(): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const [name, start] of [
+    ['DATABASE_URL', startPostgres],
+    ['REDIS_URL', startRedis],
+  ] as const) {
+    if (process.env[name] !== undefined) continue
+    const service = start()
+    services.push(() => service.stop())
+    found[name] = service.url
+  }
+  return found
 }
 
 async function startSandbox(
