@@ -44,7 +44,8 @@ async function endWorker(number: number, signal: 'SIGKILL' | 'SIGTERM'): Promise
   assert.equal(worker?.exitCode, null, `worker ${number} has ended by itself`)
   const ended = once(worker, 'exit')
   worker.kill(signal)
-  await ended
+  const [code] = await ended
+  assert.ok(code === 0 || code === null, `worker ${number} failed at its end`)
 }
 
 const queue = new Queue<OrderJob, string>(QUEUE, { connection: redis })
@@ -58,15 +59,18 @@ for (let number = 1; number <= WORKERS; number++) startWorker(number)
 
 const begin = Date.now()
 let kills = 0
-while ((await done()) < orders.size) {
+/** So many jobs are done when the next worker is killed. */
+let next = 5
+for (let count = 0; count < orders.size; count = await done()) {
   assert.ok(Date.now() - begin < TIME_LIMIT, 'the jobs are not done in time')
-  await pause(400 + random() * 800)
-  if (kills >= KILLS) continue
+  await pause(50)
+  if (count < next || kills >= KILLS) continue
   const number = 1 + Math.floor(random() * WORKERS)
   await endWorker(number, 'SIGKILL')
   startWorker(number)
   kills++
-  console.log(`  ${await done()} jobs done; worker ${number} killed and started again`)
+  next = count + 4 + Math.floor(random() * 8)
+  console.log(`  ${count} jobs done; worker ${number} killed and started again`)
 }
 await Promise.all([...workers.keys()].map((number) => endWorker(number, 'SIGTERM')))
 

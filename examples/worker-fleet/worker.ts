@@ -46,14 +46,17 @@ const worker = new Worker<OrderJob, string>(QUEUE, place, {
 })
 worker.on('error', (error) => console.error(`queue: ${error.message}`))
 
+/** Settles orders whose jobs nobody does any more, because they were removed or have run out of attempts. */
+async function recover(): Promise<void> {
+  for await (const { outcome, record, reason } of client.orders.recover())
+    if (outcome === 'needs_attention') console.error(`${record.externalOrderId} needs a person: ${reason}`)
+}
+const recovered = recover().catch((error) => console.error(`recovery: ${error}`))
+
 /** Finishes what is at work, then ends. */
 async function stop(): Promise<void> {
-  await worker.close()
+  await Promise.all([worker.close(), recovered])
   await client.close()
   await pool.end()
 }
 process.once('SIGTERM', () => void stop())
-
-// Orders whose jobs nobody does any more, because they were removed or have run out of attempts.
-for await (const { outcome, record, reason } of client.orders.recover())
-  if (outcome === 'needs_attention') console.error(`${record.externalOrderId} needs a person: ${reason}`)
