@@ -48,6 +48,7 @@ export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from '
 export type {
   InsertResult,
   ListRowsOptions,
+  OrderOutbox,
   OrderStore,
   PruneOptions,
   RowPage,
@@ -63,6 +64,7 @@ export type {
   CreateManyProgress,
   CreateManyRow,
   CreateOptions,
+  EnqueueOptions,
   ListOrdersParams,
   ListParams,
   OrderOf,

@@ -1,6 +1,6 @@
 import type { Hooks, Logger, LogLevel } from './hooks.ts'
 import type { Codec } from './idempotency/record.ts'
-import type { OrderStore } from './idempotency/store.ts'
+import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import type { Balance } from './schemas/balance.ts'
 import type { ListEnvelope } from './schemas/list.ts'
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
@@ -221,6 +221,15 @@ export interface CreateOptions extends RequestOptions {
   readonly allowDuplicate?: boolean | undefined
   /** The service being ordered, to check the quantity before anything is sent. */
   readonly service?: Service | undefined
+}
+
+/** Options of `orders.enqueue`. */
+export interface EnqueueOptions extends Pick<CreateOptions, 'idempotencyKey' | 'service'> {
+  /**
+   * The rows of the client's store inside a transaction of yours, for example `store.within(connection)` of a
+   * `PostgresStore`: the order is remembered if the transaction is committed, and only then. Default: the store itself.
+   */
+  readonly within?: OrderOutbox | undefined
 }
 
 /** One row of `orders.createMany`: an order with a reference, or an order and its Idempotency-Key. */

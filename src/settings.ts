@@ -5,7 +5,7 @@ import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
 import { createTransport } from './http/transport.ts'
 import { checkIdempotencyKey, normalizeServer } from './idempotency/identity.ts'
-import type { OrderStore } from './idempotency/store.ts'
+import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import {
   callable,
   duration,
@@ -25,6 +25,7 @@ import type {
   ClientOptions,
   CreateManyOptions,
   CreateOptions,
+  EnqueueOptions,
   ListOrdersParams,
   ListParams,
   ReconcileParams,
@@ -239,14 +240,20 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-const CREATE: Readers<CreateOptions> = {
-  ...CALL,
+const ENQUEUE: Readers<EnqueueOptions> = {
   idempotencyKey: (value, refuse) => {
     const problem = checkIdempotencyKey(value)
     return problem === undefined ? String(value) : refuse(problem)
   },
-  allowDuplicate: flag,
   service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
+  within: withMethods<OrderOutbox>('get', 'insert', 'update'),
+}
+
+const CREATE: Readers<CreateOptions> = {
+  ...CALL,
+  allowDuplicate: flag,
+  idempotencyKey: ENQUEUE.idempotencyKey,
+  service: ENQUEUE.service,
 }
 
 const since: Read<number> = only(
@@ -265,6 +272,7 @@ const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly create: ReadArgument<CreateOptions>
+  readonly enqueue: ReadArgument<EnqueueOptions>
   readonly createMany: ReadArgument<CreateManyOptions>
   readonly waitFor: ReadArgument<WaitForOptions<never>>
   readonly recover: ReadArgument<RecoverOptions>
@@ -277,6 +285,7 @@ export const readArguments: {
 } = {
   call: argument(CALL),
   create: argument(CREATE),
+  enqueue: argument(ENQUEUE),
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),

@@ -11,7 +11,7 @@ import {
   type Unusable,
   unusableError,
 } from './record.ts'
-import type { OrderStore, PruneOptions, StoredRow } from './store.ts'
+import type { OrderOutbox, OrderStore, PruneOptions, StoredRow } from './store.ts'
 
 /** How long one operation of a store may take, milliseconds. */
 const STORE_TIMEOUT = 10_000
@@ -85,8 +85,8 @@ export class Journal {
    * What is stored under a name.
    * @throws {StoreError} `'unknown'`: without reading the record nobody knows what an earlier call did
    */
-  async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
-    const row = await this.#read(id, deadline)
+  async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
+    const row = await this.#read(id, deadline, store)
     if (row instanceof Interruption) return row
     return row === undefined ? { id } : await this.open(row)
   }
@@ -111,7 +111,12 @@ export class Journal {
    * Writes a record if nothing changed since it was found. What a lost answer leaves open is read back: a row of this
    * version with this very text can only be this write's, because every call's `claim` is in the text.
    */
-  async write(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
+  async write(
+    found: Found,
+    content: RecordContent,
+    deadline: Deadline,
+    store: OrderOutbox = this.store,
+  ): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
     const record: JournalRecord = {
@@ -129,8 +134,8 @@ export class Journal {
     const written: Written = { result: 'written', found: { id: found.id, row, record } }
     const pending =
       found.row === undefined
-        ? this.#call(() => this.store.insert(row)).then(({ inserted }) => inserted)
-        : this.#call(() => this.store.update(row, version - 1))
+        ? this.#call(() => store.insert(row)).then(({ inserted }) => inserted)
+        : this.#call(() => store.update(row, version - 1))
     let failure: unknown
     let applied: boolean | Interruption | undefined
     let grace: Deadline | undefined
@@ -147,7 +152,7 @@ export class Journal {
     }
     // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const current = await this.#read(found.id, grace).catch(() => new Interruption('deadline'))
+    const current = await this.#read(found.id, grace, store).catch(() => new Interruption('deadline'))
     const read = !(current instanceof Interruption)
     if (read && current?.version === version && current.data === row.data) return written
     if (applied === false || (read && current !== undefined && current.version >= version))
@@ -190,7 +195,11 @@ export class Journal {
    */
   async prune(options: PruneOptions): Promise<number> {
     const pending = this.#call(() => this.store.prune(this.scope, options))
-    return await this.#confirmed(pending, 'The store could not remove old records.')
+    const pruned = this.#confirmed(pending, 'The store could not remove old records.')
+    // Whoever closes the store, or the connections under it, waits for this first.
+    const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
+    this.#background.set(finish, this)
+    return await pruned.finally(() => this.#background.delete(finish))
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -265,11 +274,15 @@ export class Journal {
   }
 
   /** What the store has, or the interruption of the call. */
-  async #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
+  async #read(
+    id: string,
+    deadline: Deadline,
+    store: OrderOutbox,
+  ): Promise<StoredRow | Interruption | undefined> {
     let row: StoredRow | Interruption | undefined
     try {
       row = await this.#bounded(
-        this.#call(() => this.store.get(this.scope, id)),
+        this.#call(() => store.get(this.scope, id)),
         deadline,
       )
     } catch (cause) {

@@ -88,3 +88,9 @@ export interface OrderStore {
   /** Releases what the store itself opened. A client handed in by the caller stays open. */
   close(): Promise<void>
 }
+
+/**
+ * The rows of a store as one transaction of the caller's sees and writes them: what is written here is committed, or rolled
+ * back, with everything else in it. For `orders.enqueue`; no client takes it for a whole store.
+ */
+export type OrderOutbox = Pick<OrderStore, 'get' | 'insert' | 'update'>

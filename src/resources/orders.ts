@@ -14,6 +14,7 @@ import type {
   CreateManyOptions,
   CreateManyRow,
   CreateOptions,
+  EnqueueOptions,
   ListOrdersParams,
   OrderOf,
   ReconcileParams,
@@ -29,6 +30,7 @@ import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/ord
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
 import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
 import { type CreateManyResult, createMany } from './create-many.ts'
+import { enqueueOrder } from './enqueue.ts'
 import { listPages } from './list-pages.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { placeOrder } from './place-order.ts'
@@ -94,6 +96,27 @@ export class Orders<S extends Schemas = Schemas> {
     )
     attachInfo(value, info)
     return value
+  }
+
+  /**
+   * Writes an order down and sends nothing; the next `recover()`, of any process, places it. With `within`, it is written in
+   * a transaction of yours, together with your own data (an outbox): what is rolled back is never sent.
+   *
+   * It needs a reference or a key, and means the same order as `create()` would: one that is remembered already is returned
+   * as it is, and one that was refused is written down again.
+   *
+   * @throws {InvalidRequestError} if the order has neither a reference nor a key
+   * @throws {IdempotencyConflictError} if the reference or key belongs to another order
+   * @throws {UnresolvedOrderError} if the order was sent before and `recover()` would not repeat it
+   * @throws {StoreError} if it could not be written; roll the transaction back
+   * @example
+   * await connection.query('BEGIN')
+   * await connection.query('INSERT INTO checkouts (id) VALUES ($1)', [checkout.id])
+   * await client.orders.enqueue(requestOf(checkout), { within: store.within(connection) })
+   * await connection.query('COMMIT')
+   */
+  async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
+    return await enqueueOrder(this.#journal, request, readArguments.enqueue(options), this.#context.defaults)
   }
 
   /**

@@ -21,8 +21,8 @@ import { issuesText } from '../schemas/check.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
 import type { Sent } from './send-order.ts'
 
-/** Why a record cannot be continued, as `decideAction` says it. */
-type Because = Extract<Action, { readonly action: 'unresolved' }>['because']
+/** Why a record cannot be continued, as `decideAction` says it, or because only its caller may repeat it. */
+type Because = Extract<Action, { readonly action: 'unresolved' }>['because'] | 'held'
 
 /** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
@@ -64,6 +64,7 @@ export class PlaceOrderErrors {
       age: 'is too old to tell whether this call means the same order',
       api_key: 'was sent with another API key, and the service may keep keys apart by API key',
       unreadable: 'was created, but its answer was never readable',
+      held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
     }[because]
     const charged = chargedOf(record)
     return new UnresolvedOrderError(

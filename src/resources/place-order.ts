@@ -1,18 +1,16 @@
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
-import { InvalidRequestError, invalidArgument, supportReference } from '../errors.ts'
+import { supportReference } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
 import { infoOf, type Reply } from '../http/read.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
-import { fieldTags } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
 import type { LiveCall } from '../idempotency/live.ts'
-import { type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
-import { checkQuantity } from '../quantity.ts'
+import { isUnsent, type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
@@ -21,7 +19,6 @@ import { readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
   chargedOf,
-  makeKey,
   ORDERS_PATH,
   type OrderContext,
   type PlacedOrder,
@@ -32,6 +29,7 @@ import {
 import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { closedContent } from './record-endings.ts'
 import { archiveOrder, sendOrder } from './send-order.ts'
+import { unsentContent } from './unsent.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
 export interface PlaceOrderOptions<Output> {
@@ -69,8 +67,8 @@ export function placeOrder<Output>(
   const intent = readIntent(runtime.deriveId, request, {
     idempotencyKey: options.idempotencyKey,
     duplicateKey,
+    service: options.service,
   })
-  checkService(intent, options.service)
   return new Placement(context, intent, options, duplicateKey).run(options)
 }
 
@@ -201,9 +199,10 @@ class Placement {
       }
       if (written.result !== 'written') throw await this.#unclaimed(written, base, content, same)
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
-      const heardBefore =
-        step.action === 'reopen' && earlier?.key === content.key ? earlier.rejection : undefined
-      const continued = step.action === 'continue' || step.action === 'read'
+      const unsent = record !== undefined && isUnsent(record)
+      const again = (unsent || step.action === 'reopen') && earlier?.key === content.key
+      const heardBefore = again ? earlier?.rejection : undefined
+      const continued = (step.action === 'continue' && !unsent) || step.action === 'read'
       return await this.#send(written.found, credential, heardBefore, continued)
     }
   }
@@ -345,47 +344,21 @@ class Placement {
   #claim(record: JournalRecord | undefined, step: Step, credential: string | null): RecordContent {
     const context = this.#context
     const { runtime } = context.connection
-    const intent = this.#intent
     const now = runtime.now()
     const busyUntil = now + this.#deadline.remaining()
-    const claim = runtime.randomId()
     if (record !== undefined && (step.action === 'continue' || step.action === 'read')) {
-      const { hold: _hold, ...rest } = record
+      const { hold: _hold, rejection: _rejection, ...rest } = record
+      const claim = runtime.randomId()
+      const apiKeyTag = tagOf(context, record.key, credential)
+      // Nobody sends without a claim, and this claim is the first.
+      if (isUnsent(record)) return { ...rest, firstSentAt: now, busyUntil, claim, apiKeyTag }
       // Whoever opened it may have sent it: nothing that this call hears is clean.
-      return { ...rest, ambiguous: true, busyUntil, claim, apiKeyTag: tagOf(context, record.key, credential) }
+      return { ...rest, ambiguous: true, busyUntil, claim, apiKeyTag }
     }
     const moved = step.action === 'reopen' && step.key === 'given'
-    const { key, keyOrigin } = this.#keyFor(moved ? undefined : record)
-    return {
-      slot: intent.slot,
-      key,
-      keyOrigin,
-      generation: (record?.generation ?? 0) + (moved ? 1 : 0),
-      state: 'open',
-      // A closed record is in doubt only if a person gave it up under a key that cannot change.
-      ambiguous: !moved && record?.ambiguous === true,
-      attempts: record?.attempts ?? 0,
-      firstSentAt: now,
-      busyUntil,
-      fingerprint: intent.fingerprint,
-      fields: fieldTags(runtime.deriveId, key, intent.request),
-      body: intent.body,
-      apiKeyTag: tagOf(context, key, credential),
-      claim,
-      readable: false,
-      refused: !moved && record?.refused === true,
-      foreign: !moved && record?.foreign === true,
-      ...defined({ externalOrderId: intent.externalOrderId }),
-    }
-  }
-
-  /** The key that is sent: the remembered one, the caller's, or one of our own. */
-  #keyFor(record: JournalRecord | undefined): Pick<JournalRecord, 'key' | 'keyOrigin'> {
-    const { idempotencyKey, externalOrderId } = this.#intent
-    if (idempotencyKey !== undefined) return { key: idempotencyKey, keyOrigin: 'caller' }
-    if (record !== undefined) return record
-    if (this.#duplicateKey !== undefined) return { key: this.#duplicateKey, keyOrigin: 'random' }
-    return makeKey(this.#context, externalOrderId, 0)
+    const content = unsentContent(context, this.#intent, record, { moved, duplicateKey: this.#duplicateKey })
+    const apiKeyTag = tagOf(context, content.key, credential)
+    return { ...content, firstSentAt: now, busyUntil, apiKeyTag }
   }
 
   /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */
@@ -487,19 +460,5 @@ function isSegment(orderId: string): boolean {
     return segment('orderId', orderId) !== ''
   } catch {
     return false
-  }
-}
-
-/** Checks the quantity against the service before anything is stored or sent. */
-function checkService(intent: Intent, service: Service | undefined): void {
-  if (service === undefined) return
-  const { serviceId, quantity } = intent.request
-  if (service.productId !== serviceId) {
-    throw invalidArgument('serviceId', 'is not the productId of the service given in options.service')
-  }
-  const checked = checkQuantity(service, quantity as number)
-  if (!checked.ok) {
-    const { message } = checked
-    throw new InvalidRequestError(`${message} Nothing was sent.`, { issues: [{ path: 'quantity', message }] })
   }
 }

@@ -68,6 +68,21 @@ export function openContent(
   }
 }
 
+/**
+ * The record as it was before it was claimed, for a recovery that found out that the service has not looked at it: the next
+ * one sends it.
+ * @param earlier what an earlier call heard under the key, see {@link unsentContent}
+ */
+export function requeuedContent(
+  record: JournalRecord,
+  attempts: number,
+  earlier: Rejection | undefined,
+): RecordContent {
+  const { busyUntil: _busyUntil, firstSentAt: _firstSentAt, ...rest } = record
+  const requeued = { ...rest, apiKeyTag: '', attempts: record.attempts + attempts }
+  return { ...requeued, ...defined({ rejection: earlier }) }
+}
+
 /** What a call knows of an order that exists. */
 export interface CreatedFacts {
   /** The order, where it is readable. */

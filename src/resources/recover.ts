@@ -7,7 +7,7 @@ import { inWindow, isBusy } from '../idempotency/decision.ts'
 import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
-import { isPending, type JournalRecord, publicRecord } from '../idempotency/record.ts'
+import { isPending, isUnsent, type JournalRecord, publicRecord } from '../idempotency/record.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -116,8 +116,10 @@ async function pendingRecords(
       unusable.push({ outcome: 'needs_attention', record: unreadableRecord(row), reason: record })
     else {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
+      // Those that were never sent have no window that could end, so they come after those that have one, oldest first.
+      if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
       // Those past their window can wait: nothing is lost by asking for them last.
-      times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
+      else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
   const ids = [...times].sort(([, a], [, b]) => a - b).map(([id]) => id)
@@ -179,12 +181,14 @@ async function replay(
   const { runtime } = connection
   const { settings } = options
   const { record } = found
+  const { rejection: earlier, ...rest } = record
+  const queued = isUnsent(record)
   const claimed = await journal.write(
     found,
     {
-      ...record,
-      // Whoever opened it may have sent it: nothing that is heard from now on is clean.
-      ambiguous: true,
+      ...rest,
+      // Whoever opened it may have sent it: nothing that is heard from now on is clean. Only a first claim knows better.
+      ...(queued ? { firstSentAt: runtime.now() } : { ambiguous: true }),
       claim: runtime.randomId(),
       busyUntil: runtime.now() + deadline.remaining(),
       apiKeyTag: tagOf(context, record.key, credential),
@@ -202,12 +206,15 @@ async function replay(
     return { outcome: 'still_open', record: publicRecord(record), error }
   }
   const sent = await sendOrder(context, claimed.found, {
-    settings: { ...settings, maxRetries: 0 },
+    // One request for each key: a refusal that is heard again moves a queued order to its next one.
+    settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
     deadline,
     callId: runtime.randomId(),
     credential,
     operation: OPERATION,
     once: true,
+    queued,
+    earlier,
     ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
   })
   const { order, ending, outcome } = sent

@@ -8,7 +8,7 @@ import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
 import { rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
-import { type History, judgeOutcome, type Meaning, type Verdict } from '../idempotency/outcome.ts'
+import { type History, judgeOutcome, type Meaning, OUTCOMES, type Verdict } from '../idempotency/outcome.ts'
 import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './order-context.ts'
@@ -18,6 +18,7 @@ import {
   createdContent,
   nextGeneration,
   openContent,
+  requeuedContent,
 } from './record-endings.ts'
 
 /** How a claimed record is to be sent. */
@@ -33,6 +34,8 @@ export interface SendOptions {
   readonly operation?: string
   /** True to ask the service only once, whatever it answers; for recovery. */
   readonly once?: boolean
+  /** True if nobody waits for the order: unless the service itself refuses it, it stays to be sent by the next recovery. */
+  readonly queued?: boolean
   /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
   readonly sendUntil?: number
 }
@@ -188,9 +191,12 @@ export async function sendOrder(
     }
     // Whoever ends a recovery early has said nothing about the order.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
+    const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     const content =
       meaning.state === 'rejected' && rejection !== undefined
-        ? closedContent(mine.record, rejection, trail.attempts)
+        ? options.queued === true && !refused
+          ? requeuedContent(mine.record, trail.attempts, earlier)
+          : closedContent(mine.record, rejection, trail.attempts)
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }

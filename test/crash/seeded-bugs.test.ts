@@ -14,6 +14,7 @@ const TESTS = [
   'test/unit/classify',
   'test/client/idempotency',
   'test/client/conflicts',
+  'test/client/enqueue',
   'test/client/anonymous',
   'test/client/generations',
   'test/client/store-faults',

@@ -85,7 +85,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/journal.ts',
-        'this.#call(() => this.store.update(row, version - 1))',
+        'this.#call(() => store.update(row, version - 1))',
         'this.#call(async () => {\n            const there = (await this.store.get(this.scope, row.id))?.version ?? 0\n            return await this.store.update({ ...row, version: there + 1 }, there)\n          })',
       ),
     ],
@@ -206,6 +206,20 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         '',
       ),
     ],
+  },
+  {
+    name: 'an order that was sent counts as one that never was',
+    edits: [
+      edit(
+        'idempotency/record.ts',
+        "return record.state === 'open' && record.firstSentAt === undefined && record.apiKeyTag === ''",
+        "return record.state === 'open'",
+      ),
+    ],
+  },
+  {
+    name: 'a queued order is given up when the service is busy',
+    edits: [edit('resources/send-order.ts', 'options.queued === true && !refused', 'Date.now() < 0')],
   },
   {
     name: 'a tampered record is sent',

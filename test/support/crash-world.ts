@@ -12,6 +12,7 @@ import { readIntent } from '../../src/idempotency/intent.ts'
 import { Journal } from '../../src/idempotency/journal.ts'
 import { liveCalls } from '../../src/idempotency/live.ts'
 import type { InsertResult, OrderStore, StoredRow } from '../../src/idempotency/store.ts'
+import { enqueueOrder } from '../../src/resources/enqueue.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { placeOrder } from '../../src/resources/place-order.ts'
 import { type RecoverSettings, recover } from '../../src/resources/recover.ts'
@@ -169,6 +170,16 @@ export class Process {
     }))
   }
 
+  /** Calls `enqueue()`, which tells nothing of the wallet. */
+  async enqueue(): Promise<LoggedCall> {
+    const { request, naming } = this.#world
+    const { idempotencyKey } = naming
+    return await this.#run('enqueue', async () => {
+      await enqueueOrder(this.#context, request, { idempotencyKey }, SETTINGS).catch(toldBy)
+      return {}
+    })
+  }
+
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: Partial<RecoverSettings<Order>> = {}): Promise<LoggedCall> {
     return await this.#run('recover', async () => {
@@ -186,13 +197,13 @@ export class Process {
   }
 
   async #run(
-    kind: 'create' | 'recover',
+    kind: 'create' | 'enqueue' | 'recover',
     action: () => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
   ): Promise<LoggedCall> {
     const { log, time, naming } = this.#world
     const call = log.call({
       kind,
-      ...(kind === 'create' ? { intent: naming.name } : {}),
+      ...(kind === 'recover' ? {} : { intent: naming.name }),
       time: time.now,
       totalTimeout: TOTAL_TIMEOUT,
       maxRetries: MAX_RETRIES,

@@ -47,8 +47,8 @@ export interface Recovered {
 /** One public call. */
 export interface LoggedCall {
   readonly id: number
-  readonly kind: 'create' | 'recover' | 'resolve'
-  /** Of `create` and `resolve`. */
+  readonly kind: 'create' | 'enqueue' | 'recover' | 'resolve'
+  /** Of all but `recover`. */
   readonly intent?: string
   readonly at: number
   /** The time by the run's clock, milliseconds. */

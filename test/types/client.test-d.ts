@@ -4,10 +4,12 @@ import {
   type ClientOptions,
   type CreateOptions,
   CustomerOrderingClient,
+  type EnqueueOptions,
   type ListParams,
   MemoryStore,
   type Order,
   type OrderOf,
+  type OrderOutbox,
   type OrderRecord,
   type OrderStore,
   type Page,
@@ -49,6 +51,7 @@ describe('a client without schemas', () => {
     expectTypeOf(plain.balance.retrieve).returns.toEqualTypeOf<Promise<Balance>>()
     expectTypeOf(plain.orders.remembered({ since: 0 })).toEqualTypeOf<AsyncIterable<OrderRecord>>()
     expectTypeOf(plain.orders.unresolved()).toEqualTypeOf<AsyncIterable<OrderRecord>>()
+    expectTypeOf(plain.orders.enqueue).returns.toEqualTypeOf<Promise<OrderRecord>>()
     expectTypeOf(plain.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome>>()
     expectTypeOf(plain.close()).toEqualTypeOf<Promise<void>>()
   })
@@ -188,6 +191,13 @@ describe('options', () => {
 
   it('of calls come last', () => {
     expectTypeOf(plain.orders.create).parameter(1).toEqualTypeOf<CreateOptions | undefined>()
+    expectTypeOf(plain.orders.enqueue).parameter(1).toEqualTypeOf<EnqueueOptions | undefined>()
+    expectTypeOf<OrderStore>().toExtend<OrderOutbox>()
+    expectTypeOf<OrderOutbox>().not.toExtend<OrderStore>()
+    // @ts-expect-error nothing is sent, so there is no attempt to time
+    plain.orders.enqueue(request, { timeout: 5 })
+    // @ts-expect-error an order that is sent later has a name of its own
+    plain.orders.enqueue(request, { allowDuplicate: true })
     expectTypeOf(plain.orders.retrieve).parameter(1).toEqualTypeOf<RequestOptions | undefined>()
     expectTypeOf(plain.services.list).parameters.toEqualTypeOf<
       [params?: ListParams | undefined, options?: RequestOptions | undefined]
