@@ -1,5 +1,5 @@
 /**
- * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I7 and I9 to I12 of
+ * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I12 of
  * research/reliability.md 5.1, read with design's three states (its `doubtful` is `open` with `ambiguous`, there is no
  * `delivered`). Every harness uses these and nothing else, so a promise is stated once.
  *
@@ -35,11 +35,16 @@ export const noneLost: Invariant = (log) => {
   })
 }
 
-/** I3: when a request arrives, a record with its key and its very body is stored. */
+/**
+ * I3: when a request arrives, a record with its key and its very body is stored; or one that says by now that the order
+ * exists, and no longer needs the body.
+ */
 export const writeAhead: Invariant = (log) =>
   log.requests.flatMap(({ at, intent, key, body }) => {
     const stored = newestOf(rowsOf(log, intent), at)
-    if (stored.some(({ record }) => record?.key === key && record.body === body)) return []
+    const fits = ({ record }: LoggedRow): boolean =>
+      record?.key === key && (record.body === body || record.state === 'created')
+    if (stored.some(fits)) return []
     return [`I3: ${intent} was sent with key ${key} while no record had that key and body`]
   })
 
@@ -54,9 +59,10 @@ export const stability: Invariant = (log) => {
     const earlier = bodies.get(request.key)
     bodies.set(request.key, request)
     if (earlier === undefined || earlier.body === request.body) continue
+    const ids = new Set(log.rows.filter(({ record }) => record?.key === request.key).map(({ id }) => id))
     const closed = log.rows.some(
-      ({ at, record }) =>
-        at > earlier.at && at < request.at && record?.key === request.key && record.state === 'rejected',
+      ({ at, id, record }) =>
+        at > earlier.at && at < request.at && ids.has(id) && record?.state === 'rejected',
     )
     if (!closed) broken.push(`I4: key ${request.key} was sent with two bodies`)
   }
@@ -98,12 +104,14 @@ export const truth: Invariant = (log) =>
       : [`I5: ${intent} was told 'no' (${told.code}) and was charged later without being asked for again`]
   })
 
-/** True if the charge is another, later call's doing. */
+/** True if the charge is the doing of another call, which asked after the moment that `'no'` speaks of. */
 function askedAgain(
   log: RunLog,
   call: LoggedCall,
   charge: { readonly requestedAt: number; readonly call?: number },
 ): boolean {
+  const spokenOf = closedUntil(log, call)
+  if (spokenOf === undefined) return false
   const asked = log.calls.some(
     ({ id, kind, intent, at, endedAt }) =>
       id !== call.id &&
@@ -112,7 +120,22 @@ function askedAgain(
       at < charge.requestedAt &&
       (endedAt === undefined || endedAt > (call.endedAt ?? 0)),
   )
-  return asked && charge.call !== call.id && charge.requestedAt > (call.endedAt ?? 0)
+  return asked && charge.call !== call.id && charge.requestedAt > spokenOf
+}
+
+/**
+ * The last moment of a call when nothing of its order was open, so that `'no'` was true then; absent if there was none.
+ * Beside another call for the same order, that may be before the call's end.
+ */
+function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): number | undefined {
+  let moment: number | undefined
+  let closed = true
+  for (const row of mainRowsOf(log, intent)) {
+    if (row.at > endedAt) break
+    if (closed && row.at > at) moment = row.at
+    closed = row.record?.state !== 'open'
+  }
+  return closed ? endedAt : moment
 }
 
 /**
@@ -135,6 +158,8 @@ export const agreement: Invariant = (log) =>
             ? 'unknown'
             : 'no'
     if (told.charged === stored) return []
+    // The slot still has the order before, which is not the one that was asked for.
+    if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
     return [
       `I6: ${intent} was told '${told.charged}' (${told.code ?? 'an order'}) while the record says '${stored}'`,
@@ -142,8 +167,8 @@ export const agreement: Invariant = (log) =>
   })
 
 /**
- * I7: the next generation's key is sent only if every request of the one before got a definite refusal, and a call that
- * began after the first of them heard a second one; or if a person gave the order up; or if the caller gave a new key
+ * I7: the next generation's key is sent only if every request of the one before got a definite refusal, and another call,
+ * which began after the first of them as far as clocks can tell, heard a second one; or if a person gave the order up; or if the caller gave a new key
  * after a refusal.
  */
 export const generations: Invariant = (log) => {
@@ -175,9 +200,7 @@ export const generations: Invariant = (log) => {
         broken.push(`I7: ${record.slot} moved on from a key that was answered with ${status ?? 'nothing'}`)
     const refusals = sent.filter(({ status, heard }) => heard === true && REFUSALS.has(status ?? 0))
     const first = refusals.at(0)
-    const again = refusals.some(
-      (refusal) => first !== undefined && began(log, refusal) > (first.answeredAt ?? 0),
-    )
+    const again = refusals.some((refusal) => first !== undefined && isLater(log, refusal, first))
     if (record.keyOrigin === 'caller' ? sent.length > 0 && first === undefined : !again)
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
@@ -201,10 +224,22 @@ const DEFINITE: ReadonlySet<number> = new Set([
   431,
 ])
 
-/** When the call began that sent a request. */
-function began(log: RunLog, request: LoggedRequest): number {
-  return log.calls.find(({ id }) => id === request.call)?.at ?? 0
+/** True if a refusal was heard by a call that began after another refusal, in another call. */
+function isLater(log: RunLog, { call }: LoggedRequest, first: LoggedRequest): boolean {
+  const began = log.calls.find(({ id }) => id === call)
+  if (began === undefined || began.at > (first.answeredAt ?? 0)) return began !== undefined
+  const sameTime = began.time >= (first.answeredTime ?? Number.POSITIVE_INFINITY)
+  return call !== first.call && (sameTime || log.clocksDiffer)
 }
+
+/** I8: an API key stands nowhere but in the request's own header: neither as it is nor in Base64 nor percent-encoded. */
+export const silence: Invariant = (log) =>
+  log.secrets.flatMap((secret) => {
+    const spellings = new Set([secret, encodeURIComponent(secret), btoa(secret).replace(/=+$/, '')])
+    return log.printed.some((text) => [...spellings].some((spelling) => text.includes(spelling)))
+      ? ['I8: an API key stands in a row of the store or in an error']
+      : []
+  })
 
 /** I9: every call of a living process ends within its time and one second; nothing is left behind. */
 export const termination: Invariant = (log) => [
@@ -218,13 +253,22 @@ export const termination: Invariant = (log) => [
   ...(log.leftovers === 0 ? [] : [`I9: ${log.leftovers} timers or listeners are left`]),
 ]
 
+/** How often a call asks again for a success that it could not read. */
+const MAX_REPLAYS = 2
+
 /** I10: requests ≤ (1 + maxRetries) × calls, one per recovered record, plus in-progress polls and body replays. */
 export const amplification: Invariant = (log) => {
-  const free = log.requests.filter(
-    ({ status, code, heard }) =>
-      (status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS') ||
-      (status !== undefined && status < 300 && heard !== true),
+  const polls = log.requests.filter(
+    ({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS',
   ).length
+  // Where a charge is proven, further requests of a call only read the order.
+  const reading = new Set<number | undefined>()
+  for (const { key, call, at } of log.requests) {
+    const isProof = (other: LoggedRequest): boolean =>
+      other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at
+    if (!reading.has(call) && log.requests.some(isProof)) reading.add(call)
+  }
+  const free = polls + MAX_REPLAYS * reading.size
   const own = creates(log).reduce((sum, { maxRetries }) => sum + 1 + maxRetries, 0)
   const recoveries = log.calls.filter(({ kind }) => kind === 'recover')
   const recovered = recoveries.length * log.intents.length
@@ -283,6 +327,7 @@ export const INVARIANTS: readonly Invariant[] = [
   truth,
   agreement,
   generations,
+  silence,
   termination,
   amplification,
   monotony,
@@ -308,9 +353,9 @@ function wantedOf(log: RunLog, name: string | undefined): number {
 }
 
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {
-  const end = (call: LoggedCall): number => call.endedAt ?? Number.POSITIVE_INFINITY
-  // A process that died writes nothing any more.
-  if (one.died === true) return false
+  const end = ({ died, diedAt, endedAt }: LoggedCall): number =>
+    // A process that died writes nothing any more.
+    endedAt ?? (died === true ? (diedAt ?? 0) : Number.POSITIVE_INFINITY)
   const related = one.intent === undefined || one.intent === other.intent
   return related && one.at < end(other) && other.at < end(one)
 }

@@ -17,6 +17,12 @@ export interface RunLog {
   readonly recovered: boolean
   /** Timers and listeners that were left when everything had ended. */
   readonly leftovers: number
+  /** True if a clock jumped, so that nobody can tell by its clock what was first. */
+  readonly clocksDiffer: boolean
+  /** API keys that were used. */
+  readonly secrets: readonly string[]
+  /** Texts that leave the client for other places than the service: rows of the store, errors. */
+  readonly printed: readonly string[]
 }
 
 /** One thing to buy. */
@@ -57,6 +63,8 @@ export interface LoggedCall {
   endedAt?: number
   endedTime?: number
   died?: boolean
+  /** When its process died, where the harness knows it. */
+  diedAt?: number
   told?: Told
   recovered?: Recovered[]
   /** True if the store failed, hung or lost an answer during the call. */
@@ -77,6 +85,8 @@ export interface LoggedRequest {
   /** True if the answer reached the client whole. */
   heard?: boolean
   answeredAt?: number
+  /** The time by the run's clock, milliseconds, where the harness keeps it. */
+  answeredTime?: number
 }
 
 /** One debit. */
@@ -110,6 +120,9 @@ export class RunRecorder implements RunLog {
   everyWrite = true
   recovered = false
   leftovers = 0
+  clocksDiffer = false
+  readonly secrets: string[] = []
+  readonly printed: string[] = []
   #at = 0
 
   /** The next place in the order of events. */
