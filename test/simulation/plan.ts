@@ -160,7 +160,7 @@ interface Cast {
 
 function drawSteps(draw: Draw, { workers, intents, jumps, rotates }: Cast): Step[] {
   const steps: Step[] = []
-  const count = draw.between(2, 7)
+  const count = draw.weighted([1, 2], [2, 4], [3, 4], [4, 3], [5, 2], [6, 1])
   let at = 0
   for (let index = 0; index < count; index++) {
     const worker = draw.below(workers)

@@ -22,9 +22,6 @@ const { values, positionals } = parseArgs({
   },
 })
 
-if (values.seed === undefined) await runMany(number(positionals[0] ?? '100000'), number(values.from))
-else await runOne(number(values.seed))
-
 async function runOne(seed: number): Promise<void> {
   const plan = planOf(seed)
   const failed = (await simulate(plan)).broken.length > 0
@@ -87,3 +84,6 @@ function number(text: string): number {
   if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`${text} is not a number`)
   return value
 }
+
+if (values.seed === undefined) await runMany(number(positionals[0] ?? '100000'), number(values.from))
+else await runOne(number(values.seed))

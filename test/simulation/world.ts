@@ -1,4 +1,5 @@
 import { CustomerOrderingClient } from '../../src/client.ts'
+import { credentialsOf } from '../../src/credentials.ts'
 import { isCustomerOrderingError } from '../../src/errors.ts'
 import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
 import { scopeOf } from '../../src/idempotency/identity.ts'
@@ -20,7 +21,7 @@ import {
   type SandboxRequest,
 } from '../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
-import { resolveSettings } from '../../src/settings.ts'
+import { resolveSettings, type Settings } from '../../src/settings.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import {
   type LoggedCall,
@@ -253,6 +254,23 @@ function requestOf({ name, externalOrderId }: IntentPlan, quantity: number): Cre
   }
 }
 
+function optionsOf({ account, client }: Plan): ClientOptions {
+  return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
+}
+
+const resolved = new Map<string, Settings<Schemas>>()
+
+/** A client's options, checked, with all defaults. There are few different ones, and checking them takes its time. */
+function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
+  const options = { ...optionsOf(plan), baseUrl }
+  const name = JSON.stringify(options)
+  const known = resolved.get(name)
+  if (known !== undefined) return known
+  const settings = resolveSettings<Schemas>({ ...options, apiKey: 'replaced' }, {})
+  resolved.set(name, settings)
+  return settings
+}
+
 /** One process of a worker: a client with a memory of its own over the world's store. */
 export class Process {
   died = false
@@ -286,24 +304,23 @@ export class Process {
     }
     const store = this.#storeOf(world.store)
     const rotates = plan.steps.some(({ kind }) => kind === 'rotate')
-    const options: ClientOptions = {
-      baseUrl: sandbox.baseUrl,
-      apiKey: rotates ? () => world.apiKey(worker) : sandbox.apiKey,
-      ...(plan.account === undefined ? {} : { account: plan.account }),
-      store,
-      logLevel: 'off',
-      ...plan.client,
-      ...(plan.whole ? { fetch: this.#fetch } : {}),
-    }
+    const apiKey = rotates ? () => world.apiKey(worker) : sandbox.apiKey
     if (plan.whole) {
+      const options = { ...optionsOf(plan), baseUrl: sandbox.baseUrl, apiKey, store, fetch: this.#fetch }
       const client = new CustomerOrderingClient(options, runtime)
       this.#orders = client.orders
       this.#close = () => client.close()
       return
     }
     // As the client's constructor does it, but for the transport.
-    const resolved = resolveSettings(options, runtime)
-    const settings = { ...resolved, connection: { ...resolved.connection, transport: this.#transport } }
+    const resolved = settingsOf(plan, sandbox.baseUrl)
+    const connection = {
+      ...resolved.connection,
+      runtime,
+      credentials: credentialsOf(apiKey),
+      transport: this.#transport,
+    }
+    const settings = { ...resolved, store, connection }
     const scope = scopeOf(settings.server, settings.account)
     const journal = new Journal({ store, scope, codec: undefined, runtime })
     const live = liveCalls<PlacedOrder>(store, scope)

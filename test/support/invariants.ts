@@ -141,12 +141,19 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
 /**
  * I6: what a caller is told is what is stored. `'no'`: the record is closed without an order, or there is none;
  * `'unknown'`: it is open, or closed over a key that belongs to another payload; `'yes'`: it is created. Where the
- * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored.
+ * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored. Where calls run
+ * side by side, this is asked of `'yes'` only, at the end of the run.
  */
 export const agreement: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined || saysNothing(call)) return []
+    // Nothing that happens later takes a proven charge out of the store again.
+    const proven = ({ record }: LoggedRow): boolean =>
+      record?.state === 'created' && (told.orderId ?? record.order?.id) === record.order?.id
+    if (told.charged === 'yes' && call.storeTrouble !== true && intent !== undefined)
+      if (!newestOf(rowsOf(log, intent), Number.POSITIVE_INFINITY).some(proven))
+        return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
     if (log.calls.some((other) => other !== call && overlaps(other, call))) return []
     const newest = newestOf(mainRowsOf(log, intent), endedAt).at(0)?.record
     const stored =
@@ -360,23 +367,53 @@ function overlaps(one: LoggedCall, other: LoggedCall): boolean {
   return related && one.at < end(other) && other.at < end(one)
 }
 
+/** The rows of a run by intent, found once. */
+interface RowsByIntent {
+  readonly count: number
+  readonly main: Map<string | undefined, LoggedRow[]>
+  readonly all: Map<string, LoggedRow[]>
+}
+
+const found = new WeakMap<RunLog, RowsByIntent>()
+
+function rowsByIntent(log: RunLog): RowsByIntent {
+  let known = found.get(log)
+  if (known?.count !== log.rows.length) {
+    known = { count: log.rows.length, main: new Map(), all: new Map() }
+    found.set(log, known)
+  }
+  return known
+}
+
 /** All versions of the records that stand for an intent, archived ones included. */
 function rowsOf(log: RunLog, name: string): LoggedRow[] {
+  const { all } = rowsByIntent(log)
+  const known = all.get(name)
+  if (known !== undefined) return known
   const intent = log.intents.find((candidate) => candidate.name === name)
-  const rows = mainRowsOf(log, name)
-  const keys = new Set(rows.map(({ record }) => `key:${record?.key}`))
-  const archived = ({ record }: LoggedRow): boolean =>
-    record !== undefined && keys.has(record.slot) && intent?.slots.includes(record.slot) === false
-  return [...rows, ...log.rows.filter(archived)].sort((a, b) => a.at - b.at)
+  const main = mainRowsOf(log, name)
+  const keys = new Set(main.map(({ record }) => `key:${record?.key}`))
+  const archived = log.rows.filter(
+    ({ record }) =>
+      record !== undefined && keys.has(record.slot) && intent?.slots.includes(record.slot) === false,
+  )
+  const rows = archived.length === 0 ? main : [...main, ...archived].sort((a, b) => a.at - b.at)
+  all.set(name, rows)
+  return rows
 }
 
 /** All versions of an intent's own rows, forgotten ones included. */
 function mainRowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
+  const { main } = rowsByIntent(log)
+  const known = main.get(name)
+  if (known !== undefined) return known
   const intent: LoggedIntent | undefined = log.intents.find((candidate) => candidate.name === name)
   const isOwn = ({ record }: LoggedRow): boolean =>
     record !== undefined && intent?.slots.includes(record.slot) === true
   const ids = new Set(log.rows.filter(isOwn).map(({ id }) => id))
-  return log.rows.filter(({ id }) => ids.has(id))
+  const rows = log.rows.filter(({ id }) => ids.has(id))
+  main.set(name, rows)
+  return rows
 }
 
 /** The newest version of each row at a point in the order of events. */

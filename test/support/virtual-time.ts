@@ -101,6 +101,8 @@ const derived = new Map<string, string>()
 function deriveId(name: string): string {
   const known = derived.get(name)
   if (known !== undefined) return known
+  // Long programmes derive many names once.
+  if (derived.size > 20_000) derived.clear()
   const id = platformRuntime.deriveId(name)
   derived.set(name, id)
   return id
