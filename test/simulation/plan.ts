@@ -49,6 +49,8 @@ export type Step =
       readonly intent: number
       /** The payload changes with it. */
       readonly quantity: number
+      /** Metadata that differs from call to call and makes no other order. */
+      readonly note?: string
       /** An Idempotency-Key other than the intent's. */
       readonly otherKey: boolean
       /** When the caller gives up, milliseconds from the call. */
@@ -188,6 +190,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates }: Cast): Step
           intent: draw.below(intents.length),
           quantity: draw.weighted([1, 8], [2, 1]),
           otherKey: draw.chance(0.05),
+          ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
           ...(draw.chance(0.1) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
         })
         break

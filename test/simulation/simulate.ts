@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events'
 import { brokenPromises } from '../support/invariants.ts'
 import { LONGEST_FLIGHT, type Plan, type Step } from './plan.ts'
 import { type Without, World } from './world.ts'
@@ -74,7 +73,6 @@ async function direct(world: World): Promise<void> {
   for (const process of world.processes) {
     if (process.died) continue
     log.leftovers += time.pending(process)
-    for (const signal of process.signals) log.leftovers += getEventListeners(signal, 'abort').length
     process.kill()
   }
   if (plan.ending === 'late') await time.sleep(world, plan.client.safeRetryWindow + AFTER_BUSY)
@@ -87,7 +85,13 @@ async function direct(world: World): Promise<void> {
 }
 
 async function act(world: World, step: Step): Promise<void> {
-  const { sandbox } = world
+  const { sandbox, time } = world
+  // A sleeping process does what it is told when it wakes.
+  if ('worker' in step && step.kind !== 'kill')
+    for (let wait = 1; wait > 0; ) {
+      wait = world.process(step.worker).sleepsFor
+      if (wait > 0) await time.sleep(world, wait)
+    }
   switch (step.kind) {
     case 'create': {
       const intent = world.intents[step.intent]

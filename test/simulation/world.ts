@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { credentialsOf } from '../../src/credentials.ts'
 import { isCustomerOrderingError } from '../../src/errors.ts'
@@ -47,6 +48,8 @@ type Mishap =
   | 'crash before'
   | 'crash after'
   | 'crash while it flies'
+  /** It takes place, and the machine falls asleep: the clock on the wall goes on, the process does not. */
+  | 'sleeps'
   /** It takes place, and an error says that it did not. */
   | 'unacknowledged'
   /** It does not take place, and an error says so. */
@@ -60,7 +63,7 @@ type Mishap =
   /** It never takes place and is never answered. */
   | 'hangs'
 
-const CRASHES: readonly Mishap[] = ['crash before', 'crash after', 'crash while it flies']
+const CRASHES: readonly Mishap[] = ['crash before', 'crash after', 'crash while it flies', 'sleeps']
 const OF_WRITES: readonly Mishap[] = ['unacknowledged', 'failed', 'slow answer', 'late', 'hangs']
 const OF_READS: readonly Mishap[] = ['failed', 'slow answer', 'hangs']
 const OF_REQUESTS: readonly Mishap[] = ['unacknowledged', 'failed', 'unsent', 'slow answer', 'late', 'hangs']
@@ -137,7 +140,7 @@ export class World {
           ? `ref:${externalOrderId}`
           : idempotencyKey !== undefined
             ? `key:${idempotencyKey}`
-            : readIntent(deriveId, requestOf(intent, 1), {}).slot
+            : readIntent(deriveId, requestOf(intent, 1, undefined), {}).slot
       return { plan: intent, logged: this.log.intent(name, [slot]) }
     })
   }
@@ -245,13 +248,16 @@ const START = new VirtualTime().now
 
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
-function requestOf({ name, externalOrderId }: IntentPlan, quantity: number): CreateOrderRequest {
-  return {
-    serviceId: 'svc_standard',
-    target: name,
-    quantity,
-    ...(externalOrderId === undefined ? {} : { metadata: { externalOrderId } }),
+function requestOf(
+  { name, externalOrderId }: IntentPlan,
+  quantity: number,
+  note: string | undefined,
+): CreateOrderRequest {
+  const metadata = {
+    ...(externalOrderId === undefined ? {} : { externalOrderId }),
+    ...(note === undefined ? {} : { note }),
   }
+  return { serviceId: 'svc_standard', target: name, quantity, metadata }
 }
 
 function optionsOf({ account, client }: Plan): ClientOptions {
@@ -275,7 +281,6 @@ function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
 export class Process {
   died = false
   readonly name: string
-  readonly signals: AbortSignal[] = []
   readonly #world: World
   readonly #number: number
   readonly #draw: Draw
@@ -286,6 +291,9 @@ export class Process {
   readonly #running = new Set<Running>()
   #die: (why: 'died') => void = () => {}
   #effects = 0
+  /** When the process wakes, and how long it has slept in all. */
+  #wakes = 0
+  #slept = 0
 
   constructor(world: World, worker: number, number: number) {
     this.#world = world
@@ -300,6 +308,7 @@ export class Process {
     const runtime: Runtime = {
       ...time.runtime(this, number),
       now: () => time.now + world.offset(worker),
+      monotonic: () => this.#monotonic,
       random: () => random.next(),
     }
     const store = this.#storeOf(world.store)
@@ -336,18 +345,22 @@ export class Process {
     const { plan } = intent
     // Without any name, another payload would be another order.
     const anonymous = plan.externalOrderId === undefined && plan.idempotencyKey === undefined
-    const request = requestOf(plan, anonymous ? 1 : step.quantity)
+    const request = requestOf(plan, anonymous ? 1 : step.quantity, step.note)
     // Without a reference, another key would be another order.
     const otherKey = step.otherKey && plan.externalOrderId !== undefined
     const idempotencyKey = otherKey ? `other-${plan.name}` : plan.idempotencyKey
+    const { abortAfter } = step
+    const given = abortAfter === undefined ? undefined : this.#abort(abortAfter)
     await this.#run('create', intent, async (call) => {
-      const options: RequestOptions = {
+      const options = {
         ...call,
-        ...(step.abortAfter === undefined ? {} : this.#abort(step.abortAfter)),
+        ...(given === undefined ? {} : { signal: given }),
+        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       }
       const told = await this.#orders
-        .create(request, { ...options, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) })
+        .create(request, options)
         .then(({ id }): Told => ({ charged: 'yes', orderId: id }), this.#toldBy)
+      if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
       return { told }
     })
   }
@@ -387,6 +400,25 @@ export class Process {
     })
   }
 
+  /** The clock that stands still while the process sleeps. */
+  get #monotonic(): number {
+    return this.#world.time.now - this.#slept
+  }
+
+  /** Milliseconds until a sleeping process wakes. */
+  get sleepsFor(): number {
+    return Math.max(0, this.#wakes - this.#world.time.now)
+  }
+
+  #sleep(milliseconds: number): void {
+    const { time, log } = this.#world
+    this.#wakes = Math.max(this.#wakes, time.now) + milliseconds
+    this.#slept += milliseconds
+    time.postpone(this, milliseconds)
+    log.clocksDiffer = true
+    for (const { logged } of this.#running) logged.storeTrouble = true
+  }
+
   /** Ends the process: it hears of nothing any more and has no further effect. */
   kill(): void {
     if (this.died) return
@@ -411,13 +443,13 @@ export class Process {
     intent: Intent | undefined,
     action: (options: RequestOptions) => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
   ): Promise<void> {
-    const { log, time, plan } = this.#world
+    const { log, plan } = this.#world
     const { totalTimeout, maxRetries } = plan.client
     this.#world.observe()
     const logged = log.call({
       kind,
       ...(intent === undefined ? {} : { intent: intent.logged.name }),
-      time: time.now,
+      time: this.#monotonic,
       totalTimeout,
       maxRetries,
     })
@@ -430,16 +462,15 @@ export class Process {
     this.#running.delete(running)
     this.#world.running.delete(running)
     this.#world.observe()
-    log.ended(logged, time.now, end)
+    log.ended(logged, this.#monotonic, end)
     this.#world.note(this.name, `call ${logged.id} ends: ${JSON.stringify(end)}`)
   }
 
-  #abort(after: number): { readonly signal: AbortSignal } {
+  #abort(after: number): AbortSignal {
     const controller = new AbortController()
-    this.signals.push(controller.signal)
     if (after === 0) controller.abort(GIVEN_UP)
-    else this.#world.time.setTimer(this.#world, () => controller.abort(GIVEN_UP), after)
-    return { signal: controller.signal }
+    else this.#world.time.setTimer(this, () => controller.abort(GIVEN_UP), after)
+    return controller.signal
   }
 
   /** What a failed call tells. Anything but one of our errors is a bug. */
@@ -482,6 +513,7 @@ export class Process {
       }
       const tell = (how: () => T): void => {
         if (this.died) return
+        if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
         try {
           resolve(how())
         } catch (error) {
@@ -507,6 +539,9 @@ export class Process {
                 return
               case 'crash after':
                 return this.kill()
+              case 'sleeps':
+                this.#sleep(lateness(back) * 15)
+                return tell(() => result)
               case 'unacknowledged':
                 return void time.setTimer(this, () => tell(() => lost(false)), home)
               default:

@@ -263,27 +263,23 @@ export const termination: Invariant = (log) => [
 /** How often a call asks again for a success that it could not read. */
 const MAX_REPLAYS = 2
 
-/** I10: requests ≤ (1 + maxRetries) × calls, one per recovered record, plus in-progress polls and body replays. */
-export const amplification: Invariant = (log) => {
-  const polls = log.requests.filter(
-    ({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS',
-  ).length
-  // Where a charge is proven, further requests of a call only read the order.
-  const reading = new Set<number | undefined>()
-  for (const { key, call, at } of log.requests) {
-    const isProof = (other: LoggedRequest): boolean =>
-      other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at
-    if (!reading.has(call) && log.requests.some(isProof)) reading.add(call)
-  }
-  const free = polls + MAX_REPLAYS * reading.size
-  const own = creates(log).reduce((sum, { maxRetries }) => sum + 1 + maxRetries, 0)
-  const recoveries = log.calls.filter(({ kind }) => kind === 'recover')
-  const recovered = recoveries.length * log.intents.length
-  const most = own + recovered + free
-  return log.requests.length <= most
-    ? []
-    : [`I10: ${log.requests.length} requests where at most ${most} are explained`]
-}
+/** I10: requests ≤ (1 + maxRetries) for a call, one per recovered record, plus in-progress polls and body replays. */
+export const amplification: Invariant = (log) =>
+  log.calls.flatMap(({ id, kind, intent, maxRetries }) => {
+    const sent = log.requests.filter(({ call }) => call === id)
+    const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
+    // Where a charge is proven, further requests of a call only read the order.
+    const reads = sent.some(({ key, at }) =>
+      log.requests.some(
+        (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
+      ),
+    )
+    const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
+    const most = own + polls.length + (reads ? MAX_REPLAYS : 0)
+    return sent.length <= most
+      ? []
+      : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
+  })
 
 /** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
 export const monotony: Invariant = (log) => {

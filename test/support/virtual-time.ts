@@ -2,7 +2,7 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { createRandom } from '../../src/sandbox/random.ts'
 
 interface Timer {
-  readonly at: number
+  at: number
   readonly order: number
   readonly owner: object
   readonly callback: () => void
@@ -49,6 +49,11 @@ export class VirtualTime {
     let count = 0
     for (const timer of this.#timers) if (timer.owner === owner) count++
     return count
+  }
+
+  /** Lets an owner's timers fire later, as a machine's that was asleep. */
+  postpone(owner: object, milliseconds: number): void {
+    for (const timer of this.#timers) if (timer.owner === owner) timer.at += milliseconds
   }
 
   /** Drops an owner's timers, as the end of its process would. */
