@@ -351,7 +351,7 @@ export class Process {
     const idempotencyKey = otherKey ? `other-${plan.name}` : plan.idempotencyKey
     const { abortAfter } = step
     const given = abortAfter === undefined ? undefined : this.#abort(abortAfter)
-    await this.#run('create', intent, async (call) => {
+    await this.#run('create', intent, idempotencyKey, async (call) => {
       const options = {
         ...call,
         ...(given === undefined ? {} : { signal: given }),
@@ -367,7 +367,7 @@ export class Process {
 
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
-    await this.#run('recover', undefined, async (call) => {
+    await this.#run('recover', undefined, undefined, async (call) => {
       const recovered: Recovered[] = []
       const report = ({ outcome, record, reason }: RecoveryOutcome): void => {
         this.#world.note(
@@ -392,7 +392,7 @@ export class Process {
     if (record === undefined) return
     const { externalOrderId } = intent.plan
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
-    await this.#run('resolve', intent, async (call) => {
+    await this.#run('resolve', intent, undefined, async (call) => {
       const told = await this.#orders
         .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
         .then((): undefined => undefined, this.#toldBy)
@@ -441,6 +441,7 @@ export class Process {
   async #run(
     kind: LoggedCall['kind'],
     intent: Intent | undefined,
+    idempotencyKey: string | undefined,
     action: (options: RequestOptions) => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
   ): Promise<void> {
     const { log, plan } = this.#world
@@ -449,6 +450,7 @@ export class Process {
     const logged = log.call({
       kind,
       ...(intent === undefined ? {} : { intent: intent.logged.name }),
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       time: this.#monotonic,
       totalTimeout,
       maxRetries,

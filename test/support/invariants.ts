@@ -49,11 +49,16 @@ export const writeAhead: Invariant = (log) =>
   })
 
 /**
- * I4: one key, one body, and one key for each generation. Another body may go out under a key only after the record was
+ * I4: one key, one body, one key for each generation, and no other than the caller gave. Another body may go out under a key only after the record was
  * closed as rejected in between, when the caller corrects a refused order.
  */
 export const stability: Invariant = (log) => {
   const broken: string[] = []
+  for (const { id, idempotencyKey } of log.calls)
+    if (idempotencyKey !== undefined)
+      for (const { call, key } of log.requests)
+        if (call === id && key !== idempotencyKey)
+          broken.push(`I4: a call with the key ${idempotencyKey} sent ${key}`)
   const bodies = new Map<string, LoggedRequest>()
   for (const request of log.requests) {
     const earlier = bodies.get(request.key)
@@ -83,7 +88,7 @@ export const stability: Invariant = (log) => {
 
 /**
  * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
- * was told `'yes'`, or got an order, was charged.
+ * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`.
  */
 export const truth: Invariant = (log) =>
   creates(log).flatMap((call) => {
@@ -93,6 +98,12 @@ export const truth: Invariant = (log) =>
     const before = charges.filter(({ at }) => at < endedAt)
     if (told.orderId !== undefined && !before.some(({ orderId }) => orderId === told.orderId))
       return [`I5: ${intent} got the order ${told.orderId}, which was never charged`]
+    const proven = log.requests.some(
+      ({ call: sender, status, answeredTime }) =>
+        sender === call.id && status === 201 && answeredTime !== undefined,
+    )
+    if (proven && told.charged !== 'yes')
+      return [`I5: ${intent} heard 201 and was told '${told.charged}' (${told.code})`]
     if (told.charged === 'yes')
       return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
     if (told.charged === 'unknown' || saysNothing(call)) return []

@@ -54,6 +54,8 @@ export interface LoggedCall {
   readonly kind: 'create' | 'recover' | 'resolve'
   /** Of `create` and `resolve`. */
   readonly intent?: string
+  /** Idempotency-Key that the caller gave, where the harness keeps it. */
+  readonly idempotencyKey?: string
   readonly at: number
   /** The time by the run's clock, milliseconds. */
   readonly time: number
