@@ -69,7 +69,11 @@ async function direct(world: World): Promise<void> {
   world.note('everybody', 'no more trouble')
   world.sandbox.faults.clear()
   await time.sleep(world, LONGEST_FLIGHT + BACKGROUND)
-  for (const process of world.processes) if (!process.died) await process.close()
+  for (const process of world.processes) {
+    // What a machine that is asleep has to do is done when it wakes.
+    if (!process.died && process.sleepsFor > 0) await time.sleep(world, process.sleepsFor + BACKGROUND)
+    if (!process.died) await process.close()
+  }
   for (const process of world.processes) {
     if (process.died) continue
     log.leftovers += time.pending(process)
