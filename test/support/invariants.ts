@@ -107,12 +107,12 @@ export const truth: Invariant = (log) =>
     if (told.charged === 'yes')
       return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
     if (told.charged === 'unknown' || saysNothing(call)) return []
-    if (before.length > 0 && wantedOf(log, intent) === 1)
+    const other = charges.filter((charge) => !askedAgain(log, call, charge))
+    if (other.some(({ at }) => at < endedAt) && wantedOf(log, intent) === 1)
       return [`I5: ${intent} was told 'no' (${told.code}) after it was charged`]
-    const late = charges.find((charge) => charge.at > endedAt && !askedAgain(log, call, charge))
-    return late === undefined
-      ? []
-      : [`I5: ${intent} was told 'no' (${told.code}) and was charged later without being asked for again`]
+    return other.some(({ at }) => at > endedAt)
+      ? [`I5: ${intent} was told 'no' (${told.code}) and was charged later without being asked for again`]
+      : []
   })
 
 /** True if the charge is the doing of another call, which asked after the moment that `'no'` speaks of. */
@@ -129,14 +129,14 @@ function askedAgain(
       (kind === 'create' || kind === 'resolve') &&
       intent === call.intent &&
       at < charge.requestedAt &&
-      (endedAt === undefined || endedAt > (call.endedAt ?? 0)),
+      (endedAt === undefined || endedAt > spokenOf),
   )
   return asked && charge.call !== call.id && charge.requestedAt > spokenOf
 }
 
 /**
- * The last moment of a call when nothing of its order was open, so that `'no'` was true then; absent if there was none.
- * Beside another call for the same order, that may be before the call's end.
+ * The last moment of a call when its order was neither open nor created, so that `'no'` was true then; absent if there
+ * was none. Beside another call for the same order, that may be before the call's end.
  */
 function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): number | undefined {
   let moment: number | undefined
@@ -144,7 +144,9 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
   for (const row of mainRowsOf(log, intent)) {
     if (row.at > endedAt) break
     if (closed && row.at > at) moment = row.at
-    closed = row.record?.state !== 'open'
+    const state = row.record?.state ?? 'rejected'
+    // Of an order that is wanted more than once, an earlier one says nothing about the next.
+    closed = state === 'rejected' || (state === 'created' && wantedOf(log, intent) > 1)
   }
   return closed ? endedAt : moment
 }
