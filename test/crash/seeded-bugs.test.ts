@@ -21,6 +21,11 @@ const TESTS = [
   'test/client/traces',
   'test/client/api-key-rotation',
   'test/client/tampering',
+  'test/client/recover',
+  'test/client/secrets',
+  'test/client/abort',
+  'test/client/retry',
+  'test/client/paging',
   'test/server/wire',
 ]
 

@@ -19,6 +19,12 @@ export interface RunLog {
   readonly stopped: boolean
   /** Timers and listeners that were left when everything had ended. */
   readonly leftovers: number
+  /** True if a clock jumped, so that nobody can tell by its clock what was first. */
+  readonly clocksDiffer: boolean
+  /** API keys that were used. */
+  readonly secrets: readonly string[]
+  /** Texts that leave the client for other places than the service: rows of the store, errors. */
+  readonly printed: readonly string[]
 }
 
 /** One thing to buy. */
@@ -50,6 +56,8 @@ export interface LoggedCall {
   readonly kind: 'create' | 'enqueue' | 'recover' | 'resolve'
   /** Of all but `recover`. */
   readonly intent?: string
+  /** Idempotency-Key that the caller gave, where the harness keeps it. */
+  readonly idempotencyKey?: string
   readonly at: number
   /** The time by the run's clock, milliseconds. */
   readonly time: number
@@ -59,6 +67,8 @@ export interface LoggedCall {
   endedAt?: number
   endedTime?: number
   died?: boolean
+  /** When its process died, where the harness knows it. */
+  diedAt?: number
   told?: Told
   recovered?: Recovered[]
   /** True if the store failed, hung or lost an answer during the call. */
@@ -79,6 +89,8 @@ export interface LoggedRequest {
   /** True if the answer reached the client whole. */
   heard?: boolean
   answeredAt?: number
+  /** The time by the run's clock, milliseconds, where the harness keeps it. */
+  answeredTime?: number
 }
 
 /** One debit. */
@@ -113,6 +125,9 @@ export class RunRecorder implements RunLog {
   recovered = false
   stopped = false
   leftovers = 0
+  clocksDiffer = false
+  readonly secrets: string[] = []
+  readonly printed: string[] = []
   #at = 0
 
   /** The next place in the order of events. */
