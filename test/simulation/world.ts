@@ -9,6 +9,7 @@ import { Journal } from '../../src/idempotency/journal.ts'
 import { liveCalls } from '../../src/idempotency/live.ts'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
 import type { InsertResult, OrderStore, StoredRow } from '../../src/idempotency/store.ts'
+import { Lifetime } from '../../src/lifetime.ts'
 import type { ClientOptions, RequestOptions, Schemas } from '../../src/options.ts'
 import type { PlacedOrder } from '../../src/resources/order-context.ts'
 import { Orders } from '../../src/resources/orders.ts'
@@ -329,14 +330,15 @@ export class Process {
       credentials: credentialsOf(apiKey),
       transport: this.#transport,
     }
-    const settings = { ...resolved, store, connection }
+    const settings = { ...resolved, store, connection, lifetime: new Lifetime() }
     const scope = scopeOf(settings.server, settings.account)
     const journal = new Journal({ store, scope, codec: undefined, runtime })
     const live = liveCalls<PlacedOrder>(store, scope)
     this.#orders = new Orders(settings, { ...settings, journal, live })
     this.#close = async () => {
+      await settings.lifetime.end()
       await live.idle()
-      await journal.flush()
+      await journal.flush({ whole: true })
     }
   }
 
