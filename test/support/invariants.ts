@@ -167,7 +167,8 @@ export const agreement: Invariant = (log) =>
     if (told.charged === 'yes' && call.storeTrouble !== true && intent !== undefined)
       if (!newestOf(rowsOf(log, intent), Number.POSITIVE_INFINITY).some(proven))
         return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
-    if (log.calls.some((other) => other !== call && overlaps(other, call))) return []
+    if (call.disturbed === true || log.calls.some((other) => other !== call && overlaps(other, call)))
+      return []
     const newest = newestOf(mainRowsOf(log, intent), endedAt).at(0)?.record
     const stored =
       newest === undefined
