@@ -29,7 +29,7 @@ export default defineConfig({
       project('property', { testTimeout: 60_000 }),
       project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
-      project('simulation', { testTimeout: 600_000 }),
+      project('simulation', { testTimeout: 900_000 }),
       project('package', { testTimeout: 120_000, globalSetup: ['test/package/setup.ts'] }),
       project('docs', { testTimeout: 120_000 }),
       {

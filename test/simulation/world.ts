@@ -593,6 +593,7 @@ export class Process {
     }
     const applied = (row: StoredRow): void => {
       world.observe()
+      if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
       world.log.row(row)
       world.log.printed.push(row.data)
       if (world.trace !== undefined) {

@@ -73,6 +73,8 @@ export interface LoggedCall {
   recovered?: Recovered[]
   /** True if the store failed, hung or lost an answer during the call. */
   storeTrouble?: boolean
+  /** True if a write of a call that had ended or died landed during this one. */
+  disturbed?: boolean
 }
 
 /** One order request, as the service saw it. */
