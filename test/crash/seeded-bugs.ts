@@ -242,8 +242,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        '// A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.\n    ambiguous: UNKNOWN,',
-        'ambiguous: REFUSED,',
+        "refused: row(REFUSED, 'stop', 'refused'),",
+        "refused: { ...row(REFUSED, 'stop', 'refused'), ambiguous: REFUSED },",
       ),
     ],
   },
@@ -252,8 +252,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        "when: 'no answer within the time of one attempt',\n    clean: UNKNOWN,\n    ambiguous: UNKNOWN,\n    next: 'backoff',\n    leavesDoubt: true,",
-        "when: 'no answer within the time of one attempt',\n    clean: NOT_PROCESSED,\n    ambiguous: UNKNOWN,\n    next: 'backoff',\n    leavesDoubt: false,",
+        "timed_out: row(UNKNOWN, 'backoff'),",
+        "timed_out: row(NOT_PROCESSED, 'backoff'),",
       ),
     ],
   },
@@ -262,8 +262,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        "clean: UNKNOWN,\n    ambiguous: UNKNOWN,\n    next: 'now',\n    leavesDoubt: true,",
-        "clean: NOT_PROCESSED,\n    ambiguous: UNKNOWN,\n    next: 'now',\n    leavesDoubt: false,",
+        "connection_closed: row(UNKNOWN, 'now'),",
+        "connection_closed: row(NOT_PROCESSED, 'now'),",
       ),
     ],
   },
@@ -272,8 +272,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        "server_error: { when: '5xx', clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },",
-        "server_error: { when: '5xx', clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },",
+        "server_error: row(UNKNOWN, 'backoff'),",
+        "server_error: row(NOT_PROCESSED, 'backoff'),",
       ),
     ],
   },
@@ -282,8 +282,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        "clean: UNKNOWN,\n    ambiguous: UNKNOWN,\n    next: 'poll',\n    leavesDoubt: true,",
-        "clean: REFUSED,\n    ambiguous: REFUSED,\n    next: 'stop',\n    leavesDoubt: false,",
+        "in_progress: row(UNKNOWN, 'poll'),",
+        "in_progress: { ...row(REFUSED, 'stop'), ambiguous: REFUSED },",
       ),
     ],
   },
@@ -292,8 +292,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        "clean: { charged: 'unknown', state: 'rejected', rejection: 'conflict' },",
-        "clean: { charged: 'no', state: 'rejected', rejection: 'conflict' },",
+        "const CONFLICT: Meaning = { charged: 'unknown', ",
+        "const CONFLICT: Meaning = { charged: 'no', ",
       ),
     ],
   },
@@ -302,8 +302,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/recover.ts',
-        '// Whoever opened it may have sent it: nothing that is heard from now on is clean.\n      ambiguous: true,',
-        '',
+        '...(queued ? { firstSentAt: runtime.now() } : { ambiguous: true }),',
+        '...(queued ? { firstSentAt: runtime.now() } : {}),',
       ),
     ],
   },
