@@ -63,6 +63,7 @@ export type {
   CreateManyProgress,
   CreateManyRow,
   CreateOptions,
+  ListOptions,
   ListOrdersParams,
   ListParams,
   OrderOf,

@@ -269,6 +269,16 @@ export interface RecoverOptions extends RequestOptions {
   readonly takeOver?: boolean | undefined
 }
 
+/** Options of `list`; those of a call are for each page. */
+export interface ListOptions extends RequestOptions {
+  /**
+   * Pages to ask for ahead while the items of one are handed out, 0 to 16, all of them at once; together at most 1,000
+   * items (one page, if pages are larger). They come in the order of the list. Default 0: a page is fetched when it is
+   * needed.
+   */
+  readonly prefetch?: number | undefined
+}
+
 /** What part of a list to read. */
 export interface ListParams {
   /** Most items per page, a positive integer. Default: the service's, which is 50. */

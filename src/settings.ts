@@ -25,6 +25,7 @@ import type {
   ClientOptions,
   CreateManyOptions,
   CreateOptions,
+  ListOptions,
   ListOrdersParams,
   ListParams,
   ReconcileParams,
@@ -253,6 +254,7 @@ const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
 /** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
+  readonly listCall: ReadArgument<ListOptions>
   readonly create: ReadArgument<CreateOptions>
   readonly createMany: ReadArgument<CreateManyOptions>
   readonly waitFor: ReadArgument<WaitForOptions<never>>
@@ -265,6 +267,7 @@ export const readArguments: {
   readonly resolution: ReadArgument<{ as: 'created' | 'abandoned'; orderId: string }>
 } = {
   call: argument(CALL),
+  listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
   create: argument(CREATE),
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),

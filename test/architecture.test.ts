@@ -27,7 +27,8 @@ const sources: Sources = Object.fromEntries(
 const LAYERS: readonly (readonly string[])[] = [
   ['errors.ts', 'defined.ts', 'version.ts', 'idempotency/canonical.ts', 'idempotency/store.ts'],
   ['hooks.ts', 'response-info.ts', 'money.ts', 'option-readers.ts', 'idempotency/identity.ts', 'schemas/'],
-  ['quantity.ts', 'runtime.ts', 'pages.ts'],
+  ['quantity.ts', 'runtime.ts', 'read-ahead.ts'],
+  ['pages.ts'],
   ['http/'],
   ['idempotency/'],
   ['stores/', 'options.ts'],

@@ -4,6 +4,7 @@ import {
   type ClientOptions,
   type CreateOptions,
   CustomerOrderingClient,
+  type ListOptions,
   type ListParams,
   MemoryStore,
   type Order,
@@ -190,7 +191,7 @@ describe('options', () => {
     expectTypeOf(plain.orders.create).parameter(1).toEqualTypeOf<CreateOptions | undefined>()
     expectTypeOf(plain.orders.retrieve).parameter(1).toEqualTypeOf<RequestOptions | undefined>()
     expectTypeOf(plain.services.list).parameters.toEqualTypeOf<
-      [params?: ListParams | undefined, options?: RequestOptions | undefined]
+      [params?: ListParams | undefined, options?: ListOptions | undefined]
     >()
     expectTypeOf(plain.balance.retrieve).parameters.toEqualTypeOf<[options?: RequestOptions | undefined]>()
     // @ts-expect-error a signal is no parameter of the list
