@@ -8,6 +8,7 @@ const published = {
   'stores/redis': 'src/stores/redis.ts',
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
+  undici: 'src/undici/index.ts',
   msw: 'src/sandbox/msw.ts',
 }
 

@@ -6,7 +6,8 @@
  * With `--check` it writes nothing and fails if a table is not current.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type Meaning, OUTCOMES, type OutcomeRow } from '../src/idempotency/outcome.ts'
+import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/idempotency/outcome.ts'
+import { OUTCOME_WORDS } from '../src/idempotency/outcome-words.ts'
 
 const page = new URL('../docs/errors.md', import.meta.url)
 
@@ -36,8 +37,9 @@ function outcomeTable(): string {
   return [
     '| an attempt ends with | nothing was in doubt before: `charged`, record | an earlier attempt is in doubt | the call goes on |',
     '| --- | --- | --- | --- |',
-    ...Object.values(OUTCOMES).map(
-      (row) => `| ${row.when} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
+    ...Object.entries(OUTCOMES).map(
+      ([kind, row]) =>
+        `| ${OUTCOME_WORDS[kind as OutcomeKind]} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
     ),
   ].join('\n')
 }

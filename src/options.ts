@@ -151,7 +151,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Sends requests in place of the global `fetch`: a proxy agent's, an instrumented one, the sandbox's.
-   * With it, no failure counts as "surely not sent". Default: the global `fetch`, looked up at each request.
+   * With it, no failure counts as "surely not sent", unless it is that of `customer-ordering-sdk/undici` with connections
+   * of its own. Default: the global `fetch`, looked up at each request.
    */
   readonly fetch?: typeof fetch | undefined
 

@@ -38,8 +38,6 @@ export interface Meaning {
 
 /** One row of the table. */
 export interface OutcomeRow {
-  /** What the attempt ended with, in words; `docs/errors.md` prints it. */
-  readonly when: string
   /** What it means if every earlier attempt under the key was surely refused or surely unsent. */
   readonly clean: Meaning
   /** What it means if an earlier attempt under the key is in doubt. */
@@ -58,26 +56,23 @@ const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused
 const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
 
 /**
- * The outcome table (design sections 4; research/reliability 1.1 to 1.4). `docs/errors.md` prints it and a test
- * compares the two. A kind without a row does not compile.
+ * The outcome table (design sections 4; research/reliability 1.1 to 1.4). `docs/errors.md` prints it, with the
+ * words of `outcome-words.ts`, and a test compares the two. A kind without a row does not compile.
  */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: {
-    when: '2xx with a readable order',
     clean: YES,
     ambiguous: YES,
     next: 'stop',
     leavesDoubt: false,
   },
   created_flawed: {
-    when: '201 with a usable id and another field wrong',
     clean: YES,
     ambiguous: YES,
     next: 'stop',
     leavesDoubt: false,
   },
   created_unreadable: {
-    when: '201 whose body is cut, stalled, too large or no order',
     clean: YES,
     ambiguous: YES,
     next: 'replay',
@@ -85,21 +80,18 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   },
   success_unreadable: {
     // Captive portals and proxies answer 200 to anything, so it proves no charge.
-    when: 'another 2xx without a readable order',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'replay',
     leavesDoubt: true,
   },
   redirected: {
-    when: '3xx, never followed',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'stop',
     leavesDoubt: true,
   },
   refused: {
-    when: '400, 402, 404 or 422 with a recognisable error body',
     clean: REFUSED,
     // A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.
     ambiguous: UNKNOWN,
@@ -108,31 +100,27 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
     hold: 'refused',
   },
   refused_unprocessed: {
-    when: '405, 406, 411, 413, 414, 415 or 431 with a recognisable error body',
     clean: NOT_PROCESSED,
     ambiguous: UNKNOWN,
     next: 'stop',
     leavesDoubt: false,
     hold: 'refused',
   },
-  unauthorized: { when: '401', clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'stop', leavesDoubt: false },
+  unauthorized: { clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'stop', leavesDoubt: false },
   forbidden: {
-    when: '403 with a recognisable error body',
     clean: NOT_PROCESSED,
     ambiguous: UNKNOWN,
     next: 'stop',
     leavesDoubt: false,
   },
-  too_early: { when: '425', clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },
+  too_early: { clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },
   rate_limited: {
-    when: '429',
     clean: NOT_PROCESSED,
     ambiguous: UNKNOWN,
     next: 'backoff',
     leavesDoubt: false,
   },
   conflict: {
-    when: '409 IDEMPOTENCY_CONFLICT',
     // This payload was not bought, but another one under the key may have been.
     clean: { charged: 'unknown', state: 'rejected', rejection: 'conflict' },
     ambiguous: UNKNOWN,
@@ -141,66 +129,57 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
     hold: 'refused',
   },
   in_progress: {
-    when: '409 IDEMPOTENCY_IN_PROGRESS',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'poll',
     leavesDoubt: true,
   },
   conflict_unknown: {
-    when: '409 with another code, or none',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'backoff',
     leavesDoubt: true,
   },
-  request_timeout: { when: '408', clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },
-  server_error: { when: '5xx', clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },
+  request_timeout: { clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },
+  server_error: { clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },
   unrecognised: {
     // A gateway or firewall may have replaced the service's answer after the order was made.
-    when: 'any other status, or 400, 402, 403, 404, 422 without a recognisable error body',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'stop',
     leavesDoubt: true,
   },
   unreachable: {
-    when: "no connection: DNS, refused, connect timeout (only with Node's own fetch)",
     clean: NOT_PROCESSED,
     ambiguous: UNKNOWN,
     next: 'backoff',
     leavesDoubt: false,
   },
   untrusted: {
-    when: "TLS certificate rejected (only with Node's own fetch)",
     clean: NOT_PROCESSED,
     ambiguous: UNKNOWN,
     next: 'stop',
     leavesDoubt: false,
   },
   connection_closed: {
-    when: 'connection reset or closed before an answer',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'now',
     leavesDoubt: true,
   },
   connection_lost: {
-    when: 'any other network failure, also all of them in browsers and with a custom fetch',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'backoff',
     leavesDoubt: true,
   },
   timed_out: {
-    when: 'no answer within the time of one attempt',
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'backoff',
     leavesDoubt: true,
   },
   aborted: {
-    when: "the caller's signal while an attempt is under way",
     clean: UNKNOWN,
     ambiguous: UNKNOWN,
     next: 'stop',
@@ -208,7 +187,6 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
     hold: 'aborted',
   },
   not_sent: {
-    when: 'the call ends between attempts, or before the first',
     clean: { charged: 'no', state: 'rejected', rejection: 'cancelled' },
     ambiguous: UNKNOWN,
     next: 'stop',

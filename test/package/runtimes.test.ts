@@ -24,7 +24,7 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
   const skipped = elsewhere && !name.endsWith(process.versions.node)
 
   test.skipIf(skipped).each(['load.mjs', 'load.cjs'])('works in every entry point, %s', async (program) => {
-    const cwd = inject('consumerWithMsw')
+    const cwd = inject('consumerWithPeers')
     const { stdout } = await run(binary(), [program], { cwd })
     const exported: Record<string, string[]> = JSON.parse(stdout)
     expect(Object.keys(exported)).toEqual(
@@ -38,14 +38,22 @@ describe.each(runtimes)('the packed package on %s', (name, binary) => {
       './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
       './sandbox': expect.arrayContaining(['createSandbox']),
       './msw': ['sandboxHandlers'],
+      './undici': ['createUndiciFetch'],
     })
   })
 
-  test.skipIf(skipped).each(['load.mjs', 'load.cjs'])('needs msw for ./msw only, %s', async (program) => {
-    const env = { ...process.env, WITHOUT_MSW: 'true' }
-    const { stdout } = await run(binary(), [program], { cwd: inject('consumer'), env })
-    expect(JSON.parse(stdout)).not.toHaveProperty('./msw')
-  })
+  test.skipIf(skipped).each(['load.mjs', 'load.cjs'])(
+    'needs each optional peer for its own entry point only, %s',
+    async (program) => {
+      const env = { ...process.env, WITHOUT_PEERS: 'true' }
+      const { stdout } = await run(binary(), [program], { cwd: inject('consumer'), env })
+      expect(Object.keys(JSON.parse(stdout))).toEqual(
+        Object.keys(manifest.exports).filter(
+          (path) => !['./package.json', './msw', './undici'].includes(path),
+        ),
+      )
+    },
+  )
 
   test.skipIf(skipped)('has errors that are the same by import and by require', async () => {
     const { stdout } = await run(binary(), ['both-copies.mjs'], { cwd: inject('consumer') })
