@@ -48,7 +48,8 @@ export async function measureOverhead(rounds: number): Promise<Overhead> {
   const results = new Map<string, ReadonlyMap<string, Cell>>()
   for (const task of TASKS) {
     const requests = Math.max(24, task.at)
-    for (const contender of everybody) await block(contender, task, 4 * requests)
+    // Until the engine has compiled what is hot.
+    for (const contender of everybody) await block(contender, task, 20 * requests)
     const ratios = new Map(everybody.map(({ name }) => [name, { wall: [] as number[], cpu: [] as number[] }]))
     for (let round = 0; round < rounds; round++) {
       const measured = new Map<string, { wall: number; cpu: number }>()

@@ -55,7 +55,7 @@ export function page(measured: Measured): string {
   const { rounds, items, node, overhead, paging, imports, firstAnswer, memory, sizes, load } = measured
   const busy =
     load > 1
-      ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor busy or waiting. Times are long and spreads wide; read differences below a quarter as none.`
+      ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor busy or waiting. Ratios scatter far too much to judge anything by but factors of two; run it again on an idle machine.`
       : `Load of the machine: ${load.toFixed(1)} processes per processor.`
   const one = paging.get(0)?.median ?? Number.NaN
   return `# Performance
