@@ -6,8 +6,10 @@ const published = {
   'stores/sqlite': 'src/stores/sqlite.ts',
   'stores/postgres': 'src/stores/postgres.ts',
   'stores/redis': 'src/stores/redis.ts',
+  'stores/indexeddb': 'src/stores/indexeddb.ts',
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
+  'sandbox/server': 'src/sandbox/server.ts',
   undici: 'src/undici/index.ts',
   msw: 'src/sandbox/msw.ts',
 }

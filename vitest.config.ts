@@ -8,6 +8,7 @@ const alias = [
   { find: /^customer-ordering-sdk$/, replacement: source('index.ts') },
   { find: /^customer-ordering-sdk\/stores\/(.+)$/, replacement: source('stores/$1.ts') },
   { find: /^customer-ordering-sdk\/sandbox$/, replacement: source('sandbox/index.ts') },
+  { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/server.ts') },
   { find: /^customer-ordering-sdk\/undici$/, replacement: source('undici/index.ts') },
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/msw.ts') },
 ]
@@ -23,6 +24,7 @@ export default defineConfig({
       project('unit'),
       project('client'),
       project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
+      project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox'),
       project('server', { testTimeout: 20_000 }),
       // The same once more over the other transport, without what is about the platform's fetch alone.
@@ -33,7 +35,9 @@ export default defineConfig({
         provide: { transport: 'undici' },
       }),
       project('property', { testTimeout: 60_000 }),
+      project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
+      project('simulation', { testTimeout: 900_000 }),
       project('package', { testTimeout: 120_000, globalSetup: ['test/package/setup.ts'] }),
       project('docs', { testTimeout: 120_000 }),
       {

@@ -63,6 +63,12 @@ const measured: readonly Measured[] = [
     platform: 'node',
   },
   {
+    what: 'IndexedDbStore',
+    code: `import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'; console.log(IndexedDbStore)`,
+    budget: 5_000,
+    without: ['ky', 'zod', 'uuid'],
+  },
+  {
     what: 'sandbox',
     code: `import { createSandbox } from 'customer-ordering-sdk/sandbox'; console.log(createSandbox)`,
     budget: 15_000,

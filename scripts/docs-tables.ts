@@ -7,7 +7,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/idempotency/outcome.ts'
-import { OUTCOME_WORDS } from '../src/idempotency/outcome-words.ts'
+import { OUTCOME_WORDS } from './outcome-words.ts'
 
 const page = new URL('../docs/errors.md', import.meta.url)
 
@@ -34,12 +34,13 @@ function meaning({ charged, state, rejection }: Meaning): string {
 
 /** The outcome table: one line for each row of `OUTCOMES`. */
 function outcomeTable(): string {
+  const entries = Object.entries(OUTCOMES) as [OutcomeKind, OutcomeRow][]
   return [
     '| an attempt ends with | nothing was in doubt before: `charged`, record | an earlier attempt is in doubt | the call goes on |',
     '| --- | --- | --- | --- |',
-    ...Object.entries(OUTCOMES).map(
+    ...entries.map(
       ([kind, row]) =>
-        `| ${OUTCOME_WORDS[kind as OutcomeKind]} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
+        `| ${OUTCOME_WORDS[kind]} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
     ),
   ].join('\n')
 }

@@ -35,3 +35,5 @@ function newest(path: string): number {
   if (!stats.isDirectory()) return stats.mtimeMs
   return readdirSync(path).reduce((time, name) => Math.max(time, newest(join(path, name))), stats.mtimeMs)
 }
+
+if (import.meta.main) ensureBuilt()

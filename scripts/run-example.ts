@@ -3,34 +3,73 @@
  *
  *     node scripts/run-example.ts quickstart
  *
- * `examples/<name>.faults.json`, where there is one, says what goes wrong. The exit code is the example's.
+ * An example is `examples/<name>.ts`, or a folder with a `main.ts`. What goes wrong says `examples/<name>.faults.json`, or
+ * `faults.json` in the folder, where there is one. A folder is a package of its own, which is installed when it is not;
+ * it gets a PostgreSQL and a Redis of its own too, unless `DATABASE_URL` and `REDIS_URL` say where to find them.
+ * The exit code is the example's.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { ensureBuilt, root } from './ensure-built.ts'
+import { startPostgres, startRedis } from './services/start.ts'
 
 const name = process.argv[2] ?? ''
-const example = join(root, 'examples', `${name}.ts`)
+const folder = join(root, 'examples', name)
+const isFolder = existsSync(join(folder, 'main.ts'))
+const example = isFolder ? join(folder, 'main.ts') : `${folder}.ts`
 if (!/^[\w-]+$/.test(name) || !existsSync(example)) {
   process.stderr.write(`There is no example named ${JSON.stringify(name)}.\n`)
   process.exit(2)
 }
 
 ensureBuilt()
-const { server, baseUrl, apiKey } = await startSandbox(join(root, 'examples', `${name}.faults.json`))
+if (isFolder) install()
+const services: (() => void)[] = []
 try {
+  const environment = isFolder ? startServers() : {}
+  const faults = isFolder ? join(folder, 'faults.json') : `${folder}.faults.json`
+  const { server, baseUrl, apiKey } = await startSandbox(faults)
+  services.push(() => server.kill())
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', example], {
     cwd: root,
-    env: { ...process.env, CUSTOMER_ORDERING_BASE_URL: baseUrl, CUSTOMER_ORDERING_API_KEY: apiKey },
+    env: {
+      ...environment,
+      ...process.env,
+      CUSTOMER_ORDERING_BASE_URL: baseUrl,
+      CUSTOMER_ORDERING_API_KEY: apiKey,
+    },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1
 } finally {
-  server.kill()
+  for (const stop of services) stop()
+}
+
+/** Installs what a folder's own package.json names, and puts this package beside it. */
+function install(): void {
+  const modules = join(folder, 'node_modules')
+  if (!existsSync(modules)) execFileSync('npm', ['ci', '--ignore-scripts', '--prefix', folder])
+  const own = join(modules, 'customer-ordering-sdk')
+  if (!existsSync(own)) symlinkSync(root, own, 'dir')
+}
+
+/** Where the servers are that a folder may use: those that the environment names, or new ones. */
+function startServers(): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const [name, start] of [
+    ['DATABASE_URL', startPostgres],
+    ['REDIS_URL', startRedis],
+  ] as const) {
+    if (process.env[name] !== undefined) continue
+    const service = start()
+    services.push(() => service.stop())
+    found[name] = service.url
+  }
+  return found
 }
 
 async function startSandbox(

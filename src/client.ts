@@ -1,6 +1,7 @@
 import { scopeOf } from './idempotency/identity.ts'
 import { Journal } from './idempotency/journal.ts'
 import { type LiveCalls, liveCalls } from './idempotency/live.ts'
+import { Lifetime } from './lifetime.ts'
 import type { ClientOptions, RequestOptions, Schemas } from './options.ts'
 import { Wallet } from './resources/balance.ts'
 import type { PlacedOrder } from './resources/order-context.ts'
@@ -10,6 +11,14 @@ import { Services } from './resources/services.ts'
 import type { Runtime } from './runtime.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import { callSettings, mergeOptions, readArguments, resolveSettings, type Settings } from './settings.ts'
+
+/**
+ * What `await using` needs of an object, where the compiler knows the symbol for it: a page may be compiled with a `lib`
+ * that does not, and the types of this package must be readable there, too.
+ */
+type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Name extends symbol }
+  ? { readonly [Key in Name]: () => Promise<void> }
+  : object
 
 /**
  * Client of the Customer Ordering API. Make one and share it: it may be used from anywhere at once.
@@ -22,7 +31,8 @@ import { callSettings, mergeOptions, readArguments, resolveSettings, type Settin
  *   store: new SqliteStore({ path: 'orders.db' }),
  * })
  */
-export class CustomerOrderingClient<S extends Schemas = Schemas> implements AsyncDisposable {
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: all that the interface adds is defined in the static block
+export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
     // Not as a method: runtimes without the symbol would name it "undefined".
     if (Symbol.asyncDispose !== undefined) {
@@ -42,14 +52,14 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
   readonly services: Services<S>
   /** The wallet that orders are paid from. */
   readonly balance: Wallet<S>
-  /** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */
-  declare readonly [Symbol.asyncDispose]: () => Promise<void>
 
   readonly #settings: Settings<S>
   readonly #runtime: Partial<Runtime>
   readonly #journal: Journal
   readonly #live: LiveCalls<PlacedOrder>
+  readonly #lifetime: Lifetime = new Lifetime()
   #sharesStore = false
+  #closing: Promise<void> | undefined
 
   /**
    * @param options see {@link ClientOptions}; `baseUrl` and `apiKey` may come from the environment
@@ -65,9 +75,10 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
     // By store, so that derived clients and others over the same store know of each other's calls.
     this.#live = liveCalls(store, scope)
-    this.orders = new Orders(settings, { ...settings, journal: this.#journal, live: this.#live })
-    this.services = new Services(settings)
-    this.balance = new Wallet(settings)
+    const context = { ...settings, lifetime: this.#lifetime }
+    this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
+    this.services = new Services(context)
+    this.balance = new Wallet(context)
   }
 
   /**
@@ -82,6 +93,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
     request: RawRequest<Schema>,
     options?: RequestOptions,
   ): Promise<RawResult<Schema>> {
+    this.#lifetime.check()
     const { connection, defaults } = this.#settings
     const settings = callSettings(defaults, readArguments.call(options))
     return (await sendRequest(connection, request, settings)) as RawResult<Schema>
@@ -90,6 +102,12 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
   /**
    * A client with some options changed. It shares everything else: the store, unless another one is given, and what is
    * known of the calls at work.
+   *
+   * Remembered orders belong to a `server` and an `account`: with another one, the new client neither sees nor continues
+   * those of this one. So another `baseUrl` needs the option `server`: the old address if the same service has moved, the
+   * new one if it is another service.
+   *
+   * @throws {ConfigurationError} naming the option that is unknown or wrong
    */
   withOptions<Changed extends Schemas = S>(
     overrides: Partial<ClientOptions<Changed>>,
@@ -99,16 +117,27 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
       this.#runtime,
     )
     derived.#sharesStore = derived.#settings.store === this.#settings.store
+    if (derived.#sharesStore) derived.#lifetime.follow(this.#lifetime)
     return derived
   }
 
   /**
-   * Waits for the orders being placed, stores what still waits to be stored, and closes the store (unless this client was
-   * derived from another and shares its store). Calls made later find a closed store.
+   * Waits for the orders being placed and for whatever else is using the store, stores what still waits to be stored, and
+   * closes the store (unless this client was derived from another and shares its store). Reads that are under way go on.
+   *
+   * Every call made later, reads included, ends in a {@link ConfigurationError} before anything is sent, and so does the
+   * next step of an iteration that is under way. Clients derived from this one that share its store are closed with it.
+   * Closing again does nothing.
    */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#lifetime.end()
     await this.#live.idle()
-    await this.#journal.flush()
+    await this.#journal.flush({ whole: !this.#sharesStore })
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 
@@ -118,3 +147,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> implements Asyn
     return { baseUrl: connection.baseUrl, ...(account === undefined ? {} : { account }) }
   }
 }
+
+/** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */
+// biome-ignore lint/correctness/noUnusedVariables: the parameters of a class and its interface must be the same
+export interface CustomerOrderingClient<S extends Schemas = Schemas> extends AsyncDisposal {}

@@ -180,7 +180,7 @@ export function supportReference(facts: SupportReference): SupportReference {
   }
 }
 
-/** A client option is missing, unknown or wrong. Nothing was sent. */
+/** A client option is missing, unknown or wrong, or the client was closed. Nothing was sent. */
 export class ConfigurationError extends CustomerOrderingError {
   static {
     brand(this, 'ConfigurationError')
@@ -201,6 +201,16 @@ export class InvalidRequestError extends CustomerOrderingError {
     super(message, facts)
     this.issues = facts.issues ?? []
   }
+}
+
+/** The error for one wrong argument, found before anything was sent. */
+export function invalidArgument(path: string, problem: string, call = ''): InvalidRequestError {
+  return new InvalidRequestError(
+    `${call}${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`,
+    {
+      issues: [{ path, message: problem }],
+    },
+  )
 }
 
 /** The store could not be read or written. Without a durable record nothing is sent. */

@@ -111,8 +111,9 @@ export class Reporter {
 
   settled(event: SettledEvent): void {
     this.#tell(this.#hooks.onSettled, event)
-    const level =
-      event.charged === 'unknown' || event.remembered === false ? 'warn' : event.ok ? 'debug' : 'info'
+    const { charged, remembered, recovery } = event
+    const warn = charged === 'unknown' || remembered === false || recovery === 'needs_attention'
+    const level = warn ? 'warn' : event.ok ? 'debug' : 'info'
     this.log(level, event.ok ? 'call ended' : 'call failed', event)
   }
 

@@ -48,6 +48,7 @@ export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from '
 export type {
   InsertResult,
   ListRowsOptions,
+  OrderOutbox,
   OrderStore,
   PruneOptions,
   RowPage,
@@ -63,6 +64,7 @@ export type {
   CreateManyProgress,
   CreateManyRow,
   CreateOptions,
+  EnqueueOptions,
   ListOptions,
   ListOrdersParams,
   ListParams,
@@ -81,7 +83,14 @@ export type { Wallet } from './resources/balance.ts'
 export type { CreateManyResult } from './resources/create-many.ts'
 export type { Orders } from './resources/orders.ts'
 export type { Reconciled } from './resources/reconcile.ts'
-export type { AttentionReason, RecoveryOutcome } from './resources/recover.ts'
+export type {
+  AttentionReason,
+  RecordInNeed,
+  RecoveredOrder,
+  RecoveredRecord,
+  RecoveryOutcome,
+  UnreadableOrder,
+} from './resources/recover.ts'
 export type { OrderName, RememberedQuery, Resolution } from './resources/remembered.ts'
 export type { RawRequest, RawResult, RequestMethod } from './resources/request.ts'
 export type { Services } from './resources/services.ts'

@@ -39,7 +39,8 @@ function decimalsOf(code: string): number {
  *   a valid tag
  */
 export function formatAmount(money: Money, locale?: Intl.LocalesArgument): string {
-  const { amount, currency } = money
+  // Whatever is handed in: what has no amount is told so.
+  const { amount, currency }: Money = Object(money)
   if (!Number.isSafeInteger(amount)) throw invalid('amount', 'is not a safe integer of minor currency units')
   if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) {
     throw invalid('currency', 'is not a three-letter ISO 4217 code')

@@ -123,7 +123,7 @@ function suggestion(name: string, known: readonly string[]): string {
       nearest = candidate
     }
   }
-  return nearest === '' ? '' : `; did you mean ${nearest}?`
+  return nearest === '' ? '' : ` (did you mean ${nearest}?)`
 }
 
 /** Levenshtein distance. */

@@ -1,6 +1,6 @@
 import type { Hooks, Logger, LogLevel } from './hooks.ts'
 import type { Codec } from './idempotency/record.ts'
-import type { OrderStore } from './idempotency/store.ts'
+import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import type { Balance } from './schemas/balance.ts'
 import type { ListEnvelope } from './schemas/list.ts'
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
@@ -13,7 +13,7 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
  * the methods return, typed so.
  */
 export interface Schemas {
-  /** For `orders.create`, `retrieve`, `list` and `waitFor`. */
+  /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover` and `reconcile`. */
   readonly order?: StandardSchemaV1 | undefined
   /** For `services.list` and `retrieve`. */
   readonly service?: StandardSchemaV1 | undefined
@@ -48,7 +48,8 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 export interface Retention {
   /**
    * Created orders. Until then, `create()` with the same reference or key returns the remembered order; after it, the
-   * same call asks the service again. Default 400 days (34,560,000,000).
+   * same call asks the service again. Not less than {@link ClientOptions.safeRetryWindow}. Default 400 days
+   * (34,560,000,000).
    */
   readonly created?: number | undefined
   /** Refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
@@ -221,6 +222,15 @@ export interface CreateOptions extends RequestOptions {
   readonly allowDuplicate?: boolean | undefined
   /** The service being ordered, to check the quantity before anything is sent. */
   readonly service?: Service | undefined
+}
+
+/** Options of `orders.enqueue`. */
+export interface EnqueueOptions extends Pick<CreateOptions, 'idempotencyKey' | 'service'> {
+  /**
+   * The rows of the client's store inside a transaction of yours, for example `store.within(connection)` of a
+   * `PostgresStore`: the order is remembered if the transaction is committed, and only then. Default: the store itself.
+   */
+  readonly within?: OrderOutbox | undefined
 }
 
 /** One row of `orders.createMany`: an order with a reference, or an order and its Idempotency-Key. */

@@ -1,5 +1,5 @@
 import { defined } from './defined.ts'
-import { InvalidRequestError, InvalidResponseError } from './errors.ts'
+import { InvalidResponseError, invalidArgument } from './errors.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './read-ahead.ts'
 import { attachInfo, type ResponseInfo } from './response-info.ts'
 
@@ -93,10 +93,7 @@ export class Pages<T> implements AsyncIterable<T> {
   async toArray(options: { readonly max: number }): Promise<T[]> {
     const max: unknown = options?.max
     if (!(Number.isSafeInteger(max) && Number(max) > 0)) {
-      const message = 'must be a positive integer'
-      throw new InvalidRequestError(`toArray: max ${message}. Nothing was sent.`, {
-        issues: [{ path: 'max', message }],
-      })
+      throw invalidArgument('max', 'must be a positive integer', 'toArray: ')
     }
     const items: T[] = []
     const wanted = Number(max)
@@ -146,10 +143,7 @@ class Walk<T> {
   #near: readonly ReadonlySet<string>[] = []
   /** Most rows of a page. */
   #largest = 0
-  /** Pages in a row without anything new. */
-  #stale = 0
-  /** True once a page after the first brought something new: the service does look at `offset`. */
-  #moved = false
+  readonly #progress = new Progress()
   /** Last believable total at the frontier. */
   #total: number | undefined
   /** Pages read at the frontier. */
@@ -210,16 +204,14 @@ class Walk<T> {
     }
 
     if (atFrontier && received > 0) {
-      this.#stale = items.length > 0 ? 0 : this.#stale + 1
-      this.#moved ||= this.#count > 0 && items.length > 0
+      this.#progress.take(items.length > 0)
       this.#count++
     }
     this.#frontier = Math.max(this.#frontier, end)
     this.#offset = end
-    if (received === 0 || hasMore === false) this.#ended = true
-    // The one page of a list may have its own count as total without harm; a full one may not be the only one.
-    const ownCount = total === received && received >= (this.#start.limit ?? DEFAULT_LIMIT)
-    if (hasMore === undefined && end === total && !ownCount && this.#stale === 0) this.#ended = true
+    const asked = this.#start.limit ?? DEFAULT_LIMIT
+    const told = saysEnd({ end, received, asked, ...defined({ total, hasMore }) })
+    if (received === 0 || (told && (hasMore === false || this.#progress.stale === 0))) this.#ended = true
 
     // A total that is less than what is there (a page's own count, or the rows that remain) says nothing.
     const believable = total !== undefined && (received === 0 || total >= end)
@@ -232,12 +224,15 @@ class Walk<T> {
         this.#ended = false
       }
     }
-    if (atFrontier && !this.#ended) this.#refuseCircles(ids, info)
+    if (atFrontier && !this.#ended) {
+      this.#refuseCircles(ids, info)
+      this.#ended = this.#progress.isOver(info)
+    }
     return pageOf(items, this.#start, offset, total, info)
   }
 
-  /** One page without news may be rows that shifted by a whole page; more of them, or pages in a circle, are no list. */
-  #refuseCircles(ids: ReadonlySet<string>, { attempts, status }: ResponseInfo): void {
+  /** Pages in a circle are no list. */
+  #refuseCircles(ids: ReadonlySet<string>, info: ResponseInfo): void {
     const print = [...ids].join('\n')
     if (print === this.#mark) this.#rounds++
     else if ((this.#count & (this.#count - 1)) === 0) {
@@ -245,18 +240,8 @@ class Walk<T> {
       this.#mark = print
       this.#rounds = 0
     }
-    const repeats = this.#rounds > 2
-    if (this.#stale < 2 && !repeats) return
-    if (this.#moved && !repeats) {
-      // A service that moves an offset past the end back to the last page: this was the end.
-      this.#ended = true
-      return
-    }
-    const what = repeats ? 'repeats its pages' : 'ignores offset'
-    throw new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
-      attempts,
-      ...defined({ status }),
-    })
+    // A page that comes again at once is for `Progress` to judge.
+    if (this.#rounds > 2) throw unreadable('repeats its pages', info)
   }
 }
 
@@ -267,6 +252,57 @@ function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly Rea
     const needed = held < ids
     held += size
     return needed
+  })
+}
+
+/** What a page says of the end of its list. */
+interface PageExtent {
+  /** Rows of the list up to and with this page. */
+  readonly end: number
+  readonly received: number
+  /** Rows asked for. */
+  readonly asked: number
+  readonly total?: number
+  readonly hasMore?: boolean
+}
+
+/**
+ * Whether the envelope of a page itself says that nothing is left. A total that is a full page's own count does not: it
+ * is what a service says that knows no total.
+ */
+export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
+  return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
+}
+
+/** Whether the pages of a walk still bring anything new: the one rule for lists that never have an empty page. */
+export class Progress {
+  /** Pages in a row without anything new. */
+  stale = 0
+  #pages = 0
+  /** True once a page after the first brought something new: the service does look at `offset`. */
+  #moved = false
+
+  take(isNew: boolean): void {
+    this.stale = isNew ? 0 : this.stale + 1
+    this.#moved ||= this.#pages++ > 0 && isNew
+  }
+
+  /**
+   * One page without news may be rows that shifted by a whole page. Two in a row are the end of a list whose service moves
+   * an offset past the end back to the last page, if it has been seen to look at `offset` at all.
+   * @throws {InvalidResponseError} if it has not: there may be more, however short the page, which such a service never shows
+   */
+  isOver(info: ResponseInfo): boolean {
+    if (this.stale < 2) return false
+    if (this.#moved) return true
+    throw unreadable('ignores offset', info)
+  }
+}
+
+function unreadable(what: string, { attempts, status }: ResponseInfo): InvalidResponseError {
+  return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
+    attempts,
+    ...defined({ status }),
   })
 }
 

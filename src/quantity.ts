@@ -1,3 +1,4 @@
+import { invalidArgument } from './errors.ts'
 import type { Service } from './schemas/service.ts'
 
 /** What a service says about the quantities it sells. */
@@ -48,8 +49,12 @@ export type QuantityCheck =
  *
  * @param service a `Service`, or its three quantity fields
  * @param quantity what is to be ordered: the API takes a positive integer
+ * @throws {InvalidRequestError} if the service is no object: without rules, any quantity would pass
  */
 export function checkQuantity(service: QuantityRules, quantity: number): QuantityCheck {
+  if (typeof service !== 'object' || service === null) {
+    throw invalidArgument('service', 'must be an object', 'checkQuantity: ')
+  }
   if (typeof quantity !== 'number' || !Number.isFinite(quantity)) {
     return { ok: false, reason: 'not_a_number', message: 'Quantity is not a finite number.', nearest: [] }
   }

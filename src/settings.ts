@@ -1,11 +1,11 @@
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
 import { defined } from './defined.ts'
-import { ConfigurationError, InvalidRequestError } from './errors.ts'
+import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
 import { createTransport } from './http/transport.ts'
 import { checkIdempotencyKey, normalizeServer } from './idempotency/identity.ts'
-import type { OrderStore } from './idempotency/store.ts'
+import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import {
   callable,
   duration,
@@ -25,6 +25,7 @@ import type {
   ClientOptions,
   CreateManyOptions,
   CreateOptions,
+  EnqueueOptions,
   ListOptions,
   ListOrdersParams,
   ListParams,
@@ -151,6 +152,11 @@ export function resolveSettings<S extends Schemas>(
       'account',
     )
   }
+  const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
+  const { created = 400 * DAY, rejected = 7 * DAY } = read.retention ?? {}
+  if (created < safeRetryWindow) {
+    refuseOption('must not be less than safeRetryWindow', 'retention.created')
+  }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
     // What was read is what the type parameter says: the reader of `schemas` changes nothing.
@@ -177,13 +183,10 @@ export function resolveSettings<S extends Schemas>(
     server: read.server ?? normalizeServer(address),
     account: read.account,
     codec: read.codec,
-    safeRetryWindow: read.safeRetryWindow ?? 20 * 60 * 1000,
+    safeRetryWindow,
     idempotencyScope: read.idempotencyScope ?? 'apiKey',
     remember: read.remember ?? 'order',
-    retention: Object.freeze({
-      created: read.retention?.created ?? 400 * DAY,
-      rejected: read.retention?.rejected ?? 7 * DAY,
-    }),
+    retention: Object.freeze({ created, rejected }),
   })
 }
 
@@ -195,6 +198,15 @@ export function mergeOptions<S extends Schemas>(
   overrides: Partial<ClientOptions<S>>,
 ): ClientOptions<S> {
   const changes = readFields<ClientOptions>(overrides, CLIENT, refuseOption)
+  const { baseUrl: before } = options
+  const { baseUrl: after } = changes
+  const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
+  if (before !== undefined && after !== undefined && !labelled) {
+    // Remembered orders would be out of sight without a word, and ordered again under other keys.
+    if (normalizeServer(before) !== normalizeServer(after)) {
+      refuseOption('must come with the option server', 'baseUrl')
+    }
+  }
   return Object.assign(Object.create(null), options, changes)
 }
 
@@ -229,14 +241,20 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-const CREATE: Readers<CreateOptions> = {
-  ...CALL,
+const ENQUEUE: Readers<EnqueueOptions> = {
   idempotencyKey: (value, refuse) => {
     const problem = checkIdempotencyKey(value)
     return problem === undefined ? String(value) : refuse(problem)
   },
-  allowDuplicate: flag,
   service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
+  within: withMethods<OrderOutbox>('get', 'insert', 'update'),
+}
+
+const CREATE: Readers<CreateOptions> = {
+  ...CALL,
+  allowDuplicate: flag,
+  idempotencyKey: ENQUEUE.idempotencyKey,
+  service: ENQUEUE.service,
 }
 
 const since: Read<number> = only(
@@ -256,6 +274,7 @@ export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly listCall: ReadArgument<ListOptions>
   readonly create: ReadArgument<CreateOptions>
+  readonly enqueue: ReadArgument<EnqueueOptions>
   readonly createMany: ReadArgument<CreateManyOptions>
   readonly waitFor: ReadArgument<WaitForOptions<never>>
   readonly recover: ReadArgument<RecoverOptions>
@@ -269,6 +288,7 @@ export const readArguments: {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
   create: argument(CREATE),
+  enqueue: argument(ENQUEUE),
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
@@ -293,9 +313,7 @@ export function argument<T extends object>(readers: Readers<T>): ReadArgument<T>
 
 /** Ends a call over one of its arguments. */
 export function refuseArgument(problem: string, path = ''): never {
-  throw new InvalidRequestError(`${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`, {
-    issues: [{ path, message: problem }],
-  })
+  throw invalidArgument(path, problem)
 }
 
 /** The settings of one call: its own options over the client's. */

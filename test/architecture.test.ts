@@ -26,7 +26,15 @@ const sources: Sources = Object.fromEntries(
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['errors.ts', 'defined.ts', 'version.ts', 'idempotency/canonical.ts', 'idempotency/store.ts'],
-  ['hooks.ts', 'response-info.ts', 'money.ts', 'option-readers.ts', 'idempotency/identity.ts', 'schemas/'],
+  [
+    'hooks.ts',
+    'lifetime.ts',
+    'response-info.ts',
+    'money.ts',
+    'option-readers.ts',
+    'idempotency/identity.ts',
+    'schemas/',
+  ],
   ['quantity.ts', 'runtime.ts', 'read-ahead.ts'],
   ['pages.ts'],
   ['http/'],

@@ -59,6 +59,8 @@ export interface Call<T> {
   readonly deadline: Deadline
   readonly callId: string
   readonly maxBytes: number
+  /** Attempts that the caller's call made before, for the numbers in events. */
+  readonly attemptsBefore?: number
   /** API key of the first attempt, where it was asked for already. */
   readonly credential?: string | null
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
@@ -125,7 +127,7 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
       operation: call.endpoint.operation,
       method: call.endpoint.method,
       path: call.path,
-      attempt: trail.attempts,
+      attempt: (call.attemptsBefore ?? 0) + trail.attempts,
       ...defined({ idempotencyKey: call.idempotencyKey }),
     }
     reporter.request({ ...event })

@@ -25,7 +25,7 @@ import {
 import { readProblem } from '../schemas/problem.ts'
 import { redact } from './redact.ts'
 import { parseRetryAfter } from './retry.ts'
-import type { AttemptResult } from './transport.ts'
+import type { AttemptResult, FailureDetail } from './transport.ts'
 
 /** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
 export interface Endpoint {
@@ -59,14 +59,18 @@ export interface FailureContext {
 
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
-const BY_STATUS: Readonly<Record<number, readonly [ErrorClass, meaning: string]>> = {
-  400: [BadRequestError, 'invalid request body or headers'],
-  401: [AuthenticationError, 'missing or invalid API key'],
-  402: [PaymentRequiredError, 'payment required'],
-  403: [PermissionDeniedError, 'the API key lacks a permission'],
-  404: [NotFoundError, 'not found'],
-  422: [OrderNotAcceptedError, 'order cannot be accepted'],
-  429: [RateLimitError, 'too many requests'],
+/** What a status is, what it means, what to do next, and whether that is right while an order is in doubt, too. */
+type Refusal = readonly [ErrorClass, meaning: string, next: string, inDoubt?: true]
+
+/** Nothing that changes a request is right in doubt: under the same key, another payload is a conflict. */
+const BY_STATUS: Readonly<Record<number, Refusal>> = {
+  400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
+  401: [AuthenticationError, 'missing or invalid API key', 'Check the API key', true],
+  402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
+  403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key that has it', true],
+  404: [NotFoundError, 'not found', 'Check the ids and the API key'],
+  422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
+  429: [RateLimitError, 'too many requests', 'Wait'],
 }
 
 const LONGEST_MESSAGE = 500
@@ -93,21 +97,44 @@ export function chargedSentence(charged: Charged): string {
 }
 
 /** The same for a request of the caller's own, of which nothing is remembered. */
-export function effectSentence(charged: Charged): string {
+function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent, so it had no effect.'
     : 'It may have had its effect, and nothing is remembered of it: look before you send it again.'
 }
 
+/** The same for a reference or key that another order has. */
+export function conflictSentence(charged: Charged): string {
+  const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
+  return `The order that has it ${what} charged. Another order needs a reference or key of its own.`
+}
+
+/**
+ * The end of a message: what is known of the wallet and what to do next, with a space before it.
+ * @param charged undefined for reads, whose messages need not speak of the wallet
+ * @param next what to do before calling again, without a full stop
+ * @param inDoubt whether that is to be done, too, where the wallet may have been charged
+ */
+export function nextSteps(
+  { operation }: Endpoint,
+  charged: Charged | undefined,
+  next: string,
+  inDoubt = false,
+): string {
+  const again = ` ${next}, then call again.`
+  if (charged === undefined) return again
+  const money = ` ${operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
+  return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
+}
+
 /** The typed error for an attempt that did not give the caller its result. */
 export function failureOf(result: AttemptResult, context: FailureContext): CustomerOrderingError {
-  const { endpoint, path, charged, secrets, outOfTime } = context
+  const { endpoint, path, charged, secrets, outOfTime, attempts } = context
   const call = `${endpoint.method} ${path}`
-  const sentence = endpoint.operation === 'request' ? effectSentence : chargedSentence
-  const money = charged === undefined ? '' : ` ${sentence(charged)}`
+  const end = (next: string, inDoubt?: true): string => nextSteps(endpoint, charged, next, inDoubt)
   const facts: ErrorFacts = {
     charged: charged ?? 'no',
-    attempts: context.attempts,
+    attempts,
     ...defined({
       idempotencyKey: context.idempotencyKey,
       externalOrderId: context.externalOrderId,
@@ -115,54 +142,77 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
     }),
   }
   if (result.kind === 'aborted') {
-    return new RequestAbortedError(`${call} was ended by the caller's signal.${money}`, {
-      ...facts,
-      cause: context.reason,
-    })
+    return new RequestAbortedError(
+      `${call} was ended by the caller's signal.${end('Decide if it is still wanted')}`,
+      {
+        ...facts,
+        cause: context.reason,
+      },
+    )
   }
   const { deadline = 'attempt' } = context
   const within = `within ${deadline === 'total' ? 'the total time of the call (totalTimeout)' : 'the time of one attempt (timeout)'}`
-  if (result.kind === 'timeout')
-    return new TimeoutError(`${call} got no complete answer ${within}.${money}`, { ...facts, deadline })
-  const late = outOfTime === true ? " No time was left for another try within the call's deadline." : ''
+  const CONNECTION = 'Check the network and baseUrl'
+  if (result.kind === 'timeout') {
+    const what = attempts === 0 ? 'was not sent' : 'got no complete answer'
+    return new TimeoutError(`${call} ${what} ${within}.${end('Allow more time')}`, { ...facts, deadline })
+  }
+  const late = outOfTime === true ? ' No time was left for another try.' : ''
   if (result.kind === 'failed') {
+    const { unsent } = result
     const { code, syscall, name } = result.detail
     const detail = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
-    const what = {
-      unreachable: 'could not connect, so nothing was sent',
-      certificate: "did not trust the server's certificate, so nothing was sent",
-      no: 'lost the connection before a complete answer',
-    }[result.unsent === false ? 'no' : result.unsent]
-    return new ConnectionError(`${call} ${what} (${detail}).${late}${money}`, {
+    const what =
+      unsent === 'unreachable'
+        ? 'could not connect'
+        : unsent === 'certificate'
+          ? "did not trust the server's certificate"
+          : code === undefined
+            ? 'got no complete answer: fetch failed'
+            : 'lost the connection before a complete answer'
+    const sent =
+      unsent === false || charged === undefined || charged === 'yes'
+        ? ''
+        : charged === 'no'
+          ? ', so nothing was sent'
+          : ', so this attempt was not sent, but an earlier one may have been'
+    return new ConnectionError(`${call} ${what}${sent} (${detail}).${late}${end(CONNECTION)}`, {
       ...facts,
       cause: transportCause(detail, result.detail),
     })
   }
   const requestId = requestIdOf(result.headers, secrets)
   const answered: ErrorFacts = { ...facts, status: result.status, ...defined({ requestId }) }
+  const was = `${call} was answered with `
   if (result.kind === 'redirect') {
     const status = result.status === 0 ? 'a redirect' : `redirect ${result.status}`
     return new InvalidResponseError(
-      `${call} was answered with ${status}, which is never followed: check baseUrl.${money}`,
+      `${was}${status}, which is never followed.${end('Check baseUrl', true)}`,
       answered,
     )
   }
   if (result.status >= 200 && result.status < 300) {
-    const but = `${call} was answered with ${result.status}, but its body`
+    const but = `${was}${result.status}, but its body`
     if (result.problem === 'timeout')
-      return new TimeoutError(`${but} did not arrive ${within}.${money}`, { ...answered, deadline })
+      return new TimeoutError(`${but} did not arrive ${within}.${end('Allow more time')}`, {
+        ...answered,
+        deadline,
+      })
     if (result.problem === 'cut')
-      return new ConnectionError(`${but} was cut off: the connection was lost.${late}${money}`, answered)
+      return new ConnectionError(
+        `${but} was cut off: the connection was lost.${late}${end(CONNECTION)}`,
+        answered,
+      )
     const why =
       result.problem === 'too_large' ? 'is larger than this client reads' : 'is not what it should be'
-    return new InvalidResponseError(`${but} ${why}.${money}`, answered)
+    return new InvalidResponseError(`${but} ${why}.${end('Check baseUrl')}`, answered)
   }
   const problem = readProblem(result.text)
   const serverCode = problem.code === undefined ? undefined : redact(problem.code, secrets)
   // Cut only afterwards: half a key would not be recognised.
   const serverMessage = problem.message && redact(problem.message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(result.headers.get('retry-after'), context.now)
-  const [Class, meaning] = classOf(result.status, problem.idempotency)
+  const [Class, meaning, next, inDoubt] = refusalOf(result.status, problem.idempotency)
   const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
   const needs =
     Class === PermissionDeniedError && endpoint.permission !== undefined
@@ -172,7 +222,9 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
     outOfTime === true && retryAfter !== undefined
       ? ` The service asked to wait ${retryAfter} ms, which reaches past the call's deadline.`
       : late
-  return new Class(`${call} was answered with ${result.status} (${told}).${needs}${wait}${money}`, {
+  const conflict = Class === IdempotencyConflictError && charged !== undefined
+  const rest = conflict ? ` ${conflictSentence(charged)}` : end(next, inDoubt)
+  return new Class(`${was}${result.status} (${told}).${needs}${wait}${rest}`, {
     ...answered,
     ...defined({ serverCode, serverMessage, retryAfter }),
     ...(Class === PermissionDeniedError ? defined({ requiredPermission: endpoint.permission }) : {}),
@@ -180,20 +232,25 @@ export function failureOf(result: AttemptResult, context: FailureContext): Custo
   })
 }
 
-function classOf(status: number, idempotency: string | undefined): readonly [ErrorClass, string] {
+function refusalOf(status: number, idempotency: string | undefined): Refusal {
+  const LATER = 'Wait'
   if (status === 409) {
     if (idempotency === 'IDEMPOTENCY_CONFLICT')
-      return [IdempotencyConflictError, 'this key was used with another payload']
+      return [IdempotencyConflictError, 'this key was used with another payload', 'Use another key']
     if (idempotency !== undefined)
-      return [IdempotencyInProgressError, 'an earlier request with this key is still running']
-    return [ConflictError, 'conflict']
+      return [IdempotencyInProgressError, 'an earlier request with this key is still running', LATER]
+    return [ConflictError, 'conflict', LATER]
   }
   return (
-    BY_STATUS[status] ?? (status >= 500 ? [ServerError, 'server error'] : [ApiError, 'unexpected status'])
+    BY_STATUS[status] ??
+    (status >= 500
+      ? [ServerError, 'server error', LATER]
+      : [ApiError, 'unexpected status', 'Look at serverCode'])
   )
 }
 
 /** A fresh error for `cause`: the platform's own may hold the request, and so the API key. */
-function transportCause(text: string, detail: { readonly code?: string; readonly syscall?: string }): Error {
-  return Object.assign(new Error(text), defined({ code: detail.code, syscall: detail.syscall }))
+function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
+  const cause = Object.assign(new Error(text), defined({ code, syscall }))
+  return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })
 }

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from '../errors.ts'
+import { invalidArgument } from '../errors.ts'
 
 /**
  * One path segment out of an identifier. Refuses what could reach another endpoint: nothing at all, `.` and `..`,
@@ -6,9 +6,7 @@ import { InvalidRequestError } from '../errors.ts'
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
-    throw new InvalidRequestError(`${name} ${message}. Nothing was sent.`, {
-      issues: [{ path: name, message }],
-    })
+    throw invalidArgument(name, message)
   }
   if (typeof id !== 'string') return refuse('must be a string')
   if (id.trim() === '') return refuse('must not be empty')

@@ -17,7 +17,7 @@ import {
   type Trail,
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
-import { chargedSentence, type Endpoint, failureOf, requestIdOf } from './failure.ts'
+import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
 import { redact } from './redact.ts'
 import type { AttemptResult } from './transport.ts'
 
@@ -46,6 +46,14 @@ export interface ReadCall<T> {
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
+/** What is known of the wallet once something was sent. */
+const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
+  none: undefined,
+  may_move: 'unknown',
+  in_doubt: 'unknown',
+  charged: 'yes',
+}
+
 /** A result and what came with it. */
 export interface Reply<T> {
   readonly value: T
@@ -72,12 +80,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     },
   })
   const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
-  const charged: Charged | undefined = {
-    none: undefined,
-    may_move: unsent ? ('no' as const) : ('unknown' as const),
-    in_doubt: 'unknown' as const,
-    charged: 'yes' as const,
-  }[call.money]
+  const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
   const { attempts, last } = ending.trail
   const event = {
     callId,
@@ -129,16 +132,17 @@ export function errorOf(
     attempts: trail.attempts,
     ...defined({ idempotencyKey, externalOrderId, orderId }),
   } as const
-  const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
+  const { endpoint } = context
   if (error instanceof CustomerOrderingError && end !== 'credentials') return error
   if (end === 'credentials') {
     // The function's own error is the caller's; its text may name secrets, so it is reachable but never printed.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
-    return new ConfigurationError(`${known}${money}`, { ...facts, cause: error })
+    const next = nextSteps(endpoint, charged, 'Correct it', true)
+    return new ConfigurationError(known + next, { ...facts, cause: error })
   }
   const failure = {
     ...defined(context),
-    endpoint: context.endpoint,
+    endpoint,
     path: context.path,
     now: context.now,
     reason: context.reason,
@@ -148,7 +152,8 @@ export function errorOf(
   if (end === 'aborted') return failureOf({ kind: 'aborted' }, failure)
   if (trail.last === undefined || (end === 'deadline' && trail.last.kind === 'timeout')) {
     if (end === 'deadline') return failureOf({ kind: 'timeout' }, { ...failure, deadline: 'total' })
-    return new TimeoutError(`${context.endpoint.operation} ended before anything was sent.${money}`, facts)
+    const next = nextSteps(endpoint, charged, 'Allow more time')
+    return new TimeoutError(`${endpoint.operation} ended before it could send.${next}`, facts)
   }
   return failureOf(trail.last, {
     ...failure,
@@ -217,17 +222,14 @@ async function judge<T>(
     if ('value' in checked) return { next: 'done', value: checked.value }
     const { path, endpoint } = call
     const requestId = requestIdOf(result.headers, trail.secrets)
-    const charged = ({ none: undefined, may_move: 'unknown', in_doubt: 'unknown', charged: 'yes' } as const)[
-      call.money
-    ]
-    const money = charged === undefined ? '' : ` ${chargedSentence(charged)}`
+    const charged = CHARGED[call.money]
     // A caller's schema may quote the value that it does not like.
     const issues = checked.issues.map((issue) => ({
       path: redact(issue.path, trail.secrets),
       message: redact(issue.message, trail.secrets),
     }))
     const error = new InvalidResponseError(
-      `${endpoint.method} ${path} was answered with ${result.status}, but the body ${issuesText(issues)}.${money}`,
+      `${endpoint.method} ${path} was answered with ${result.status}, but the body ${issuesText(issues)}.${nextSteps(endpoint, charged, 'Check baseUrl and schemas')}`,
       {
         status: result.status,
         attempts: trail.attempts,

@@ -1,4 +1,5 @@
 import ky from 'ky'
+import { defined } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 import { type BodyProblem, type BodyText, ownBody, provesUnsent } from './own-fetch.ts'
 
@@ -24,6 +25,8 @@ export interface FailureDetail {
   readonly name: string
   readonly code?: string
   readonly syscall?: string
+  /** Where a fetch of the caller's threw, in lines as `stack` has them: without it, a bug in there could not be found. */
+  readonly frames?: string
 }
 
 /** How one attempt ended. `unsent` is claimed only where the platform proves that no byte of the request left. */
@@ -137,6 +140,7 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
         given === undefined
           ? platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform)
           : provesUnsent(given),
+        given !== undefined && thrown !== undefined,
       )
     } finally {
       cancelTimer()
@@ -212,13 +216,16 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /** Names a thrown value by the codes in its chain of causes. */
-function failure(error: unknown, provesUnsent: boolean): AttemptResult {
+function failure(error: unknown, provesUnsent: boolean, callers: boolean): AttemptResult {
   let found: FailureDetail = { name: 'Error' }
   let everyAddressFailed = false
   try {
     const links = chain(error)
     found = links.find((link) => link.code !== undefined) ?? links[0] ?? found
     everyAddressFailed = addressesFailed(error)
+    if (callers && found.code === undefined && isObject(error)) {
+      found = { ...found, ...defined({ frames: framesOf(error) }) }
+    }
   } catch {
     // What a caller's fetch throws may throw again when it is looked at.
   }
@@ -230,6 +237,14 @@ function failure(error: unknown, provesUnsent: boolean): AttemptResult {
   }
   const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
   return { kind: 'failed', unsent, closed, detail: found }
+}
+
+/** The places in a stack and nothing else of it: no message, and no address that may hold a password or a query. */
+function framesOf({ stack, message }: Readonly<Record<string, unknown>>): string | undefined {
+  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
+  const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
+  const places = lines.filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
+  return places.length === 0 ? undefined : places.join('\n')
 }
 
 /** A reset says ECONNRESET both while connecting and after the request went out: only the system call tells. */

@@ -1,4 +1,4 @@
-import type { JournalRecord } from './record.ts'
+import { isUnsent, type JournalRecord } from './record.ts'
 
 /** What a call wants to buy, as far as its identity goes. */
 export interface Wanted {
@@ -43,9 +43,11 @@ export const CLOCK_SKEW: number = 30 * 1000
 
 /** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
 export function inWindow(
-  record: Pick<JournalRecord, 'firstSentAt' | 'createdAt'>,
+  record: Pick<JournalRecord, 'state' | 'firstSentAt' | 'apiKeyTag' | 'createdAt'>,
   circumstances: Circumstances,
 ): boolean {
+  // The service cannot have forgotten what it never got.
+  if (isUnsent(record)) return true
   const since = circumstances.now - (record.firstSentAt ?? record.createdAt)
   // A negative age means that the clock went back, so the real age is not known and may be anything.
   return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow

@@ -1,6 +1,8 @@
 import { InvalidRequestError, type Issue } from '../errors.ts'
+import { checkQuantity } from '../quantity.ts'
 import { check, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
+import type { Service } from '../schemas/service.ts'
 import { CanonicalJsonError, canonicalJson } from './canonical.ts'
 import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
 import type { JournalRecord } from './record.ts'
@@ -25,6 +27,8 @@ export interface IntentOptions {
   readonly idempotencyKey?: string | undefined
   /** Key of a slot of its own, for an anonymous order that is meant to be another one. */
   readonly duplicateKey?: string | undefined
+  /** The service being ordered, to check the quantity before anything is stored or sent. */
+  readonly service?: Service | undefined
 }
 
 /**
@@ -56,6 +60,8 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
       'is for orders without a reference and without a key; give another reference or key instead'
     throw invalid([{ path: 'options.allowDuplicate', message }])
   }
+  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)
+  if (misfit !== undefined) throw invalid([misfit])
   const fingerprint = fingerprintOf(derive, data)
   const slot = slotOf({ externalOrderId, idempotencyKey: idempotencyKey ?? duplicateKey, fingerprint })
   return {
@@ -87,6 +93,14 @@ function misspeltReference(request: CreateOrderRequest): Issue | undefined {
     }
   }
   return undefined
+}
+
+/** Why the service given in the options cannot be what is ordered, or not so much of it. */
+function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
+  if (service.productId !== serviceId)
+    return { path: 'serviceId', message: 'is not the productId of the service given in options.service' }
+  const checked = checkQuantity(service, quantity)
+  return checked.ok ? undefined : { path: 'quantity', message: checked.message }
 }
 
 /**

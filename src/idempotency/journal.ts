@@ -11,7 +11,7 @@ import {
   type Unusable,
   unusableError,
 } from './record.ts'
-import type { OrderStore, PruneOptions, StoredRow } from './store.ts'
+import type { OrderOutbox, OrderStore, PruneOptions, StoredRow } from './store.ts'
 
 /** How long one operation of a store may take, milliseconds. */
 const STORE_TIMEOUT = 10_000
@@ -58,6 +58,8 @@ export interface JournalOptions {
   readonly runtime: Runtime
 }
 
+const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
+
 /**
  * The write-ahead journal over a store: reads and conditional writes of records, with an answer to the question that
  * every failed write leaves behind, whether it was applied. It decides nothing about orders.
@@ -67,22 +69,24 @@ export class Journal {
   readonly scope: string
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
-  /** Ends of the background work that is going on. */
-  readonly #background = new Set<() => Promise<void>>()
+  /** Ends of the background work that is going on over the store, and whose it is. */
+  readonly #background: Map<() => Promise<void>, Journal>
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
     this.#codec = codec
     this.#runtime = runtime
+    this.#background = backgrounds.get(store) ?? new Map()
+    backgrounds.set(store, this.#background)
   }
 
   /**
    * What is stored under a name.
    * @throws {StoreError} `'unknown'`: without reading the record nobody knows what an earlier call did
    */
-  async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
-    const row = await this.#read(id, deadline)
+  async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
+    const row = await this.#read(id, deadline, store)
     if (row instanceof Interruption) return row
     return row === undefined ? { id } : await this.open(row)
   }
@@ -107,7 +111,12 @@ export class Journal {
    * Writes a record if nothing changed since it was found. What a lost answer leaves open is read back: a row of this
    * version with this very text can only be this write's, because every call's `claim` is in the text.
    */
-  async write(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
+  async write(
+    found: Found,
+    content: RecordContent,
+    deadline: Deadline,
+    store: OrderOutbox = this.store,
+  ): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
     const record: JournalRecord = {
@@ -125,8 +134,8 @@ export class Journal {
     const written: Written = { result: 'written', found: { id: found.id, row, record } }
     const pending =
       found.row === undefined
-        ? this.#call(() => this.store.insert(row)).then(({ inserted }) => inserted)
-        : this.#call(() => this.store.update(row, version - 1))
+        ? this.#call(() => store.insert(row)).then(({ inserted }) => inserted)
+        : this.#call(() => store.update(row, version - 1))
     let failure: unknown
     let applied: boolean | Interruption | undefined
     let grace: Deadline | undefined
@@ -143,7 +152,7 @@ export class Journal {
     }
     // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const current = await this.#read(found.id, grace).catch(() => new Interruption('deadline'))
+    const current = await this.#read(found.id, grace, store).catch(() => new Interruption('deadline'))
     const read = !(current instanceof Interruption)
     if (read && current?.version === version && current.data === row.data) return written
     if (applied === false || (read && current !== undefined && current.version >= version))
@@ -186,7 +195,11 @@ export class Journal {
    */
   async prune(options: PruneOptions): Promise<number> {
     const pending = this.#call(() => this.store.prune(this.scope, options))
-    return await this.#confirmed(pending, 'The store could not remove old records.')
+    const pruned = this.#confirmed(pending, 'The store could not remove old records.')
+    // Whoever closes the store, or the connections under it, waits for this first.
+    const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
+    this.#background.set(finish, this)
+    return await pruned.finally(() => this.#background.delete(finish))
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -207,9 +220,13 @@ export class Journal {
     } while (after !== undefined)
   }
 
-  /** Tries once more, for the last time, what still waits to be stored; afterwards nothing goes on in the background. */
-  async flush(): Promise<void> {
-    await Promise.all([...this.#background].map((finish) => finish()))
+  /**
+   * Tries once more, for the last time, what still waits to be stored; afterwards nothing of it goes on in the background.
+   * With `whole`, also what other journals want to store there: their store is about to be closed.
+   */
+  async flush({ whole }: { readonly whole: boolean }): Promise<void> {
+    const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
+    await Promise.all(waiting.map(([finish]) => finish()))
   }
 
   async #prove(
@@ -252,16 +269,20 @@ export class Journal {
       if (delay === undefined) this.#background.delete(finish)
       else cancel = this.#runtime.setTimer(() => void attempt(), delay)
     }
-    this.#background.add(finish)
+    this.#background.set(finish, this)
     schedule()
   }
 
   /** What the store has, or the interruption of the call. */
-  async #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
+  async #read(
+    id: string,
+    deadline: Deadline,
+    store: OrderOutbox,
+  ): Promise<StoredRow | Interruption | undefined> {
     let row: StoredRow | Interruption | undefined
     try {
       row = await this.#bounded(
-        this.#call(() => this.store.get(this.scope, id)),
+        this.#call(() => store.get(this.scope, id)),
         deadline,
       )
     } catch (cause) {

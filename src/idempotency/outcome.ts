@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts'
 import type { Charged } from '../errors.ts'
 import type { Pace } from '../http/retry.ts'
 import type { Hold, RecordState, RejectionKind } from './record.ts'
@@ -54,144 +55,48 @@ const YES: Meaning = { charged: 'yes', state: 'created' }
 const UNKNOWN: Meaning = { charged: 'unknown', state: 'open' }
 const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused' }
 const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
+const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancelled' }
+/** This payload was not bought, but another one under the key may have been. */
+const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
+
+/** A row. Nothing but a proof of a charge means anything after doubt, and what means nothing by itself leaves doubt. */
+function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
+  const ambiguous = clean === YES ? YES : UNKNOWN
+  return { clean, ambiguous, next, leavesDoubt: clean === UNKNOWN, ...defined({ hold }) }
+}
 
 /**
  * The outcome table (design sections 4; research/reliability 1.1 to 1.4). `docs/errors.md` prints it, with the
  * words of `outcome-words.ts`, and a test compares the two. A kind without a row does not compile.
  */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
-  created: {
-    clean: YES,
-    ambiguous: YES,
-    next: 'stop',
-    leavesDoubt: false,
-  },
-  created_flawed: {
-    clean: YES,
-    ambiguous: YES,
-    next: 'stop',
-    leavesDoubt: false,
-  },
-  created_unreadable: {
-    clean: YES,
-    ambiguous: YES,
-    next: 'replay',
-    leavesDoubt: false,
-  },
-  success_unreadable: {
-    // Captive portals and proxies answer 200 to anything, so it proves no charge.
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'replay',
-    leavesDoubt: true,
-  },
-  redirected: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: true,
-  },
-  refused: {
-    clean: REFUSED,
-    // A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: false,
-    hold: 'refused',
-  },
-  refused_unprocessed: {
-    clean: NOT_PROCESSED,
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: false,
-    hold: 'refused',
-  },
-  unauthorized: { clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'stop', leavesDoubt: false },
-  forbidden: {
-    clean: NOT_PROCESSED,
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: false,
-  },
-  too_early: { clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },
-  rate_limited: {
-    clean: NOT_PROCESSED,
-    ambiguous: UNKNOWN,
-    next: 'backoff',
-    leavesDoubt: false,
-  },
-  conflict: {
-    // This payload was not bought, but another one under the key may have been.
-    clean: { charged: 'unknown', state: 'rejected', rejection: 'conflict' },
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: false,
-    hold: 'refused',
-  },
-  in_progress: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'poll',
-    leavesDoubt: true,
-  },
-  conflict_unknown: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'backoff',
-    leavesDoubt: true,
-  },
-  request_timeout: { clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },
-  server_error: { clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },
-  unrecognised: {
-    // A gateway or firewall may have replaced the service's answer after the order was made.
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: true,
-  },
-  unreachable: {
-    clean: NOT_PROCESSED,
-    ambiguous: UNKNOWN,
-    next: 'backoff',
-    leavesDoubt: false,
-  },
-  untrusted: {
-    clean: NOT_PROCESSED,
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: false,
-  },
-  connection_closed: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'now',
-    leavesDoubt: true,
-  },
-  connection_lost: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'backoff',
-    leavesDoubt: true,
-  },
-  timed_out: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'backoff',
-    leavesDoubt: true,
-  },
-  aborted: {
-    clean: UNKNOWN,
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: true,
-    hold: 'aborted',
-  },
-  not_sent: {
-    clean: { charged: 'no', state: 'rejected', rejection: 'cancelled' },
-    ambiguous: UNKNOWN,
-    next: 'stop',
-    leavesDoubt: false,
-  },
+  created: row(YES, 'stop'),
+  created_flawed: row(YES, 'stop'),
+  created_unreadable: row(YES, 'replay'),
+  // Captive portals and proxies answer 200 to anything, so it proves no charge.
+  success_unreadable: row(UNKNOWN, 'replay'),
+  redirected: row(UNKNOWN, 'stop'),
+  // A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.
+  refused: row(REFUSED, 'stop', 'refused'),
+  refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
+  unauthorized: row(NOT_PROCESSED, 'stop'),
+  forbidden: row(NOT_PROCESSED, 'stop'),
+  too_early: row(NOT_PROCESSED, 'backoff'),
+  rate_limited: row(NOT_PROCESSED, 'backoff'),
+  conflict: row(CONFLICT, 'stop', 'refused'),
+  in_progress: row(UNKNOWN, 'poll'),
+  conflict_unknown: row(UNKNOWN, 'backoff'),
+  request_timeout: row(UNKNOWN, 'backoff'),
+  server_error: row(UNKNOWN, 'backoff'),
+  // A gateway or firewall may have replaced the service's answer after the order was made.
+  unrecognised: row(UNKNOWN, 'stop'),
+  unreachable: row(NOT_PROCESSED, 'backoff'),
+  untrusted: row(NOT_PROCESSED, 'stop'),
+  connection_closed: row(UNKNOWN, 'now'),
+  connection_lost: row(UNKNOWN, 'backoff'),
+  timed_out: row(UNKNOWN, 'backoff'),
+  aborted: row(UNKNOWN, 'stop', 'aborted'),
+  not_sent: row(NOT_SENT, 'stop'),
 }
 
 /** What happened under the current key before the attempt that is being judged. */

@@ -38,10 +38,14 @@ export interface OrderRecord {
   readonly externalOrderId?: string
   /** The order as the service returned it; only `id` may be known where the answer was flawed. Absent if never readable. */
   readonly order?: Partial<Order>
+  /** Of an open record: the refusal that an order heard before it was asked for again with `orders.enqueue`. */
   readonly rejection?: Rejection
   /** HTTP requests made for the intent, by ended calls. */
   readonly attempts: number
-  /** When the current key was first sent (or was about to be), milliseconds since 1970. */
+  /**
+   * When the current key was first sent (or was about to be), milliseconds since 1970; absent if it never was, as after
+   * `orders.enqueue`.
+   */
   readonly firstSentAt?: number
   /** Until when the call that claimed the record may still be at work, milliseconds since 1970; absent once it ended. */
   readonly busyUntil?: number
@@ -66,7 +70,7 @@ export interface JournalRecord extends OrderRecord {
   readonly fields: Readonly<Record<string, string>>
   /** Canonical request body; only while the record may have to be sent again. */
   readonly body?: string
-  /** 32-bit tag of the API key that sent the current key. */
+  /** 32-bit tag of the API key that sent the current key; empty if none did. */
   readonly apiKeyTag: string
   /** Random id of the call that wrote the record last, so that a write whose answer was lost is recognised. */
   readonly claim: string
@@ -98,6 +102,14 @@ const SEALED = 'sealed:'
 /** True if recovery still has something to do: the ending, or the order itself, is not known. */
 export function isPending(record: Pick<JournalRecord, 'state' | 'readable'>): boolean {
   return record.state === 'open' || (record.state === 'created' && !record.readable)
+}
+
+/**
+ * True if no call has claimed the record for sending: its key may be sent for the first time, however old the record is
+ * and whichever API key sends it. Every claim sets both fields, in the write that allows the call to send.
+ */
+export function isUnsent(record: Pick<JournalRecord, 'state' | 'firstSentAt' | 'apiKeyTag'>): boolean {
+  return record.state === 'open' && record.firstSentAt === undefined && record.apiKeyTag === ''
 }
 
 /** A row that a store can keep. Fields that a newer package added to the same layout are kept. */

@@ -64,8 +64,10 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  * Rules for implementers:
  * - `insert` and `update` are atomic per row and linearizable: of two racing writers exactly one wins.
  * - A promise resolves only when the write is as durable as `durability` claims.
- * - A rejected promise may mean either "not applied" or "applied, answer lost": the journal reads back. Never
- *   swallow a failure.
+ * - A rejected promise may mean "not applied", "applied, answer lost" or "applied later": a database may go on with a
+ *   statement whose client has stopped waiting. The journal reads back, and before it calls an order not charged it
+ *   writes a closed row, over which a late write no longer fits. So a write must be one conditional statement, never a
+ *   read and a write of its own behind it. Never swallow a failure.
  * - Reads after a resolved write see it (no replicas that lag).
  * - A row handed in or out is not shared: later changes to the caller's object do not reach the store.
  */
@@ -86,3 +88,9 @@ export interface OrderStore {
   /** Releases what the store itself opened. A client handed in by the caller stays open. */
   close(): Promise<void>
 }
+
+/**
+ * The rows of a store as one transaction of the caller's sees and writes them: what is written here is committed, or rolled
+ * back, with everything else in it. For `orders.enqueue`; no client takes it for a whole store.
+ */
+export type OrderOutbox = Pick<OrderStore, 'get' | 'insert' | 'update'>

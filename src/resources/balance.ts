@@ -22,8 +22,7 @@ export class Wallet<S extends Schemas = Schemas> {
 
   /** The balance: of the user's wallet with a personal API key, of the organization's with an organization's. */
   async retrieve(options?: RequestOptions): Promise<BalanceOf<S>> {
-    const { connection, defaults } = this.#context
-    const settings = callSettings(defaults, readArguments.call(options))
-    return await retrieve(connection, RETRIEVE, '/v1/balance', this.#parse, settings)
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return await retrieve(this.#context, RETRIEVE, '/v1/balance', this.#parse, settings)
   }
 }

@@ -1,6 +1,7 @@
 import type { CallSettings, Connection } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
 import { type Checked, check } from '../schemas/check.ts'
@@ -10,6 +11,7 @@ import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 /** What every resource is made of. */
 export interface ResourceContext {
   readonly connection: Connection
+  readonly lifetime: Lifetime
   readonly defaults: CallSettings
   readonly schemas: Schemas
   /** Finds the rows of a list answer, where the caller says how. */
@@ -33,12 +35,13 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
 
 /** Reads one thing; `responseInfo` knows what came with it. */
 export async function retrieve<T>(
-  connection: Connection,
+  { connection, lifetime }: Pick<ResourceContext, 'connection' | 'lifetime'>,
   endpoint: Endpoint,
   path: string,
   parse: Parse<T>,
   settings: CallSettings,
 ): Promise<T> {
+  lifetime.check()
   const { value, info } = await read(connection, {
     endpoint,
     path,

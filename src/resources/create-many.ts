@@ -89,10 +89,9 @@ export async function* createMany<Output>(
   const onAbort = (): void => {
     ended = true
     failure ??= {
-      error: new RequestAbortedError(
-        'orders.createMany was ended by its signal. Rows that were reported are settled as reported; run it again for the rest.',
-        { cause: signal?.reason },
-      ),
+      error: new RequestAbortedError('orders.createMany was ended. Run it again for the rest.', {
+        cause: signal?.reason,
+      }),
     }
     wake()
   }

@@ -23,7 +23,7 @@ type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 /** A list as pages; nothing is sent before they are read. */
 export function listPages<T>(
-  { connection, defaults, listEnvelope }: ResourceContext,
+  { connection, defaults, lifetime, listEnvelope }: ResourceContext,
   list: ListEndpoint<T>,
   { limit, offset = 0, sourceSystem }: ListOrdersParams,
   options: ListOptions | undefined,
@@ -32,6 +32,7 @@ export function listPages<T>(
   const settings = callSettings(defaults, call)
   return new Pages<T>(
     async (at) => {
+      lifetime.check()
       const { value, info } = await read<Rows<T>>(connection, {
         endpoint: list.endpoint,
         path: list.path,

@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { segment } from '../http/path.ts'
-import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import { MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { publicRecord } from '../idempotency/record.ts'
 import { type Checked, check } from '../schemas/check.ts'
@@ -30,8 +30,8 @@ export async function readOrder(
   orderId: string,
   money: 'in_doubt' | 'charged',
   settings: CallSettings,
-): Promise<Order> {
-  const { value } = await read(context.connection, {
+): Promise<Reply<Order>> {
+  return await read(context.connection, {
     endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
     path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
     settings,
@@ -40,11 +40,10 @@ export async function readOrder(
     money,
     parse: orderWithId(orderId),
   })
-  return value
 }
 
 /** Checks an answer that has to be the order with this id and no other. */
-export function orderWithId(orderId: string): (body: unknown) => Checked<Order> | Promise<Checked<Order>> {
+function orderWithId(orderId: string): (body: unknown) => Checked<Order> | Promise<Checked<Order>> {
   return (body) => {
     const checked = check(orderSchema, body)
     if (checked instanceof Promise || !('value' in checked) || checked.value.id === orderId) return checked
@@ -61,7 +60,10 @@ export async function lookUpById(
   settings: CallSettings,
 ): Promise<RecoveryOutcome> {
   try {
-    const order = await readOrder(context, operation, orderId, 'charged', { ...settings, maxRetries: 0 })
+    const { value: order } = await readOrder(context, operation, orderId, 'charged', {
+      ...settings,
+      maxRetries: 0,
+    })
     return await markCreated(context, found, { id: order.id, order })
   } catch (error) {
     if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error

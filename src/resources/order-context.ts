@@ -4,7 +4,7 @@ import type { Endpoint } from '../http/failure.ts'
 import { apiKeyTag, derivedKey } from '../idempotency/identity.ts'
 import type { Journal } from '../idempotency/journal.ts'
 import type { LiveCalls } from '../idempotency/live.ts'
-import type { JournalRecord, KeyOrigin, OrderRecord } from '../idempotency/record.ts'
+import { isUnsent, type JournalRecord, type KeyOrigin, type OrderRecord } from '../idempotency/record.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Order } from '../schemas/order.ts'
 
@@ -70,7 +70,9 @@ export function tagOf(context: OrderContext, key: string, credential: string | n
 /** True if the record's key may be sent again with this API key. */
 export function sameApiKey(context: OrderContext, record: JournalRecord, credential: string | null): boolean {
   return (
-    context.idempotencyScope === 'customer' || record.apiKeyTag === tagOf(context, record.key, credential)
+    context.idempotencyScope === 'customer' ||
+    record.apiKeyTag === tagOf(context, record.key, credential) ||
+    isUnsent(record)
   )
 }
 

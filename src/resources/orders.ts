@@ -1,5 +1,11 @@
 import { defined } from '../defined.ts'
-import { InvalidResponseError, isCustomerOrderingError } from '../errors.ts'
+import {
+  type ErrorFacts,
+  InvalidResponseError,
+  isCustomerOrderingError,
+  type SupportReference,
+} from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
@@ -8,6 +14,7 @@ import type {
   CreateManyOptions,
   CreateManyRow,
   CreateOptions,
+  EnqueueOptions,
   ListOptions,
   ListOrdersParams,
   OrderOf,
@@ -20,15 +27,17 @@ import type {
 import type { Pages } from '../pages.ts'
 import { attachInfo, responseInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
-import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
+import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
 import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
 import { type CreateManyResult, createMany } from './create-many.ts'
+import { enqueueOrder } from './enqueue.ts'
 import { listPages } from './list-pages.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { placeOrder } from './place-order.ts'
 import { type Reconciled, reconcile } from './reconcile.ts'
 import { type RecoveryOutcome, recover } from './recover.ts'
+import type { Finish } from './recovery-outcome.ts'
 import {
   forget,
   type OrderName,
@@ -76,36 +85,39 @@ export class Orders<S extends Schemas = Schemas> {
     const { idempotencyKey, allowDuplicate, service, ...call } = readArguments.create(options)
     const settings = callSettings(this.#context.defaults, call)
     const further = { idempotencyKey, allowDuplicate, service }
-    const { value, info } = await placeOrder(this.#journal, request, { settings, ...further })
-    pruneClosed(this.#journal)
-    // The order exists and is remembered; only the caller's own schema may still take its time, or not like it.
-    const known = { charged: 'yes', attempts: info.attempts, ...info.supportReference } as const
-    const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
-    const checked = this.#parse(value)
-    const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
-    if (parsed instanceof Interruption) {
-      const call = {
-        endpoint: CREATE_ORDER,
-        path: ORDERS_PATH,
-        secrets: [],
-        now: 0,
-        deadline: 'total',
-      } as const
-      const kind = parsed.why === 'aborted' ? 'aborted' : 'timeout'
-      throw failureOf({ kind }, { ...call, ...known, reason: settings.signal?.reason })
-    }
-    if ('issues' in parsed) {
-      throw new InvalidResponseError(
-        `orders.create: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')}`,
-        {
-          ...known,
-          issues: parsed.issues,
-          ...defined({ status: info.status, requestId: info.requestId }),
+    const { value, info } = await this.#context.lifetime.use(() =>
+      placeOrder(this.#journal, request, {
+        settings,
+        ...further,
+        finish: ({ value, info }) => {
+          pruneClosed(this.#journal)
+          return this.#fit(value, 'orders.create', settings, { ...info, ...info.supportReference })
         },
-      )
-    }
-    attachInfo(parsed.value, info)
-    return parsed.value
+      }),
+    )
+    attachInfo(value, info)
+    return value
+  }
+
+  /**
+   * Writes an order down and sends nothing; the next `recover()`, of any process, places it. With `within`, it is written in
+   * a transaction of yours, together with your own data (an outbox): what is rolled back is never sent.
+   *
+   * It needs a reference or a key, and means the same order as `create()` would: one that is remembered already is returned
+   * as it is, and one that was refused is written down again.
+   *
+   * @throws {InvalidRequestError} if the order has neither a reference nor a key
+   * @throws {IdempotencyConflictError} if the reference or key belongs to another order
+   * @throws {UnresolvedOrderError} if the order was sent before and `recover()` would not repeat it
+   * @throws {StoreError} if it could not be written; roll the transaction back
+   * @example
+   * await connection.query('BEGIN')
+   * await connection.query('INSERT INTO checkouts (id) VALUES ($1)', [checkout.id])
+   * await client.orders.enqueue(requestOf(checkout), { within: store.within(connection) })
+   * await connection.query('COMMIT')
+   */
+  async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
+    return await enqueueOrder(this.#journal, request, readArguments.enqueue(options), this.#context.defaults)
   }
 
   /**
@@ -139,9 +151,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /** One order of this customer. Its status is the truth for reconciliation. */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
-    const { connection, defaults } = this.#context
-    const settings = callSettings(defaults, readArguments.call(options))
-    return await retrieve(connection, RETRIEVE, pathOf(orderId), this.#parse, settings)
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), this.#parse, settings)
   }
 
   /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
@@ -162,7 +173,8 @@ export class Orders<S extends Schemas = Schemas> {
   async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
-    const { connection, defaults } = this.#context
+    const { connection, defaults, lifetime } = this.#context
+    lifetime.check()
     const { value, info } = await waitForOrder(connection, {
       endpoint: WAIT,
       path: pathOf(orderId),
@@ -179,12 +191,12 @@ export class Orders<S extends Schemas = Schemas> {
   /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
   remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
     exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
-    return remembered(this.#journal, query)
+    return this.#context.lifetime.each(remembered(this.#journal, query))
   }
 
   /** Remembered orders whose ending, or whose order, is not known. Looks into the store and never sends. */
   unresolved(): AsyncIterable<OrderRecord> {
-    return unresolved(this.#journal)
+    return this.#context.lifetime.each(unresolved(this.#journal))
   }
 
   /**
@@ -195,13 +207,17 @@ export class Orders<S extends Schemas = Schemas> {
    * @example
    * for await (const { outcome, record, reason } of client.orders.recover()) console.log(record.slot, outcome, reason)
    */
-  recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome> {
+  recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome<OrderOf<S>>> {
     const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
-    return recover(this.#journal, {
-      settings: callSettings(this.#context.defaults, call),
-      replay,
-      takeOver,
-    })
+    const settings = callSettings(this.#context.defaults, call)
+    return this.#context.lifetime.each(
+      recover(this.#journal, {
+        settings,
+        replay,
+        takeOver,
+        finish: this.#finish('orders.recover', settings),
+      }),
+    )
   }
 
   /**
@@ -217,7 +233,7 @@ export class Orders<S extends Schemas = Schemas> {
     if ((as === 'created') !== (orderId !== undefined))
       refuseArgument("goes with as: 'created', and only with that", 'orderId')
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await resolve(this.#journal, name, resolution, settings)
+    return await this.#context.lifetime.use(() => resolve(this.#journal, name, resolution, settings))
   }
 
   /**
@@ -226,17 +242,61 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async forget(name: OrderName): Promise<boolean> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
-    return await forget(this.#journal, name)
+    return await this.#context.lifetime.use(() => forget(this.#journal, name))
   }
 
   /**
    * Compares remembered orders with the service's list, by order id and by your reference where the service returns it.
    * Reads the whole list; nothing is changed on either side.
    */
-  reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled> {
+  reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled<OrderOf<S>>> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return reconcile(this.#journal, { settings, since, sourceSystem })
+    return this.#context.lifetime.each(
+      reconcile(this.#journal, {
+        settings,
+        since,
+        sourceSystem,
+        finish: this.#finish('orders.reconcile', settings),
+      }),
+    )
+  }
+
+  #finish(operation: string, settings: CallSettings): Finish<OrderOf<S>> {
+    return (order, record) =>
+      this.#fit(order, operation, settings, {
+        orderId: order.id,
+        ...defined({ idempotencyKey: record?.key, externalOrderId: record?.externalOrderId }),
+      })
+  }
+
+  /** An order that was paid, as the caller's own schema reads it, which may still take its time or not like it. */
+  async #fit(
+    order: Order,
+    operation: string,
+    settings: CallSettings,
+    known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
+  ): Promise<OrderOf<S>> {
+    const { attempts = 0, status, requestId, orderId, idempotencyKey, externalOrderId } = known
+    const facts = {
+      charged: 'yes',
+      attempts,
+      ...defined({ orderId, idempotencyKey, externalOrderId }),
+    } as const
+    const checked = this.#parse(order)
+    const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
+    const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+    if (parsed instanceof Interruption) {
+      const endpoint = { ...CREATE_ORDER, operation }
+      const call = { endpoint, path: ORDERS_PATH, secrets: [], now: 0, deadline: 'total' } as const
+      const kind = parsed.why === 'aborted' ? 'aborted' : 'timeout'
+      throw failureOf({ kind }, { ...call, ...facts, reason: settings.signal?.reason })
+    }
+    if ('value' in parsed) return parsed.value
+    throw new InvalidResponseError(
+      `${operation}: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
+      { ...facts, issues: parsed.issues, ...defined({ status, requestId }) },
+    )
   }
 
   async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {

@@ -11,7 +11,7 @@ import {
 } from '../errors.ts'
 import type { Trail } from '../http/call.ts'
 import type { Interruption } from '../http/deadline.ts'
-import { chargedSentence } from '../http/failure.ts'
+import { chargedSentence, conflictSentence } from '../http/failure.ts'
 import { type ErrorContext, errorOf, infoOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
 import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
@@ -21,8 +21,8 @@ import { issuesText } from '../schemas/check.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
 import type { Sent } from './send-order.ts'
 
-/** Why a record cannot be continued, as `decideAction` says it. */
-type Because = Extract<Action, { readonly action: 'unresolved' }>['because']
+/** Why a record cannot be continued, as `decideAction` says it, or because only its caller may repeat it. */
+type Because = Extract<Action, { readonly action: 'unresolved' }>['because'] | 'held'
 
 /** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
@@ -38,7 +38,7 @@ export class PlaceOrderErrors {
   conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
     const charged = record === undefined ? 'unknown' : chargedOf(record)
     return new IdempotencyConflictError(
-      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${chargedSentence(charged)} Another order needs a reference or key of its own.`,
+      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${conflictSentence(charged)}`,
       { ...this.#facts(record), charged, local: true, fields },
     )
   }
@@ -46,23 +46,25 @@ export class PlaceOrderErrors {
   /** {@link conflict} with a remembered order, of which only the fields' tags may be left. */
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
-    return this.conflict(over === 'key' ? ['idempotencyKey'] : differingFields(record.fields, own()), record)
+    const known = Object.keys(record.fields).length > 0
+    const differing = over === 'key' ? ['idempotencyKey'] : known ? differingFields(record.fields, own()) : []
+    return this.conflict(differing, record)
   }
 
   duplicate(record: JournalRecord | undefined): CustomerOrderingError {
     return new DuplicateOrderError(
-      'An order with the same content and neither a reference nor a key is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a deliberate second one.',
+      'The same order, without reference and key, is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a second one.',
       { ...this.#facts(record), charged: 'unknown' },
     )
   }
 
   unresolved(record: JournalRecord, because: Because): CustomerOrderingError {
     const why = {
-      window:
-        'is older than the safe-retry window (or the clock went back), so the service may have forgotten its key',
-      age: 'was left alone for too long to tell whether this call means the same order or another one',
+      window: 'is past the safe-retry window, so the service may have forgotten its key',
+      age: 'is too old to tell whether this call means the same order',
       api_key: 'was sent with another API key, and the service may keep keys apart by API key',
       unreadable: 'was created, but its answer was never readable',
+      held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
     }[because]
     const charged = chargedOf(record)
     return new UnresolvedOrderError(
@@ -117,7 +119,7 @@ export class PlaceOrderErrors {
       const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
       const answered = sent.charged === 'yes' ? 201 : status
       return new InvalidResponseError(
-        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}`,
+        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}${charged === 'yes' ? ' Call again to read it.' : ''}`,
         {
           ...this.#facts(record),
           charged,

@@ -1,26 +1,24 @@
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
-import { InvalidRequestError, supportReference } from '../errors.ts'
+import { supportReference } from '../errors.ts'
+import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { infoOf, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
+import { infoOf, type Reply } from '../http/read.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
-import { fieldTags } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
 import type { LiveCall } from '../idempotency/live.ts'
-import { type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
-import { checkQuantity } from '../quantity.ts'
+import { isUnsent, type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
-import { orderWithId } from './look-up.ts'
+import { readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
   chargedOf,
-  makeKey,
   ORDERS_PATH,
   type OrderContext,
   type PlacedOrder,
@@ -31,13 +29,21 @@ import {
 import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { closedContent } from './record-endings.ts'
 import { archiveOrder, sendOrder } from './send-order.ts'
+import { unsentContent } from './unsent.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
-export interface PlaceOrderOptions {
+export interface PlaceOrderOptions<Output> {
   readonly settings: CallSettings
   readonly idempotencyKey?: string | undefined
   readonly allowDuplicate?: boolean | undefined
   readonly service?: Service | undefined
+  /** Makes the caller's result of the order; the call is over, and reported to hooks, only when that has ended. */
+  finish(reply: Reply<Order>): Promise<Output>
+}
+
+/** An order as a reply, and whether it is stored. */
+interface Placed extends Reply<Order> {
+  readonly remembered: boolean
 }
 
 /** First wait and longest wait between looks at a record that another process is working on, milliseconds. */
@@ -50,20 +56,20 @@ const GRACE = 450
  * Places one order: finds out whether it is a new intent, an old one or somebody's at work (design section 3), claims
  * it durably, sends it, stores the ending, and returns or throws what is stored.
  */
-export function placeOrder(
+export function placeOrder<Output>(
   context: OrderContext,
   request: CreateOrderRequest,
-  options: PlaceOrderOptions,
-): Promise<Reply<Order>> {
+  options: PlaceOrderOptions<Output>,
+): Promise<Reply<Output>> {
   // Everything the caller handed in is read before the first await: what it changes later changes nothing.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
   const intent = readIntent(runtime.deriveId, request, {
     idempotencyKey: options.idempotencyKey,
     duplicateKey,
+    service: options.service,
   })
-  checkService(intent, options.service)
-  return new Placement(context, intent, options, duplicateKey).run()
+  return new Placement(context, intent, options, duplicateKey).run(options)
 }
 
 /** What a call does with what it found: nothing was there, or the record says what. */
@@ -84,7 +90,7 @@ class Placement {
   constructor(
     context: OrderContext,
     intent: Intent,
-    { settings }: PlaceOrderOptions,
+    { settings }: { readonly settings: CallSettings },
     duplicateKey: string | undefined,
   ) {
     const { runtime } = context.connection
@@ -98,15 +104,28 @@ class Placement {
     this.#duplicateKey = duplicateKey
   }
 
-  async run(): Promise<Reply<Order>> {
+  async run<Output>({ finish }: PlaceOrderOptions<Output>): Promise<Reply<Output>> {
+    let placed: Placed | undefined
     try {
-      return await this.#run()
+      placed = await this.#run()
+      const value = await finish(placed)
+      const { info, remembered } = placed
+      const { attempts, status, supportReference: names } = info
+      this.#report({ ok: true, attempts, charged: 'yes', remembered, ...names, ...defined({ status }) })
+      return { value, info }
     } catch (error) {
-      throw this.#fail(error)
+      // Reported to hooks and logger on its way to the caller.
+      const { code, charged, status, attempts, idempotencyKey, orderId } =
+        error as Partial<CustomerOrderingError>
+      const { externalOrderId } = this.#intent
+      const names = defined({ idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered })
+      const told = defined({ code, charged, status })
+      this.#report({ ok: false, attempts: attempts ?? this.#attempts, ...told, ...names })
+      throw error
     }
   }
 
-  async #run(): Promise<Reply<Order>> {
+  async #run(): Promise<Placed> {
     const { live } = this.#context
     const { rowId, fingerprint, idempotencyKey, request } = this.#intent
     let entitled = true
@@ -128,7 +147,7 @@ class Placement {
   }
 
   /** The order of a call of this process that is placing the same one; nothing if that call ended without it. */
-  async #join(twin: LiveCall<PlacedOrder>): Promise<Reply<Order> | undefined> {
+  async #join(twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
     const { slot, fingerprint, idempotencyKey, request } = this.#intent
     const otherKey = idempotencyKey !== undefined && twin.idempotencyKey !== undefined
     if (otherKey && twin.idempotencyKey !== idempotencyKey)
@@ -144,7 +163,7 @@ class Placement {
     return this.#reply(placed.order, { attempts: 0 }, placed.key, true)
   }
 
-  async #place(entitled: boolean): Promise<Reply<Order>> {
+  async #place(entitled: boolean): Promise<Placed> {
     const { journal } = this.#context
     let earlier: JournalRecord | undefined
     let first = true
@@ -180,9 +199,10 @@ class Placement {
       }
       if (written.result !== 'written') throw await this.#unclaimed(written, base, content, same)
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
-      const heardBefore =
-        step.action === 'reopen' && earlier?.key === content.key ? earlier.rejection : undefined
-      const continued = step.action === 'continue' || step.action === 'read'
+      const unsent = record !== undefined && isUnsent(record)
+      const again = (unsent || step.action === 'reopen') && earlier?.key === content.key
+      const heardBefore = again ? earlier?.rejection : undefined
+      const continued = (step.action === 'continue' && !unsent) || step.action === 'read'
       return await this.#send(written.found, credential, heardBefore, continued)
     }
   }
@@ -238,7 +258,7 @@ class Placement {
   }
 
   /** Does what a record leaves to do without sending it; nothing if the call has to claim it. */
-  async #answer(step: Step, found: Found, record: JournalRecord): Promise<Reply<Order> | undefined> {
+  async #answer(step: Step, found: Found, record: JournalRecord): Promise<Placed | undefined> {
     const { deriveId } = this.#context.connection.runtime
     switch (step.action) {
       case 'return':
@@ -270,7 +290,7 @@ class Placement {
     credential: string | null,
     earlier: Rejection | undefined,
     continued: boolean,
-  ): Promise<Reply<Order>> {
+  ): Promise<Placed> {
     const sent = await sendOrder(this.#context, claimed, {
       settings: this.#settings,
       deadline: this.#deadline,
@@ -324,47 +344,21 @@ class Placement {
   #claim(record: JournalRecord | undefined, step: Step, credential: string | null): RecordContent {
     const context = this.#context
     const { runtime } = context.connection
-    const intent = this.#intent
     const now = runtime.now()
     const busyUntil = now + this.#deadline.remaining()
-    const claim = runtime.randomId()
     if (record !== undefined && (step.action === 'continue' || step.action === 'read')) {
-      const { hold: _hold, ...rest } = record
+      const { hold: _hold, rejection: _rejection, ...rest } = record
+      const claim = runtime.randomId()
+      const apiKeyTag = tagOf(context, record.key, credential)
+      // Nobody sends without a claim, and this claim is the first.
+      if (isUnsent(record)) return { ...rest, firstSentAt: now, busyUntil, claim, apiKeyTag }
       // Whoever opened it may have sent it: nothing that this call hears is clean.
-      return { ...rest, ambiguous: true, busyUntil, claim, apiKeyTag: tagOf(context, record.key, credential) }
+      return { ...rest, ambiguous: true, busyUntil, claim, apiKeyTag }
     }
     const moved = step.action === 'reopen' && step.key === 'given'
-    const { key, keyOrigin } = this.#keyFor(moved ? undefined : record)
-    return {
-      slot: intent.slot,
-      key,
-      keyOrigin,
-      generation: (record?.generation ?? 0) + (moved ? 1 : 0),
-      state: 'open',
-      // A closed record is in doubt only if a person gave it up under a key that cannot change.
-      ambiguous: !moved && record?.ambiguous === true,
-      attempts: record?.attempts ?? 0,
-      firstSentAt: now,
-      busyUntil,
-      fingerprint: intent.fingerprint,
-      fields: fieldTags(runtime.deriveId, key, intent.request),
-      body: intent.body,
-      apiKeyTag: tagOf(context, key, credential),
-      claim,
-      readable: false,
-      refused: !moved && record?.refused === true,
-      foreign: !moved && record?.foreign === true,
-      ...defined({ externalOrderId: intent.externalOrderId }),
-    }
-  }
-
-  /** The key that is sent: the remembered one, the caller's, or one of our own. */
-  #keyFor(record: JournalRecord | undefined): Pick<JournalRecord, 'key' | 'keyOrigin'> {
-    const { idempotencyKey, externalOrderId } = this.#intent
-    if (idempotencyKey !== undefined) return { key: idempotencyKey, keyOrigin: 'caller' }
-    if (record !== undefined) return record
-    if (this.#duplicateKey !== undefined) return { key: this.#duplicateKey, keyOrigin: 'random' }
-    return makeKey(this.#context, externalOrderId, 0)
+    const content = unsentContent(context, this.#intent, record, { moved, duplicateKey: this.#duplicateKey })
+    const apiKeyTag = tagOf(context, content.key, credential)
+    return { ...content, firstSentAt: now, busyUntil, apiKeyTag }
   }
 
   /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */
@@ -379,7 +373,7 @@ class Placement {
       : this.#errors.interrupted(over, 'no', undefined)
   }
 
-  #remembered(record: JournalRecord): Reply<Order> {
+  #remembered(record: JournalRecord): Placed {
     const checked = check(orderSchema, record.order)
     if (checked instanceof Promise || !('value' in checked))
       throw this.#errors.unresolved(record, 'unreadable')
@@ -387,25 +381,21 @@ class Placement {
   }
 
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
-  async #readById(found: Found, record: JournalRecord): Promise<Reply<Order>> {
-    const { connection, journal } = this.#context
+  async #readById(found: Found, record: JournalRecord): Promise<Placed> {
     const orderId = record.order?.id ?? ''
-    const path = pathOf(orderId)
-    if (path === undefined) throw this.#errors.unresolved(record, 'unreadable')
-    const { value, info } = await read(connection, {
-      endpoint: { operation: 'orders.retrieve', method: 'GET', permission: 'orders:read', missing: 'order' },
-      path,
-      settings: { ...this.#settings, totalTimeout: Math.max(1, this.#deadline.remaining()) },
-      maxBytes: MAX_ITEM_BYTES,
-      repeatable: true,
-      money: 'charged',
-      parse: orderWithId(orderId),
-    })
+    if (!isSegment(orderId)) throw this.#errors.unresolved(record, 'unreadable')
+    const totalTimeout = Math.max(1, this.#deadline.remaining())
+    const settings = { ...this.#settings, totalTimeout }
+    const { value, info } = await readOrder(this.#context, 'orders.retrieve', orderId, 'charged', settings)
     let remembered = false
     if (found.row !== undefined) {
       const { body: _body, busyUntil: _busyUntil, ...rest } = record
       const content = { ...rest, order: rememberedOrder(this.#context, value), readable: true }
-      const written = await journal.settle({ ...found, row: found.row, record }, content, this.#deadline)
+      const written = await this.#context.journal.settle(
+        { ...found, row: found.row, record },
+        content,
+        this.#deadline,
+      )
       remembered = written.result === 'written' || written.result === 'lost'
     }
     return this.#reply(value, info, record.key, true, remembered)
@@ -417,51 +407,31 @@ class Placement {
     key: string | undefined,
     replayed: boolean | undefined,
     remembered = true,
-  ): Reply<Order> {
+  ): Placed {
     const { externalOrderId } = this.#intent
-    const durationMs = this.#deadline.elapsed()
     const names = { orderId: order.id, ...defined({ idempotencyKey: key, externalOrderId }) }
-    this.#context.connection.reporter.settled({
-      callId: this.#callId,
-      operation: CREATE_ORDER.operation,
-      method: CREATE_ORDER.method,
-      path: ORDERS_PATH,
-      ok: true,
-      attempts: known.attempts,
-      durationMs,
-      charged: 'yes',
-      remembered,
-      ...names,
-      ...defined({ status: known.status }),
-    })
     return {
       value: order,
+      remembered,
       info: {
         headers: new Headers(),
         ...known,
-        durationMs,
+        durationMs: this.#deadline.elapsed(),
         supportReference: supportReference(names),
         ...defined({ idempotencyKey: key, replayed }),
       },
     }
   }
 
-  /** Reports a failure to hooks and logger on its way to the caller. */
-  #fail(error: unknown): unknown {
-    const { code, charged, status, attempts, idempotencyKey, orderId } =
-      error as Partial<CustomerOrderingError>
-    const { externalOrderId } = this.#intent
+  #report(ending: Omit<SettledEvent, 'callId' | 'operation' | 'method' | 'path' | 'durationMs'>): void {
     this.#context.connection.reporter.settled({
       callId: this.#callId,
       operation: CREATE_ORDER.operation,
       method: CREATE_ORDER.method,
       path: ORDERS_PATH,
-      ok: false,
-      attempts: attempts ?? this.#attempts,
       durationMs: this.#deadline.elapsed(),
-      ...defined({ code, charged, status, idempotencyKey, orderId, externalOrderId }),
+      ...ending,
     })
-    return error
   }
 
   /** The call ended before the record was read; what it says about the wallet is worth a moment more. */
@@ -484,26 +454,11 @@ function copyOf(placed: PlacedOrder | undefined): PlacedOrder | undefined {
   }
 }
 
-/** Path of an order; nothing for an id that cannot be one. */
-function pathOf(orderId: string): string | undefined {
+/** False for an id that cannot be one. */
+function isSegment(orderId: string): boolean {
   try {
-    return `${ORDERS_PATH}/${segment('orderId', orderId)}`
+    return segment('orderId', orderId) !== ''
   } catch {
-    return undefined
+    return false
   }
-}
-
-/** Checks the quantity against the service before anything is stored or sent. */
-function checkService(intent: Intent, service: Service | undefined): void {
-  if (service === undefined) return
-  const { serviceId, quantity } = intent.request
-  const refuse = (path: string, message: string): never => {
-    throw new InvalidRequestError(`The order is not valid: ${path} ${message}. Nothing was sent.`, {
-      issues: [{ path, message }],
-    })
-  }
-  if (service.productId !== serviceId)
-    refuse('serviceId', 'is not the productId of the service given in options.service')
-  const checked = checkQuantity(service, quantity as number)
-  if (!checked.ok) refuse('quantity', checked.message)
 }

@@ -1,4 +1,5 @@
 import { defined } from '../defined.ts'
+import { isCustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import {
   type JournalRecord,
@@ -9,6 +10,7 @@ import {
 } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './order-context.ts'
+import type { Finish } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
@@ -16,18 +18,20 @@ import { type ListedOrder, scanOrders } from './scan-orders.ts'
  * One line of a reconciliation: an order known to both sides, to one side only, or with another amount than remembered.
  * `only_local` means that the list did not show the order, which proves nothing: lists lag and rows move.
  */
-export interface Reconciled {
+export interface Reconciled<Output = Order> {
   readonly kind: 'matched' | 'only_local' | 'only_remote' | 'amount_differs'
   readonly record?: OrderRecord
-  readonly order?: Order
+  /** As the list shows it, in the type of your own schema if the client has one; absent where it does not fit. */
+  readonly order?: Output
 }
 
 /** What to compare. */
-export interface ReconcileSettings {
+export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
   /** Only records written since then, milliseconds since 1970; default all. */
   readonly since: number
+  readonly finish: Finish<Output>
 }
 
 const SWEEPS = 2
@@ -36,10 +40,10 @@ const SWEEPS = 2
  * Compares remembered orders with the service's list. Matches by order id, and by the caller's reference where the
  * service echoes it; never by amount, time or target, which is how somebody else's order would be adopted.
  */
-export async function* reconcile(
+export async function* reconcile<Output>(
   context: OrderContext,
-  options: ReconcileSettings,
-): AsyncGenerator<Reconciled, void, undefined> {
+  options: ReconcileSettings<Output>,
+): AsyncGenerator<Reconciled<Output>, void, undefined> {
   const byId = new Map<string, JournalRecord>()
   const byReference = new Map<string, JournalRecord>()
   const local = new Set<JournalRecord>()
@@ -74,7 +78,8 @@ export async function* reconcile(
         local.delete(record)
         byReference.delete(reference)
       }
-      yield compare(record, listed)
+      const order = listed.order && (await readable(listed.order, options.finish))
+      yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
   // Open records belong to recovery: whether they exist at the service is not known on this side either.
@@ -83,10 +88,22 @@ export async function* reconcile(
   if (unusable !== undefined) throw unusableError(unusable)
 }
 
-function compare(record: JournalRecord | undefined, listed: ListedOrder): Reconciled {
-  const order = defined({ order: listed.order })
-  if (record === undefined) return { kind: 'only_remote', ...order }
+/** The order as the caller's own schema reads it, if it does. */
+async function readable<Output>(order: Order, finish: Finish<Output>): Promise<Output | undefined> {
+  try {
+    return await finish(order, undefined)
+  } catch (error) {
+    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+    return undefined
+  }
+}
+
+function compare(
+  record: JournalRecord | undefined,
+  { order }: ListedOrder,
+): { readonly kind: Reconciled['kind']; readonly record?: OrderRecord } {
+  if (record === undefined) return { kind: 'only_remote' }
   const remembered = record.order?.amount
-  const differs = remembered !== undefined && listed.order !== undefined && listed.order.amount !== remembered
-  return { kind: differs ? 'amount_differs' : 'matched', record: publicRecord(record), ...order }
+  const differs = remembered !== undefined && order !== undefined && order.amount !== remembered
+  return { kind: differs ? 'amount_differs' : 'matched', record: publicRecord(record) }
 }

@@ -6,6 +6,12 @@ import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import { makeKey, type OrderContext, rememberedOrder } from './order-context.ts'
 
+/** What a record's body asks for; nothing once that was dropped. */
+export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
+  const request = parseJson(body ?? '')?.json
+  return typeof request === 'object' && request !== null ? { ...request } : {}
+}
+
 /** The record with the intent's next key, still to be sent. `attempts` were made under the key before. */
 export function nextGeneration(
   context: OrderContext,
@@ -16,14 +22,13 @@ export function nextGeneration(
   const generation = record.generation + 1
   const { key, keyOrigin } = makeKey(context, record.externalOrderId, generation)
   const { rejection: _rejection, hold: _hold, ...rest } = record
-  const body = parseJson(record.body ?? '')?.json
-  const request = typeof body === 'object' && body !== null ? { ...body } : {}
   return {
     ...rest,
     key,
     keyOrigin,
     generation,
-    fields: fieldTags(runtime.deriveId, key, request),
+    // Tags are salted with the key. Without the body they cannot be made again, and a conflict names no fields then.
+    fields: fieldTags(runtime.deriveId, key, requestOf(record)),
     ambiguous: false,
     refused: false,
     foreign: false,
@@ -61,6 +66,21 @@ export function openContent(
     attempts: record.attempts + attempts,
     ...defined({ hold: hold ?? record.hold }),
   }
+}
+
+/**
+ * The record as it was before it was claimed, for a recovery that found out that the service has not looked at it: the next
+ * one sends it.
+ * @param earlier what an earlier call heard under the key, see {@link unsentContent}
+ */
+export function requeuedContent(
+  record: JournalRecord,
+  attempts: number,
+  earlier: Rejection | undefined,
+): RecordContent {
+  const { busyUntil: _busyUntil, firstSentAt: _firstSentAt, ...rest } = record
+  const requeued = { ...rest, apiKeyTag: '', attempts: record.attempts + attempts }
+  return { ...requeued, ...defined({ rejection: earlier }) }
 }
 
 /** What a call knows of an order that exists. */

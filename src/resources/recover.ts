@@ -7,7 +7,7 @@ import { inWindow, isBusy } from '../idempotency/decision.ts'
 import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
-import { isPending, type JournalRecord, publicRecord } from '../idempotency/record.ts'
+import { isPending, isUnsent, type JournalRecord, publicRecord } from '../idempotency/record.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -17,8 +17,11 @@ import {
   sameApiKey,
   tagOf,
 } from './order-context.ts'
+import { requestOf } from './record-endings.ts'
 import {
   type AttentionReason,
+  type Finish,
+  finished,
   newestRecord,
   type RecoveryOutcome,
   settledOutcome,
@@ -27,15 +30,23 @@ import {
 import { pruneClosed } from './remembered.ts'
 import { sendOrder } from './send-order.ts'
 
-export type { AttentionReason, RecoveryOutcome } from './recovery-outcome.ts'
+export type {
+  AttentionReason,
+  RecordInNeed,
+  RecoveredOrder,
+  RecoveredRecord,
+  RecoveryOutcome,
+  UnreadableOrder,
+} from './recovery-outcome.ts'
 
 /** How to recover. */
-export interface RecoverSettings {
+export interface RecoverSettings<Output> {
   readonly settings: CallSettings
   /** `all` repeats the request also past the window, after an abort and after a refusal that proved nothing. */
   readonly replay: 'safe' | 'all'
   /** True to claim records that a live call elsewhere may still hold. */
   readonly takeOver: boolean
+  readonly finish: Finish<Output>
 }
 
 const OPERATION = 'orders.recover'
@@ -46,17 +57,18 @@ const MAX_FAILURES = 3
  * Settles every record that a call left behind, asking the service once for each. Safe in many processes at once and
  * safe to kill anywhere: every step is a conditional write of one record, and a repeated request carries its old key.
  */
-export async function* recover(
+export async function* recover<Output>(
   context: OrderContext,
-  options: RecoverSettings,
-): AsyncGenerator<RecoveryOutcome, void, undefined> {
+  options: RecoverSettings<Output>,
+): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
   const { settings } = options
-  const report = (outcome: RecoveryOutcome): RecoveryOutcome => {
-    reportOutcome(context, outcome)
-    return outcome
+  const report = async (outcome: RecoveryOutcome): Promise<RecoveryOutcome<Output>> => {
+    const told = await finished(outcome, options.finish)
+    reportOutcome(context, told, outcome.order?.id)
+    return told
   }
   const { ids, unusable } = await pendingRecords(context, settings)
-  for (const outcome of unusable) yield report(outcome)
+  for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
   for (const id of ids) {
@@ -79,11 +91,11 @@ export async function* recover(
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    yield report(step)
+    yield await report(step)
   }
   if (lookups.length > 0) {
     for await (const outcome of lookUp(context, OPERATION, lookups, settings, failures < MAX_FAILURES))
-      yield report(outcome)
+      yield await report(outcome)
   }
   pruneClosed(context)
 }
@@ -104,8 +116,10 @@ async function pendingRecords(
       unusable.push({ outcome: 'needs_attention', record: unreadableRecord(row), reason: record })
     else {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
+      // Those that were never sent have no window that could end, so they come after those that have one, oldest first.
+      if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
       // Those past their window can wait: nothing is lost by asking for them last.
-      times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
+      else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
   const ids = [...times].sort(([, a], [, b]) => a - b).map(([id]) => id)
@@ -115,7 +129,7 @@ async function pendingRecords(
 async function recoverOne(
   context: OrderContext,
   id: string,
-  options: RecoverSettings,
+  options: RecoverSettings<unknown>,
 ): Promise<RecoveryOutcome | Lookup | undefined> {
   const { journal, live, connection } = context
   const { settings } = options
@@ -146,7 +160,7 @@ async function recoverOne(
   const leave = live.enter(id, {
     fingerprint: record.fingerprint,
     idempotencyKey: record.key,
-    request: {},
+    request: requestOf(record),
   })
   try {
     return await replay(context, found, options, deadline, credential)
@@ -159,7 +173,7 @@ async function recoverOne(
 async function replay(
   context: OrderContext,
   found: FoundRecord,
-  options: RecoverSettings,
+  options: RecoverSettings<unknown>,
   deadline: Deadline,
   credential: string | null,
 ): Promise<RecoveryOutcome> {
@@ -167,12 +181,14 @@ async function replay(
   const { runtime } = connection
   const { settings } = options
   const { record } = found
+  const { rejection: earlier, ...rest } = record
+  const queued = isUnsent(record)
   const claimed = await journal.write(
     found,
     {
-      ...record,
-      // Whoever opened it may have sent it: nothing that is heard from now on is clean.
-      ambiguous: true,
+      ...rest,
+      // Whoever opened it may have sent it: nothing that is heard from now on is clean. Only a first claim knows better.
+      ...(queued ? { firstSentAt: runtime.now() } : { ambiguous: true }),
       claim: runtime.randomId(),
       busyUntil: runtime.now() + deadline.remaining(),
       apiKeyTag: tagOf(context, record.key, credential),
@@ -190,11 +206,15 @@ async function replay(
     return { outcome: 'still_open', record: publicRecord(record), error }
   }
   const sent = await sendOrder(context, claimed.found, {
-    settings: { ...settings, maxRetries: 0 },
+    // One request for each key: a refusal that is heard again moves a queued order to its next one.
+    settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
     deadline,
     callId: runtime.randomId(),
     credential,
+    operation: OPERATION,
     once: true,
+    queued,
+    earlier,
     ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
   })
   const { order, ending, outcome } = sent
@@ -206,11 +226,11 @@ async function replay(
   const why = defined({ error })
   if (sent.charged === 'yes' || newest.state === 'created') {
     const settled = settledOutcome({ ...newest, state: 'created' })
-    if (order !== undefined) return { ...settled, order }
-    return settled.order === undefined ? { ...settled, ...why } : settled
+    if (order !== undefined) return { outcome: 'created', record: settled.record, order }
+    return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
   }
-  if (newest.state === 'rejected') return { ...settledOutcome(newest), ...why }
   const view = publicRecord(newest)
+  if (newest.state === 'rejected') return { outcome: 'rejected', record: view, ...why }
   if (outcome?.kind === 'in_progress') return { outcome: 'in_progress', record: view, ...why }
   if (outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused')
     return { outcome: 'needs_attention', record: view, reason: 'refused_after_doubt', ...why }
@@ -221,7 +241,7 @@ async function replay(
 function whyNotReplay(
   context: OrderContext,
   { id: rowId, record }: FoundRecord,
-  { replay, settings }: RecoverSettings,
+  { replay, settings }: RecoverSettings<unknown>,
   credential: string | null,
 ): AttentionReason | undefined {
   if (record.body === undefined) return 'unreadable'
@@ -254,13 +274,17 @@ async function leaveOpen(
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
 }
 
-function reportOutcome(context: OrderContext, { outcome, record, error, order }: RecoveryOutcome): void {
+function reportOutcome(
+  context: OrderContext,
+  { outcome, record, error, order }: RecoveryOutcome<unknown>,
+  orderId: string | undefined,
+): void {
   context.connection.reporter.settled({
     callId: context.connection.runtime.randomId(),
     operation: OPERATION,
     method: CREATE_ORDER.method,
     path: ORDERS_PATH,
-    ok: outcome === 'created' || outcome === 'rejected',
+    ok: order !== undefined || outcome === 'rejected',
     attempts: record.attempts,
     durationMs: 0,
     recovery: outcome,
@@ -268,7 +292,7 @@ function reportOutcome(context: OrderContext, { outcome, record, error, order }:
     ...defined({
       idempotencyKey: record.key,
       externalOrderId: record.externalOrderId,
-      orderId: order?.id ?? record.order?.id,
+      orderId: orderId ?? record.order?.id,
       code: error?.code,
     }),
   })

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { CustomerOrderingError } from '../errors.ts'
+import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../idempotency/record.ts'
@@ -27,20 +27,63 @@ export type AttentionReason =
   /** The stored record was written by a newer version of this package. */
   | 'newer_version'
 
-/** What became of one record. */
-export interface RecoveryOutcome {
-  /**
-   * `created`: an order exists; `rejected`: closed without one by its own call; `in_progress`: a live call or the
-   * service is at work on it; `still_open`: the service could not be asked, try again later; `needs_attention`: nothing
-   * safe is left to do without a person, see `reason`.
-   */
-  readonly outcome: 'created' | 'rejected' | 'in_progress' | 'still_open' | 'needs_attention'
+/** What became of an order. */
+export interface RecoveredOrder<Output = Order> {
+  /** An order exists and was paid. */
+  readonly outcome: 'created'
   readonly record: OrderRecord
-  readonly order?: Order
+  readonly order: Output
+  readonly error?: undefined
+  readonly reason?: undefined
+}
+
+/** What became of an order that cannot be shown. */
+export interface UnreadableOrder {
+  /** An order exists and was paid; its id is in `record.order`, if that is known. */
+  readonly outcome: 'created'
+  readonly record: OrderRecord
+  readonly order?: undefined
+  /** Why it could not be read, where that was tried; also if your own schema refuses it. */
+  readonly error?: CustomerOrderingError
+  readonly reason: 'unreadable'
+}
+
+/** What became of a record without an order. */
+export interface RecoveredRecord {
+  /**
+   * `rejected`: closed without an order by its own call; `in_progress`: a live call or the service is at work on it;
+   * `still_open`: the service could not be asked, try again later.
+   */
+  readonly outcome: 'rejected' | 'in_progress' | 'still_open'
+  readonly record: OrderRecord
+  readonly order?: undefined
   /** What the service or the connection answered, where that is why the record is still open. */
   readonly error?: CustomerOrderingError
-  readonly reason?: AttentionReason
+  readonly reason?: undefined
 }
+
+/** What needs a person. */
+export interface RecordInNeed {
+  /** Nothing safe is left to do without a person. */
+  readonly outcome: 'needs_attention'
+  readonly record: OrderRecord
+  readonly order?: undefined
+  readonly error?: CustomerOrderingError
+  readonly reason: AttentionReason
+}
+
+/**
+ * What became of one record, told apart by `outcome`. Where an order was `created`, `order` is there unless `reason` says
+ * that it is unreadable. `Output` is the type of your own schema, if the client has one.
+ */
+export type RecoveryOutcome<Output = Order> =
+  | RecoveredOrder<Output>
+  | UnreadableOrder
+  | RecoveredRecord
+  | RecordInNeed
+
+/** Makes the caller's own reading of an order that exists; throws one of our errors if there is none. */
+export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
 /** How long one look at the store may take, milliseconds. */
 const LOOK = 5000
@@ -51,7 +94,28 @@ export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   if (record.state === 'rejected') return { outcome: 'rejected', record: view }
   const checked = check(orderSchema, record.order)
   const order = checked instanceof Promise || !('value' in checked) ? undefined : checked.value
-  return { outcome: 'created', record: view, ...defined({ order }) }
+  return createdOutcome(view, order)
+}
+
+/** The outcome of an order that exists, whether it is readable or not. */
+function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
+  if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
+  return { outcome: 'created', record, order }
+}
+
+/** The outcome with the order as the caller's own schema reads it. */
+export async function finished<Output>(
+  outcome: RecoveryOutcome,
+  finish: Finish<Output>,
+): Promise<RecoveryOutcome<Output>> {
+  if (outcome.order === undefined) return outcome
+  const { record } = outcome
+  try {
+    return { outcome: 'created', record, order: await finish(outcome.order, record) }
+  } catch (error) {
+    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+    return { outcome: 'created', record, reason: 'unreadable', error }
+  }
 }
 
 /** What can be said of a row whose record cannot be read. */
@@ -102,5 +166,5 @@ export async function markCreated(
     new Deadline(runtime, LOOK, undefined),
   )
   const record = (await newestRecord(context, found.id)) ?? found.record
-  return { outcome: 'created', record: publicRecord(record), ...defined({ order }) }
+  return createdOutcome(publicRecord(record), order)
 }

@@ -15,7 +15,8 @@ import {
 } from '../idempotency/record.ts'
 import type { OrderStore } from '../idempotency/store.ts'
 import { readOrder } from './look-up.ts'
-import { chargedOf, makeKey, type OrderContext } from './order-context.ts'
+import { chargedOf, type OrderContext } from './order-context.ts'
+import { closedContent, nextGeneration } from './record-endings.ts'
 import { markCreated } from './recovery-outcome.ts'
 
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
@@ -119,24 +120,14 @@ export async function resolve(
   if (record.state === 'created')
     throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned')
   if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
-  const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
-  const generation = record.generation + 1
-  // A key that is the order's very name cannot change; any other moves on, so that the next call buys anew.
-  const next = record.slot.startsWith('key:') ? {} : makeKey(context, record.externalOrderId, generation)
+  // A key that is the order's very name cannot change; any other moves on, so that the next call buys anew. Under a key
+  // that stays, a later refusal still proves nothing.
+  const next = record.slot.startsWith('key:')
+    ? { ...record, generation: record.generation + 1, refused: false, foreign: false }
+    : nextGeneration(context, record, 0)
   const written = await context.journal.write(
     found,
-    {
-      ...rest,
-      ...next,
-      generation,
-      state: 'rejected',
-      // Under a key that stays, a later refusal still proves nothing.
-      ambiguous: record.slot.startsWith('key:') && record.ambiguous,
-      refused: false,
-      foreign: false,
-      rejection: { kind: 'abandoned' },
-      claim: runtime.randomId(),
-    },
+    { ...closedContent(next, { kind: 'abandoned' }, 0), claim: runtime.randomId() },
     new Deadline(runtime, settings.totalTimeout, settings.signal),
   )
   if (written.result !== 'written') throw notStored(record)
@@ -166,7 +157,7 @@ async function resolveCreated(
   if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
     throw invalid('orderId', 'differs from the id of the order that is remembered')
   }
-  const order = await readOrder(context, 'orders.resolve', orderId, 'in_doubt', settings)
+  const { value: order } = await readOrder(context, 'orders.resolve', orderId, 'in_doubt', settings)
   const metadata = order['metadata']
   const echoed =
     typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata

@@ -1,10 +1,11 @@
 import { defined } from '../defined.ts'
-import { InvalidResponseError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import { Progress, saysEnd } from '../pages.ts'
 import { type Checked, check } from '../schemas/check.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { envelopeOf } from './list-pages.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
@@ -45,9 +46,9 @@ export async function* scanOrders(
   const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
   const seen = new Set<string>()
   let offset = 0
-  let stale = 0
+  const progress = new Progress()
   for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
-    const { value: rows } = await read(context.connection, {
+    const { value: envelope, info } = await read(context.connection, {
       endpoint,
       path: ORDERS_PATH,
       query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
@@ -55,8 +56,9 @@ export async function* scanOrders(
       maxBytes: MAX_LIST_BYTES,
       repeatable: true,
       money: options.money,
-      parse: (body) => rowsOf(context, body),
+      parse: (body) => envelopeIn(context, body),
     })
+    const { items: rows, ...more } = envelope
     if (rows.length === 0) return
     let unseen = 0
     for (const row of rows) {
@@ -66,23 +68,17 @@ export async function* scanOrders(
       seen.add(listed.id)
       yield listed
     }
-    // Two pages in a row without anything new: the end of a list that never answers an empty page.
-    stale = unseen === 0 ? stale + 1 : 0
-    if (stale >= 2) {
-      if (offset > 0 && seen.size <= rows.length && rows.length >= PAGE_SIZE) {
-        throw new InvalidResponseError('GET /v1/orders ignores offset, so the orders cannot be walked.', {
-          attempts: page + 1,
-        })
-      }
-      return
-    }
+    progress.take(unseen > 0)
+    const extent = { ...more, end: Math.max(seen.size, rows.length), received: rows.length, asked: PAGE_SIZE }
+    // Asked for all the same, but that nothing else comes is no surprise then.
+    if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info)) return
     offset += rows.length - Math.min(MOST_OVERLAP, Math.floor(rows.length / 4))
   }
 }
 
-function rowsOf(context: OrderContext, body: unknown): Checked<readonly unknown[]> {
+function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope> {
   const found = envelopeOf(body, 'id', context.listEnvelope)
-  return 'issues' in found ? found : { value: found.envelope.items }
+  return 'issues' in found ? found : { value: found.envelope }
 }
 
 function readRow(row: unknown): ListedOrder | undefined {

@@ -8,7 +8,7 @@ import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
 import { rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
-import { type History, judgeOutcome, type Meaning, type Verdict } from '../idempotency/outcome.ts'
+import { type History, judgeOutcome, type Meaning, OUTCOMES, type Verdict } from '../idempotency/outcome.ts'
 import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './order-context.ts'
@@ -18,6 +18,7 @@ import {
   createdContent,
   nextGeneration,
   openContent,
+  requeuedContent,
 } from './record-endings.ts'
 
 /** How a claimed record is to be sent. */
@@ -29,8 +30,12 @@ export interface SendOptions {
   readonly credential: string | null
   /** The refusal that an earlier call heard; hearing it again moves the record to its next key. */
   readonly earlier?: Rejection | undefined
+  /** Method of the client on whose behalf it is sent, for events. Default `orders.create`. */
+  readonly operation?: string
   /** True to ask the service only once, whatever it answers; for recovery. */
   readonly once?: boolean
+  /** True if nobody waits for the order: unless the service itself refuses it, it stays to be sent by the next recovery. */
+  readonly queued?: boolean
   /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
   readonly sendUntil?: number
 }
@@ -72,6 +77,8 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let earlier = options.earlier
   let credential: string | null | undefined = options.credential
+  /** The API key that the record's tag was made from. */
+  let claimedFor = options.credential
   for (;;) {
     const { record } = mine
     const fresh =
@@ -83,13 +90,14 @@ export async function sendOrder(
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
     const ending: Ending<Order> = await perform<Order>(connection, {
-      endpoint: CREATE_ORDER,
+      endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
       path: ORDERS_PATH,
       body: record.body,
       idempotencyKey: record.key,
       settings: { ...options.settings, maxRetries: retriesLeft },
       deadline: options.deadline,
       callId: options.callId,
+      attemptsBefore: attempts,
       maxBytes: MAX_ITEM_BYTES,
       ...(credential === undefined ? {} : { credential }),
       judge: (result): Judgement<Order> => {
@@ -106,6 +114,7 @@ export async function sendOrder(
         // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
         const claimHolds = now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
         if (!claimHolds || now > sendUntil) return false
+        if (apiKey === claimedFor) return true
         const tag = tagOf(context, mine.record.key, apiKey)
         if (tag === mine.record.apiKeyTag) return true
         // Under another API key the same key may be a new order, also where the answer is only to be read again.
@@ -119,6 +128,7 @@ export async function sendOrder(
         )
         if (written.result !== 'written') return false
         mine = written.found
+        claimedFor = apiKey
         return true
       },
     })
@@ -147,7 +157,8 @@ export async function sendOrder(
         // To leave a key is to know that nothing was bought under it.
         return told.remembered ? { ...told, charged: 'no' } : told
       }
-      const tag = tagOf(context, content.key, lastOf(trail.secrets))
+      claimedFor = lastOf(trail.secrets)
+      const tag = tagOf(context, content.key, claimedFor)
       const claim = { ...content, apiKeyTag: tag }
       const written = await context.journal.write(mine, claim, options.deadline)
       if (written.result === 'written') {
@@ -180,9 +191,12 @@ export async function sendOrder(
     }
     // Whoever ends a recovery early has said nothing about the order.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
+    const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     const content =
       meaning.state === 'rejected' && rejection !== undefined
-        ? closedContent(mine.record, rejection, trail.attempts)
+        ? options.queued === true && !refused
+          ? requeuedContent(mine.record, trail.attempts, earlier)
+          : closedContent(mine.record, rejection, trail.attempts)
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }

@@ -28,9 +28,8 @@ export class Services<S extends Schemas = Schemas> {
 
   /** One service: current price, quantity limits and stock state. */
   async retrieve(serviceId: string, options?: RequestOptions): Promise<ServiceOf<S>> {
-    const { connection, defaults } = this.#context
     const path = `${PATH}/${segment('serviceId', serviceId)}`
-    const settings = callSettings(defaults, readArguments.call(options))
-    return await retrieve(connection, RETRIEVE, path, this.#parse, settings)
+    const settings = callSettings(this.#context.defaults, readArguments.call(options))
+    return await retrieve(this.#context, RETRIEVE, path, this.#parse, settings)
   }
 }

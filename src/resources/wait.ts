@@ -39,6 +39,7 @@ export async function waitForOrder<T>(
   let attempts = 0
   let step = FIRST
   let status: unknown
+  let found = false
   for (;;) {
     const left = deadline.remaining()
     let seen: { readonly value: Seen<T>; readonly info: ResponseInfo } | undefined
@@ -64,6 +65,7 @@ export async function waitForOrder<T>(
     }
     if (seen !== undefined) {
       const { order, status: newStatus } = seen.value
+      found = true
       const content = await deadline.race(Promise.resolve(wait.until(order)))
       if (content && !(content instanceof Interruption)) {
         return { value: order, info: { ...seen.info, attempts, durationMs: deadline.elapsed() } }
@@ -85,8 +87,10 @@ export async function waitForOrder<T>(
       )
     }
     if (interrupted !== undefined || deadline.remaining() <= 0) {
+      const missing = isCustomerOrderingError(cause) && cause.code === 'not_found'
+      const what = found ? 'was not as wanted' : missing ? 'was not found' : 'could not be read'
       throw new TimeoutError(
-        `orders.waitFor: the order was not as wanted within ${wait.timeout} ms. Waiting again is safe.`,
+        `orders.waitFor: within ${wait.timeout} ms, the order ${what}. Waiting again is safe.`,
         { orderId, attempts, deadline: 'total', ...defined({ cause }) },
       )
     }

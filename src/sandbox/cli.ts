@@ -85,12 +85,14 @@ function logLine({
   status,
   delivery,
   charged,
+  faults,
   idempotencyKey,
   apiKeyId,
 }: SandboxRequest): string {
   const notes = [
     delivery === 'complete' || delivery === 'drop' ? '' : delivery,
     charged ? 'charged' : '',
+    faults.length === 0 ? '' : `fault ${faults.join(' + ')}`,
     idempotencyKey === null ? '' : `key ${idempotencyKey}`,
     apiKeyId ?? 'no API key',
   ]

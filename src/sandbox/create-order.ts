@@ -39,8 +39,8 @@ interface Run {
   readonly call: Call
   readonly apiKey: SandboxApiKey | undefined
   draft: Draft | null
-  /** Our row in the idempotency table, once registered. */
-  entry: SandboxKeyEntry | null
+  /** Our row in the idempotency table and its name, once registered. */
+  registered: { readonly row: string; readonly entry: SandboxKeyEntry } | null
 }
 
 /** What fault rules do to a creation. */
@@ -62,7 +62,7 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
     call,
     apiKey,
     draft: null,
-    entry: null,
+    registered: null,
   }
   for (const check of behaviour.checks) {
     if (check === 'key') {
@@ -101,19 +101,21 @@ function register(run: Run): Answer | null {
   if (problem !== null) return errorAnswer(problem, behaviour)
   // Without a customer there is no table to look into; the check of the API key refuses later.
   if (apiKey === undefined || call.idempotencyKey === null) return null
-  const row = keyRow(scopeOf(apiKey, behaviour), call.idempotencyKey)
+  const scope = scopeOf(apiKey, behaviour)
+  const row = keyRow(scope, call.idempotencyKey)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
   if (known === undefined) {
-    run.entry = {
-      scope: scopeOf(apiKey, behaviour),
+    const entry: SandboxKeyEntry = {
+      scope,
       key: call.idempotencyKey,
       payload: call.body,
       startedAt: world.now(),
       orphanedAt: null,
       answer: null,
     }
-    tables.keys.set(row, run.entry)
+    run.registered = { row, entry }
+    tables.keys.set(row, entry)
     return null
   }
   if (!isSamePayload(known.payload, call.body, behaviour))
@@ -300,9 +302,9 @@ function refuse(run: Run, refusal: Refusal): Answer {
 
 /** Ends the running mark: with an answer to replay, or by forgetting the key. */
 function settle(run: Run, answer: SandboxKeyAnswer | null): void {
-  const { entry, tables } = run
-  if (entry === null) return
-  const row = keyRow(entry.scope, entry.key)
+  const { registered, tables } = run
+  if (registered === null) return
+  const { row, entry } = registered
   const current = tables.keys.get(row)
   // The key may have been forgotten and used again while this request ran; then the row is another request's.
   if (current !== undefined && current !== entry) return
@@ -311,9 +313,10 @@ function settle(run: Run, answer: SandboxKeyAnswer | null): void {
 }
 
 function orphan(run: Run): void {
-  const { entry, tables, world } = run
-  if (entry === null) return
-  tables.keys.set(keyRow(entry.scope, entry.key), { ...entry, orphanedAt: world.now() })
+  const { registered, tables, world } = run
+  if (registered === null) return
+  const { row, entry } = registered
+  tables.keys.set(row, { ...entry, orphanedAt: world.now() })
 }
 
 function invalid(message: string): Refusal {

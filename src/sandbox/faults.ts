@@ -160,6 +160,8 @@ export interface FaultPlan {
   readonly list: ListChanges
   readonly transforms: readonly ((body: unknown) => unknown)[]
   readonly ending: FaultEnding | null
+  /** Every action that is part of the plan, in the order of the rules. */
+  readonly actions: readonly FaultAction['type'][]
 }
 
 /** The fault rules of a sandbox, tried in the order in which they were added. */
@@ -256,12 +258,14 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
         list: { limit: null as number | null, fewer: 0, change: null as ListChanges['change'] },
         transforms: [] as ((body: unknown) => unknown)[],
         ending: null as FaultEnding | null,
+        actions: [] as FaultAction['type'][],
       }
       for (const active of rules) {
         const { action, match } = active.rule
         // A rule that cannot have its say keeps its count for a later request.
         if (plan.ending !== null && isEnding(action)) continue
         if (!matches(match ?? {}, request) || !acts(active)) continue
+        plan.actions.push(action.type)
         switch (action.type) {
           case 'forgetKeys':
             plan.forgetKeys = true

@@ -1,5 +1,5 @@
 import { createOrder } from './create-order.ts'
-import type { FaultEnding, FaultPlan, FaultScript, SandboxRequestView } from './faults.ts'
+import type { FaultEnding, FaultPlan, FaultScript } from './faults.ts'
 import { forgetKeys, rememberFault } from './idempotency.ts'
 import { readJson } from './json.ts'
 import type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
@@ -49,7 +49,12 @@ export function createHandler(
     requests.push(entry)
     if (requests.length > keep) requests.shift()
 
-    const processed = await answerTo(world, faults, message, routed, call, view).catch(
+    const planned = (): FaultPlan => {
+      const plan = faults.plan(view)
+      entry.faults = plan.actions
+      return plan
+    }
+    const processed = await answerTo(world, planned, message, routed, call).catch(
       (error: unknown): Processed => ({
         answer: sandboxFailed(error, world),
         charged: false,
@@ -69,13 +74,11 @@ export function createHandler(
     entry.status = unseen ? 'dropped' : answer.status
     entry.delivery = delivery.type
     const { requestIdHeader } = behaviour
+    const headers: Record<string, string> = { 'content-type': answer.contentType }
+    if (requestIdHeader !== null) headers[requestIdHeader.toLowerCase()] = world.requestIds.id('req')
     return {
       status: answer.status,
-      headers: {
-        'content-type': answer.contentType,
-        ...(requestIdHeader !== null && { [requestIdHeader.toLowerCase()]: world.requestIds.id('req') }),
-        ...answer.headers,
-      },
+      headers: Object.assign(headers, answer.headers),
       body: typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body),
       delivery,
       request: entry,
@@ -85,11 +88,10 @@ export function createHandler(
 
 async function answerTo(
   world: World,
-  faults: FaultScript,
+  planned: () => FaultPlan,
   message: SandboxMessage,
   routed: Routed,
   call: Call,
-  view: SandboxRequestView,
 ): Promise<Processed> {
   const complete: SandboxDelivery = { type: 'complete' }
   const refuse = (refusal: Refusal, headers: Record<string, string> = {}): Processed => {
@@ -104,7 +106,7 @@ async function answerTo(
   if (message.body.length > MAX_BODY_BYTES / 3 && byteLength(message.body) > MAX_BODY_BYTES)
     return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
 
-  const plan = faults.plan(view)
+  const plan = planned()
   if (plan.forgetKeys) forgetKeys(world.tables)
   // Not tied to the caller's signal: a request that has arrived is processed, late or not.
   if (plan.delay.before > 0) await world.sleep(plan.delay.before)
@@ -127,9 +129,10 @@ async function answerTo(
     const answer = read(world, routed, call, plan)
     processed = { answer, charged: false, delivery: complete }
   }
-  processed = { ...processed, answer: transformed(processed.answer, plan, world) }
+  if (plan.transforms.length > 0)
+    processed = { ...processed, answer: transformed(processed.answer, plan, world) }
   if (ending !== null) processed = after(world, ending, call, processed)
-  return { ...processed, delay: plan.delay.after }
+  return plan.delay.after > 0 ? { ...processed, delay: plan.delay.after } : processed
 }
 
 /** A transformation that throws must not hide what was charged, so it becomes an answer of its own. */

@@ -20,7 +20,7 @@ export type {
 } from './faults.ts'
 export type { SandboxFetch } from './fetch.ts'
 export type { JsonObject, JsonPatchStep } from './json.ts'
-export { SandboxAssertionError } from './ledger.ts'
+export { type SandboxAssertion, SandboxAssertionError, type SandboxAssertions } from './ledger.ts'
 export type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './options.ts'
 export type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 export { createSandbox, type Sandbox } from './sandbox.ts'

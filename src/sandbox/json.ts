@@ -90,6 +90,8 @@ function isContainer(value: unknown): value is object {
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {
+  // Most texts do not have that many brackets, which is quicker to see.
+  if (countOf('{', text, limit) + countOf('[', text, limit) <= limit) return false
   let depth = 0
   let inString = false
   for (let i = 0; i < text.length; i++) {
@@ -104,4 +106,12 @@ function nestsDeeperThan(text: string, limit: number): boolean {
     } else if (code === 93 || code === 125) depth--
   }
   return false
+}
+
+/** How often the character is in the text; stops counting beyond `most`. */
+function countOf(character: string, text: string, most: number): number {
+  let count = 0
+  for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1))
+    count++
+  return count
 }

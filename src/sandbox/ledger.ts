@@ -1,39 +1,116 @@
-import type { SandboxCharge } from './state.ts'
+import type { SandboxCharge, SandboxCustomer } from './state.ts'
 
-/** Thrown by the ledger's assertions. Test runners show it like an error of `node:assert`. */
+/** An assertion of the sandbox, as tests write it. */
+export type SandboxAssertion = 'expectChargedOnce' | 'expectNotCharged' | 'expectCharges' | 'expectBalance'
+
+/** Thrown by the sandbox's assertions. Test runners show it like an error of `node:assert`. */
 export class SandboxAssertionError extends Error {
   override readonly name = 'AssertionError' as const
   readonly code = 'ERR_ASSERTION' as const
-  /** Number of charges found. */
-  readonly actual: number
-  /** Number of charges wanted. */
+  /** False: the message was written for this failure. Jest leaves such messages out when it is true. */
+  readonly generatedMessage = false as const
+  /** What was found: a number of charges; for `expectBalance` an amount in minor currency units, or null for no wallet. */
+  readonly actual: number | null
+  /** What was wanted, in the same unit. */
   readonly expected: number
+  /** The assertion that failed. */
+  readonly operator: SandboxAssertion
 
-  constructor(message: string, actual: number, expected: number) {
+  constructor(operator: SandboxAssertion, message: string, actual: number | null, expected: number) {
     super(message)
+    this.operator = operator
     this.actual = actual
     this.expected = expected
   }
 }
 
-/** Throws unless exactly one charge has the reference; returns that charge. */
-export function expectChargedOnce(ledger: readonly SandboxCharge[], reference: string): SandboxCharge {
-  const found = chargesFor(ledger, reference)
-  const [charge] = found
-  if (charge !== undefined && found.length === 1) return charge
-  throw failure(`exactly one charge for ${JSON.stringify(reference)}`, found, ledger, 1)
+/** The assertions of a sandbox, read from what it remembers at the time of the call. */
+export interface SandboxAssertions {
+  /**
+   * Throws unless exactly one charge has this externalOrderId or Idempotency-Key; returns that charge.
+   * @throws {SandboxAssertionError} with every charge that was found.
+   */
+  expectChargedOnce(reference: string): SandboxCharge
+  /**
+   * Throws if any charge has this externalOrderId or Idempotency-Key.
+   * @throws {SandboxAssertionError} with every charge that was found.
+   */
+  expectNotCharged(reference: string): void
+  /**
+   * Throws unless there are exactly `count` charges in all.
+   * @throws {SandboxAssertionError} with the charges that there are.
+   */
+  expectCharges(count: number): void
+  /**
+   * Throws unless the wallet holds exactly `amount` minor currency units. Default: the wallet behind `sandbox.apiKey`.
+   * @throws {SandboxAssertionError} with what was charged to that wallet.
+   */
+  expectBalance(amount: number, customer?: string | { readonly id: string }): void
 }
 
-/** Throws if any charge has the reference. */
-export function expectNotCharged(ledger: readonly SandboxCharge[], reference: string): void {
-  const found = chargesFor(ledger, reference)
-  if (found.length > 0) throw failure(`no charge for ${JSON.stringify(reference)}`, found, ledger, 0)
+/** What the assertions look at. */
+export interface AssertionSources {
+  readonly ledger: () => readonly SandboxCharge[]
+  readonly customerOf: (customer: string | { readonly id: string }) => SandboxCustomer
 }
 
-/** Throws unless there are exactly `count` charges in all. */
-export function expectCharges(ledger: readonly SandboxCharge[], count: number): void {
-  if (ledger.length !== count)
-    throw failure(`${count} ${count === 1 ? 'charge' : 'charges'} in all`, ledger, ledger, count)
+/** Makes the assertions of a sandbox. */
+export function createAssertions({ ledger, customerOf }: AssertionSources): SandboxAssertions {
+  const assertions: SandboxAssertions = {
+    expectChargedOnce(reference) {
+      const found = chargesFor(ledger(), reference)
+      const [charge] = found
+      if (charge !== undefined && found.length === 1) return charge
+      return fail('expectChargedOnce', `exactly one charge for ${JSON.stringify(reference)}`, found, 1)
+    },
+    expectNotCharged(reference) {
+      const found = chargesFor(ledger(), reference)
+      if (found.length > 0) fail('expectNotCharged', `no charge for ${JSON.stringify(reference)}`, found, 0)
+    },
+    expectCharges(count) {
+      const found = ledger()
+      if (found.length !== count)
+        fail('expectCharges', `${count} ${count === 1 ? 'charge' : 'charges'} in all`, found, count)
+    },
+    expectBalance(amount, customer = 'cus_personal') {
+      const { id, wallet } = customerOf(customer)
+      // A wallet that is not mapped holds no amount, not even zero.
+      if (wallet?.amount === amount) return
+      const charges = listed(ledger().filter(({ customerId }) => customerId === id))
+      throw failure(
+        'expectBalance',
+        `expected ${id} to hold ${amount}, found ${wallet === null ? 'no wallet' : `${wallet.amount} ${wallet.currency}`}` +
+          (charges === '' ? '. Nothing was charged to it.' : `. Charged to it:${charges}`),
+        wallet?.amount ?? null,
+        amount,
+      )
+    },
+  }
+
+  const fail = (
+    operator: SandboxAssertion,
+    wanted: string,
+    found: readonly SandboxCharge[],
+    expected: number,
+  ): never => {
+    const others = listed(found.length > 0 ? found : ledger())
+    const rest = others === '' ? '.' : found.length > 0 ? `:${others}` : `. The ledger has:${others}`
+    throw failure(operator, `expected ${wanted}, found ${found.length}${rest}`, found.length, expected)
+  }
+
+  const failure = (
+    operator: SandboxAssertion,
+    message: string,
+    actual: number | null,
+    expected: number,
+  ): SandboxAssertionError => {
+    const error = new SandboxAssertionError(operator, message, actual, expected)
+    // The first line of the stack is then the test's own, which is what test runners show the source of.
+    if ('captureStackTrace' in Error) Error.captureStackTrace(error, assertions[operator])
+    return error
+  }
+
+  return assertions
 }
 
 /** A reference is an externalOrderId or an Idempotency-Key. */
@@ -43,22 +120,15 @@ function chargesFor(ledger: readonly SandboxCharge[], reference: string): readon
   )
 }
 
-function failure(
-  wanted: string,
-  found: readonly SandboxCharge[],
-  ledger: readonly SandboxCharge[],
-  expected: number,
-): SandboxAssertionError {
-  const shown = found.length > 0 ? found : ledger
-  const lines = shown.slice(0, 10).map((charge) => {
+/** A line for each charge, for messages. */
+function listed(charges: readonly SandboxCharge[]): string {
+  const lines = charges.slice(0, 10).map((charge) => {
     const reference =
       charge.externalOrderId === undefined
         ? ''
         : `, externalOrderId ${JSON.stringify(charge.externalOrderId)}`
     return `\n  ${charge.orderId}: ${charge.amount} ${charge.currency}, key ${charge.idempotencyKey}${reference}`
   })
-  if (shown.length > lines.length) lines.push(`\n  and ${shown.length - lines.length} more`)
-  const rest = found.length > 0 || ledger.length === 0 ? ':' : '. The ledger has:'
-  const message = `expected ${wanted}, found ${found.length}${lines.length === 0 ? '.' : rest}${lines.join('')}`
-  return new SandboxAssertionError(message, found.length, expected)
+  if (charges.length > lines.length) lines.push(`\n  and ${charges.length - lines.length} more`)
+  return lines.join('')
 }

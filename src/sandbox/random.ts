@@ -23,9 +23,9 @@ export function createRandom(seed: number): Random {
   return {
     next,
     id: (prefix) => {
-      let text = `${prefix}_`
-      for (let i = 0; i < 12; i++) text += ALPHABET[Math.floor(next() * ALPHABET.length)]
-      return text
+      const codes: number[] = []
+      for (let i = 0; i < 12; i++) codes.push(ALPHABET.charCodeAt(Math.floor(next() * ALPHABET.length)))
+      return `${prefix}_${String.fromCharCode(...codes)}`
     },
     position: () => state,
     restore: (position) => {

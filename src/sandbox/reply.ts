@@ -1,4 +1,4 @@
-import type { SandboxOperation } from './faults.ts'
+import type { FaultAction, SandboxOperation } from './faults.ts'
 
 /** How an answer travels. Byte counts are counts of the encoded body. */
 export type SandboxDelivery =
@@ -39,6 +39,8 @@ export interface SandboxRequest {
   readonly delivery: SandboxDelivery['type']
   /** Whether this very request debited a wallet. Replays do not. */
   readonly charged: boolean
+  /** Actions of the fault rules that acted on it, in the order of the rules; empty if all went as it should. */
+  readonly faults: readonly FaultAction['type'][]
 }
 
 /** An answer as a description: `sandbox.fetch` and the real server both act it out. */

@@ -5,7 +5,7 @@ import { createFaultScript, type SandboxFaults } from './faults.ts'
 import { createFetch, messageOf, type SandboxFetch } from './fetch.ts'
 import { createHandler } from './handler.ts'
 import { forgetKeys } from './idempotency.ts'
-import { expectChargedOnce, expectCharges, expectNotCharged } from './ledger.ts'
+import { createAssertions, type SandboxAssertions } from './ledger.ts'
 import type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './options.ts'
 import { createRandom } from './random.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
@@ -27,7 +27,7 @@ import {
 import type { World } from './world.ts'
 
 /** The Customer Ordering API in memory. */
-export interface Sandbox {
+export interface Sandbox extends SandboxAssertions {
   /** Base URL that {@link fetch} answers for. */
   readonly baseUrl: string
   /** A personal API key with every permission and a funded wallet. */
@@ -54,12 +54,6 @@ export interface Sandbox {
   readonly requests: readonly SandboxRequest[]
   /** Debits, oldest first. */
   readonly ledger: readonly SandboxCharge[]
-  /** Throws unless exactly one charge has this externalOrderId or Idempotency-Key; returns that charge. */
-  expectChargedOnce(reference: string): SandboxCharge
-  /** Throws if any charge has this externalOrderId or Idempotency-Key. */
-  expectNotCharged(reference: string): void
-  /** Throws unless there are exactly `count` charges in all. */
-  expectCharges(count: number): void
 
   /** The customers, each as it is now. */
   customers(): readonly SandboxCustomer[]
@@ -232,9 +226,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     get ledger() {
       return world.tables.ledger
     },
-    expectChargedOnce: (reference) => expectChargedOnce(world.tables.ledger, reference),
-    expectNotCharged: (reference) => expectNotCharged(world.tables.ledger, reference),
-    expectCharges: (count) => expectCharges(world.tables.ledger, count),
+    ...createAssertions({ ledger: () => world.tables.ledger, customerOf }),
     customers: () => [...world.tables.customers.values()],
     apiKeys: () => [...world.tables.apiKeys.values()],
     keys: () => [...world.tables.keys.values()],

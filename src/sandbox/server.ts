@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from './control-server.ts'
 import { MAX_BODY_BYTES } from './handler.ts'
-import type { SandboxReply, SandboxRequest } from './reply.ts'
+import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import type { Sandbox } from './sandbox.ts'
 import { errorAnswer } from './wire.ts'
 
@@ -42,7 +42,10 @@ export async function serveSandbox(
 ): Promise<SandboxServer> {
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  const server = createServer((request, response) => {
+  // Node would refuse a request without Host, or with an Expect that it does not know, by an answer without a body.
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    if (request.headers.host === undefined && request.httpVersion === '1.1')
+      return refuse(request, response, 400, 'The Host header is missing.')
     const served =
       control?.isFor(request) === true
         ? serveControl(control, request, response)
@@ -58,6 +61,21 @@ export async function serveSandbox(
     })
     control?.changed()
   })
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    refuse(request, response, 417, 'The Expect header cannot be met.'),
+  )
+  const refuse = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    message: string,
+  ): void => {
+    const code = status === 417 ? 'EXPECTATION_FAILED' : 'INVALID_REQUEST'
+    const answer = errorAnswer({ status, code, message }, sandbox.behaviour)
+    response.writeHead(status, { 'content-type': answer.contentType, connection: 'close' })
+    response.end(JSON.stringify(answer.body))
+    onNotice(`${request.method} ${request.url} ${status} (${message})`)
+  }
   // Node would answer without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
@@ -112,22 +130,45 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  const gone = new AbortController()
-  response.on('close', () => gone.abort())
-  const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(request.headers))
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
   // Too large a body is passed on as one that the sandbox refuses.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
-  const reply = await sandbox.handle({
-    method: request.method ?? 'GET',
-    url: targetOf(sandbox, request.url ?? '/'),
-    headers,
-    body,
-    signal: gone.signal,
-  })
+  const url = targetOf(sandbox, request.url ?? '/')
+  const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
   deliver(reply, request.socket, response)
   onRequest(reply.request)
+}
+
+/** A request as it came over a socket. */
+class ReceivedMessage implements SandboxMessage {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly #response: ServerResponse
+
+  constructor(request: IncomingMessage, response: ServerResponse, url: string, body: string) {
+    const headers: Record<string, string> = {}
+    for (const [name, value] of Object.entries(request.headers))
+      if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
+    this.method = request.method ?? 'GET'
+    this.url = url
+    this.headers = headers
+    this.body = body
+    this.#response = response
+  }
+
+  /** Fires when the caller goes away. Made when it is asked for, because most answers wait for nothing. */
+  get signal(): AbortSignal {
+    const gone = new AbortController()
+    const response = this.#response
+    if (response.destroyed) gone.abort()
+    else
+      response.once('close', () => {
+        // Whoever has the whole answer is not gone.
+        if (!response.writableFinished) gone.abort()
+      })
+    return gone.signal
+  }
 }
 
 /** The sandbox's base URL may have a path; the server's has none. */
@@ -144,28 +185,35 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
   response.end()
 }
 
-/** The body as text, or null if it has more bytes than that. */
-async function readBody(request: IncomingMessage, most: number): Promise<string | null> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length
-    // Read on, but keep nothing: a caller that is still writing would not see the answer.
-    if (size > most) chunks.length = 0
-    else chunks.push(chunk)
-  }
-  return size > most ? null : Buffer.concat(chunks).toString('utf8')
+/** The body as text, or null if it has more bytes than that. Rejects when the caller goes away before its end. */
+function readBody(request: IncomingMessage, most: number): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    let chunks: Uint8Array[] = []
+    let size = 0
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      // Read on, but keep nothing: a caller that is still writing would not see the answer.
+      if (size > most) chunks = []
+      else chunks.push(chunk)
+    })
+    request.on('end', () => resolve(size > most ? null : Buffer.concat(chunks).toString('utf8')))
+    request.on('error', reject)
+  })
 }
 
 function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse): void {
   const { delivery, status } = reply
+  if (delivery.type === 'complete') {
+    const empty = status === 204 || status === 205 || status === 304
+    const headers = empty
+      ? reply.headers
+      : { ...reply.headers, 'content-length': Buffer.byteLength(reply.body) }
+    // As text, because Node sends that together with the headers, and bytes in a second piece.
+    response.writeHead(status, headers).end(empty ? undefined : reply.body)
+    return
+  }
   const body = Buffer.from(reply.body)
-  const empty = status === 204 || status === 205 || status === 304
   switch (delivery.type) {
-    case 'complete':
-      response.writeHead(status, empty ? reply.headers : { ...reply.headers, 'content-length': body.length })
-      response.end(empty ? undefined : body)
-      return
     case 'refuse':
     case 'drop':
       socket.resetAndDestroy()

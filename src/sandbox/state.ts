@@ -145,9 +145,9 @@ export interface Tables {
   readonly ledger: SandboxCharge[]
 }
 
-/** Name of a row of the idempotency table. JSON keeps scope and key apart whatever characters they have. */
+/** Name of a row of the idempotency table. Scopes are identifiers, which have no spaces, so no two rows share a name. */
 export function keyRow(scope: string, key: string): string {
-  return JSON.stringify([scope, key])
+  return `${scope} ${key}`
 }
 
 /** Tables filled from a state. */

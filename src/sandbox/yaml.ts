@@ -23,8 +23,9 @@ const MAX_DEPTH = 100
 
 const TEXT = /"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|'(?:[^'\p{Cc}]|'')*'/uy
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
-/** Numbers, dates and switches in spellings that YAML 1.1 and 1.2 read differently. */
-const AMBIGUOUS = /^(?:[-+]?\.?\d|[-+]?\.(?:inf|nan)$|(?:true|false|null|yes|no|on|off|y|n|<<|=)$)/i
+/** Numbers, times, dates and switches in spellings that YAML 1.1 and 1.2 read differently. */
+const AMBIGUOUS =
+  /^(?:(?=[-+]?(?:[.\d]|e[-+]?\d))[-+]?(?:[\d_.]*(?:e[-+]?\d*)?|0[xob][\da-f_]+|[\d_]+(?::[0-5]?\d)+(?:\.[\d_]*)?|\d{4}-\d\d?-\d\d?(?:[t\s].*)?)|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n|<<|=)$/i
 const REST_OF_LINE = /[ \t]*(?:(?<=[ \t])#[^\n]*)?(?=\n|$)/y
 
 /** Reads a text; throws a TypeError with line, column and reason. `root` names the whole in paths. */

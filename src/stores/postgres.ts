@@ -2,6 +2,7 @@ import { StoreError } from '../errors.ts'
 import type {
   InsertResult,
   ListRowsOptions,
+  OrderOutbox,
   OrderStore,
   PruneOptions,
   RowPage,
@@ -44,9 +45,6 @@ export interface PostgresStoreOptions {
   readonly schema?: string
 }
 
-/** The part of a store that can take part in a transaction, see {@link PostgresStore.within}. */
-export type PostgresOutbox = Pick<OrderStore, 'get' | 'insert'>
-
 const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
@@ -78,7 +76,9 @@ export class PostgresStore implements OrderStore {
   #closed = false
 
   /** @throws StoreError if an option is wrong. Nothing is asked of the database yet. */
-  constructor({ client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions) {
+  constructor(options: PostgresStoreOptions) {
+    // Whatever is handed in: what has no client is told so.
+    const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
     this.#session = sessionOf(client)
     this.#names = namesOf(schema, table)
@@ -108,13 +108,17 @@ export class PostgresStore implements OrderStore {
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
+    return await this.#update(this.#session, row, expectedVersion)
+  }
+
+  async #update(session: Session, row: StoredRow, expectedVersion: number): Promise<boolean> {
     const parameters = [
       ...[String(row.version), row.open, row.state, String(row.createdAt), String(row.updatedAt)],
       ...[toStored(row.data), toStored(row.scope), toStored(row.id), String(expectedVersion)],
     ]
     return await this.#run(
       'write to',
-      this.#session,
+      session,
       async (query) => (await query(this.#statements.update, parameters)).length === 1,
       (updated) => updated,
     )
@@ -171,14 +175,17 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * The store inside a transaction of yours: a row that is inserted here is committed, or rolled back, with everything
-   * else that the transaction does. Nothing may be sent for such a row before the commit; after it, any process that
-   * runs `orders.recover()` sends it. For that reason this is no whole `OrderStore`, and no client takes it for one.
+   * The store inside a transaction of yours, for `orders.enqueue`: what is written here is committed, or rolled back, with
+   * everything else that the transaction does. Nothing may be sent for it before the commit; after it, any process that
+   * runs `orders.recover()` does. For that reason this is no whole `OrderStore`, and no client takes it for one.
    *
    * Hand in the connection on which the transaction was begun. Call {@link PostgresStore.migrate} first, at the start
    * of the program. Keep the transaction short: whoever orders the same thing meanwhile waits for its end.
+   *
+   * @example
+   * await client.orders.enqueue(request, { within: store.within(connection) })
    */
-  within(client: PostgresClient): PostgresOutbox {
+  within(client: PostgresClient): OrderOutbox {
     checkClient(client)
     const session = transactionOf(client)
     return {
@@ -187,6 +194,7 @@ export class PostgresStore implements OrderStore {
         return await this.#run('read from', session, (query) => this.#get(query, parameters))
       },
       insert: async (row) => await this.#insert(session, row),
+      update: async (row, expectedVersion) => await this.#update(session, row, expectedVersion),
     }
   }
 

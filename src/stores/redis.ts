@@ -17,11 +17,11 @@ import {
   headOf,
   keysOf,
   type ScopeKeys,
-  storable,
   timeText,
   toRow,
 } from './redis/rows.ts'
 import { GET, INSERT, INSPECT, MARK_LENGTH, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
+import { storable } from './storable.ts'
 
 export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'
 
@@ -58,8 +58,9 @@ const MOST_BYTES = 4 * 2 ** 20
  * ever half written and of racing writers exactly one wins. All rows of one account share a slot of a cluster. No key
  * of the store ever expires.
  *
- * Redis acknowledges a write before its replicas have it: a failover can forget the last orders. Give every order an
- * `externalOrderId`, with which its key can be computed again.
+ * Redis acknowledges a write before its replicas have it: a failover can forget the last orders. So can the sudden end
+ * of the server itself, unless it has `appendfsync always`. Give every order an `externalOrderId`, with which its key can
+ * be computed again.
  *
  * Before its first call for an account the store asks the server, once, whether it keeps what it acknowledges, and
  * rejects if it does not. Every failure is a `StoreError` that says what happened and what to do; its `cause` is a
@@ -81,15 +82,16 @@ export class RedisStore implements OrderStore {
 
   /** @throws {StoreError} if an option is wrong; the server is not asked yet */
   constructor(options: RedisStoreOptions) {
-    this.#evaluate = evaluateWith(options.client)
-    const { prefix = DEFAULT_PREFIX } = options
+    // Whatever is handed in: what has no client is told so.
+    const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
+    this.#evaluate = evaluateWith(client)
     if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
       throw new StoreError('The option `prefix` of RedisStore must be a text without braces.')
     }
     this.#prefix = storable(prefix)
     this.#vouched = {
-      persistence: isAssumed('persistence', options.persistence),
-      eviction: isAssumed('eviction', options.eviction),
+      persistence: isAssumed('persistence', persistence),
+      eviction: isAssumed('eviction', eviction),
     }
   }
 

@@ -8,6 +8,8 @@ import type {
   StoreDurability,
   StoredRow,
 } from '../idempotency/store.ts'
+import { plainError } from './plain-error.ts'
+import { storable } from './storable.ts'
 
 /** A prepared statement, as `node:sqlite` and better-sqlite3 both have it. */
 export interface SqliteStatement {
@@ -148,13 +150,19 @@ export class SqliteStore implements OrderStore {
    * package or stays locked for longer than `busyTimeout`; if this runtime has no `node:sqlite`; if an option is wrong.
    */
   constructor(options: SqliteStoreOptions) {
-    if (options.database !== undefined) {
-      this.#database = options.database
+    // Whatever is handed in: what has no path is told so.
+    const { path, busyTimeout, database }: Partial<SqliteStoreOptions> = Object(options)
+    if (database !== undefined) {
+      const handed: Partial<SqliteDatabase> = Object(database)
+      if (typeof handed.exec !== 'function' || typeof handed.prepare !== 'function') {
+        throw new StoreError('The option `database` of SqliteStore must have the functions exec and prepare.')
+      }
+      this.#database = database
       this.#own = undefined
       this.#name = 'the database handed in'
     } else {
-      this.#name = locate(options.path)
-      this.#own = open(this.#name, options.busyTimeout ?? DEFAULT_BUSY_TIMEOUT)
+      this.#name = locate(path)
+      this.#own = open(this.#name, busyTimeout ?? DEFAULT_BUSY_TIMEOUT)
       this.#database = this.#own
     }
     try {
@@ -307,7 +315,7 @@ export class SqliteStore implements OrderStore {
       throw new StoreError(
         'The order store cannot be used while its database is inside a transaction: a rollback would take an order ' +
           'out of the store after it was sent. Finish the transaction first, or give the store a connection of its own.',
-        { cause: plain(error) },
+        { cause: plainError(error, codeOf(error)) },
       )
     }
   }
@@ -329,7 +337,7 @@ function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Nam
 }
 
 /** The absolute path of the database, or `:memory:`. */
-function locate(path: string): string {
+function locate(path: unknown): string {
   if (path === ':memory:') return path
   if (typeof path !== 'string' || path === '' || path.startsWith('file:')) {
     throw new StoreError(
@@ -386,13 +394,13 @@ function createFile(path: string): void {
       case 'ENOENT':
         throw new StoreError(
           `Cannot open the order store in ${path}: its directory does not exist. Create the directory first.`,
-          { cause: plain(error) },
+          { cause: plainError(error, codeOf(error)) },
         )
       default:
         throw new StoreError(
           `Cannot open the order store in ${path}: the file cannot be created (${codeOf(error)}). ` +
             'Choose a path where this user may create files.',
-          { cause: plain(error) },
+          { cause: plainError(error, codeOf(error)) },
         )
     }
   }
@@ -484,20 +492,6 @@ function prepare(database: SqliteDatabase): Statements {
   }
 }
 
-/**
- * The text, if SQLite can store it. Half of a surrogate pair has no UTF-8 form: it would come back as another
- * character, and two scopes that differ in nothing else would become one.
- */
-function storable(text: string): string {
-  if (/\p{Surrogate}/u.test(text)) {
-    throw new StoreError(
-      'The order store cannot keep text with half of a surrogate pair in it. ' +
-        'Let the `codec` return well-formed text, such as base64, and use well-formed account labels.',
-    )
-  }
-  return text
-}
-
 function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {
   const row: Readonly<Record<string, unknown>> =
     typeof found === 'object' && found !== null ? { ...found } : {}
@@ -568,7 +562,7 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
 /** Turns whatever a database threw into a {@link StoreError}, with the sentence that says what could not be done. */
 function explain(error: unknown, failed: string): StoreError {
   if (error instanceof StoreError) return error
-  const cause = plain(error)
+  const cause = plainError(error, codeOf(error))
   const advice = RESULTS[primaryCode(cause.code)]?.[1]
   if (advice !== undefined) return new StoreError(`${failed}: ${advice}`, { cause })
   if (textOf(error).includes('not open')) {
@@ -579,14 +573,6 @@ function explain(error: unknown, failed: string): StoreError {
   }
   // SQLite's own messages name tables and columns, never the values that were bound.
   return new StoreError(`${failed}: ${textOf(error)}.`, { cause })
-}
-
-/** A copy of an error that holds nothing but its name and code. */
-function plain(error: unknown): Error & { readonly code: string } {
-  const code = codeOf(error)
-  const copy = Object.assign(new Error(code), { code })
-  copy.name = error instanceof Error ? error.name : 'Error'
-  return copy
 }
 
 /** `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead; else the error's own code, or its name. */

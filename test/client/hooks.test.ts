@@ -5,6 +5,7 @@ import {
   type Logger,
   type LogLevel,
   responseInfo,
+  type StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
 import { errorOf, type Service, service } from './support/service.ts'
@@ -308,5 +309,70 @@ describe('log lines', () => {
     sandbox.faults.add({ action: { type: 'drop' } })
     const order = await client.orders.create(request)
     expect(sandbox.expectChargedOnce('ref-1').orderId).toBe(order.id)
+  })
+})
+
+describe('the events of', () => {
+  test('a call that moves to another key go on counting', async () => {
+    const { events, hooks } = watching()
+    const { client, sandbox } = service({ hooks }, { preset: 'remembers-refusals' })
+    sandbox.setBalance(sandbox.customerId, 0)
+    await errorOf(create(client))
+    sandbox.topUp(sandbox.customerId, 1_000_000)
+    events.length = 0
+    await create(client)
+    const sent = events.filter(([hook]) => hook === 'request').map(([, event]) => event)
+    expect(sent.map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(new Set(sent.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2)
+    expect(one(events, 'settled')).toMatchObject({ ok: true, attempts: 2 })
+  })
+
+  test('recover() name it as the operation of its requests', async () => {
+    const { events, hooks } = watching()
+    const { client, sandbox } = service({ hooks, maxRetries: 0 })
+    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await errorOf(create(client))
+    events.length = 0
+    for await (const { outcome } of client.orders.recover()) expect(outcome).toBe('created')
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+    for (const [, { operation }] of events) expect(operation).toBe('orders.recover')
+  })
+
+  test('an order that schemas.order refuses end in a failure, after the schema has spoken', async () => {
+    const { events, hooks } = watching()
+    const { connect } = service({ hooks })
+    const order: StandardSchemaV1 = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: async () => ({ issues: [{ message: 'is not liked' }] }),
+      },
+    }
+    const error = await errorOf(connect({ schemas: { order } }).orders.create(request))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
+    const told = { ok: false, code: 'invalid_response', charged: 'yes', status: 201, remembered: true }
+    expect(one(events, 'settled')).toMatchObject({ ...told, externalOrderId: 'ref-1' })
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+  })
+
+  test('a created record that needs a person are logged as a warning', async () => {
+    const lines: unknown[][] = []
+    const log =
+      (level: string) =>
+      (...line: unknown[]): void =>
+        void lines.push([level, ...line])
+    const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+    const { client, sandbox, runtime } = service({ logger, maxRetries: 0 })
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 9 })
+    const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
+    await errorOf(client.orders.create(nameless, { idempotencyKey: 'mine' }))
+    runtime.jump(60 * 60 * 1000)
+    lines.length = 0
+    const outcomes = []
+    for await (const { outcome, record } of client.orders.recover()) outcomes.push([outcome, record.state])
+    expect(outcomes).toEqual([['needs_attention', 'created']])
+    expect(lines).toMatchObject([
+      ['warn', expect.any(String), { recovery: 'needs_attention', charged: 'yes' }],
+    ])
   })
 })

@@ -144,6 +144,35 @@ describe('withOptions', () => {
   })
 })
 
+describe('withOptions with another address', () => {
+  const elsewhere = 'https://sandbox.example.com'
+
+  it('is refused, because remembered orders would be out of sight, unless it says which server it is', async () => {
+    const { client, requests } = clientOver(() => json(order, 201), { account: 'shop' })
+    const named = { ...request, metadata: { externalOrderId: 'e1' } }
+    await client.orders.create(named)
+    expect(() => client.withOptions({ baseUrl: elsewhere })).toThrow(
+      /^Client option baseUrl must come with the option server/,
+    )
+    expect(client.withOptions({ baseUrl: `${BASE_URL}/` })).toBeInstanceOf(CustomerOrderingClient)
+
+    // The same service under another name remembers; another service is asked.
+    await client.withOptions({ baseUrl: elsewhere, server: BASE_URL }).orders.create(named)
+    expect(requests).toHaveLength(1)
+    await client.withOptions({ baseUrl: elsewhere, server: elsewhere }).orders.create(named)
+    expect(requests).toHaveLength(2)
+    expect(requests[1]?.headers.get('idempotency-key')).not.toBe(requests[0]?.headers.get('idempotency-key'))
+  })
+
+  it('is accepted with a label of the first client, or with a store of its own', () => {
+    const labelled = clientOver(() => balance, { server: 'production' }).client
+    expect(labelled.withOptions({ baseUrl: elsewhere })).toBeInstanceOf(CustomerOrderingClient)
+    const { client } = clientOver(() => balance)
+    const own = { baseUrl: elsewhere, store: new MemoryStore() }
+    expect(client.withOptions(own)).toBeInstanceOf(CustomerOrderingClient)
+  })
+})
+
 describe('close', () => {
   class ClosingStore extends MemoryStore {
     closed = 0

@@ -309,6 +309,27 @@ describe('lists of a sandbox', () => {
     await expect(idsOf(clientOf(sandbox).orders.list({ limit: 10 }))).rejects.toThrow('ignores offset')
   })
 
+  it('end without an error where offset is ignored, or moved back to the last page, and one page holds all', async () => {
+    const sandbox = filled(5, { behaviour: { ignoreOffset: true } })
+    expect(await idsOf(clientOf(sandbox).orders.list())).toHaveLength(5)
+    const records = []
+    for await (const { kind } of clientOf(sandbox).orders.reconcile()) records.push(kind)
+    expect(records).toHaveLength(5)
+  })
+
+  it('end in an error where offset is ignored and the answer says that there is more', async () => {
+    const row = { id: 'ord_1', status: 'pending', amount: 1 }
+    for (const more of [{ total: 2 }, { hasMore: true }]) {
+      const { client } = clientOver(() => ({ items: [row], ...more }))
+      await expect(idsOf(client.orders.list())).rejects.toThrow('ignores offset')
+      await expect(client.orders.reconcile()[Symbol.asyncIterator]().next()).resolves.toBeTruthy()
+      const reading = async (): Promise<void> => {
+        for await (const _line of client.orders.reconcile());
+      }
+      await expect(reading()).rejects.toThrow('ignores offset')
+    }
+  })
+
   it('hold only the orders of one integration where that is asked for', async () => {
     const sandbox = createSandbox()
     sandbox.addOrder({ sourceSystem: 'shop' })

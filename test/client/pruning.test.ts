@@ -42,6 +42,28 @@ describe('old closed records', () => {
     expect(pruned).toHaveLength(1)
   })
 
+  it('are removed before the store is closed, if their removal has begun', async () => {
+    const lab = new Lab()
+    const events: string[] = []
+    const store: OrderStore = {
+      ...faultyStore(lab.rows, lab.runtime),
+      prune: () =>
+        new Promise((resolve) => {
+          lab.runtime.setTimer(() => {
+            events.push('pruned')
+            resolve(0)
+          }, 1000)
+        }),
+      close: async () => {
+        events.push('closed')
+      },
+    }
+    const client = lab.client({ store })
+    for await (const _outcome of client.orders.recover());
+    await client.close()
+    expect(events).toEqual(['pruned', 'closed'])
+  })
+
   it('are kept for 400 days if created and 7 if rejected, unless retention says otherwise', async () => {
     const lab = new Lab()
     const now = lab.runtime.now()

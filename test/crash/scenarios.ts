@@ -15,6 +15,8 @@ export interface Scenario {
   readonly naming: OrderNaming
   readonly behaviour: Partial<SandboxBehaviour>
   readonly ending: Ending
+  /** How the order begins: placed at once, or written down for recovery to send. */
+  readonly begin: 'create' | 'enqueue'
 }
 
 /** What the service has in store for the first request, and for the wallet. */
@@ -55,6 +57,8 @@ const ENDINGS: readonly Ending[] = [
   { name: 'charged with the last money, unheard', balance: 250, fault: { type: 'commitThenDrop' } },
 ]
 
+const BEGINNINGS = ['create', 'enqueue'] as const
+
 const REMEDIES: readonly Remedy[] = ['recover', 'take over', 'create', 'recover late']
 
 const OF_WRITES: readonly Mishap[] = ['before', 'after', 'flying', 'unacknowledged', 'failed', 'late']
@@ -77,11 +81,17 @@ export function scenarios(complete: boolean): Scenario[] {
     for (const remembers of [false, true])
       for (const balanceFirst of [false, true])
         for (const [index, ending] of ENDINGS.entries())
-          for (const replayStatus of [200, 201] as const) {
+          for (const [begin, replayStatus] of BEGINNINGS.flatMap((begin) => [
+            [begin, 200] as const,
+            [begin, 201] as const,
+          ])) {
+            if (begin === 'enqueue' && isAnonymous(naming)) continue
+            if (begin === 'enqueue' && !complete && remembers !== balanceFirst) continue
             if (!complete && replayStatus !== 200 + ((index + Number(remembers)) % 2)) continue
             found.push({
               name: [
                 naming.name,
+                ...(begin === 'enqueue' ? ['written down first'] : []),
                 ending.name,
                 remembers ? 'refusals remembered' : 'refusals forgotten',
                 balanceFirst ? 'balance before key' : 'key before balance',
@@ -89,6 +99,7 @@ export function scenarios(complete: boolean): Scenario[] {
               ].join(', '),
               naming,
               ending,
+              begin,
               behaviour: {
                 replayStatus,
                 rememberedRefusals: remembers ? [400, 402, 404, 422] : [],
@@ -100,6 +111,10 @@ export function scenarios(complete: boolean): Scenario[] {
             })
           }
   return found
+}
+
+function isAnonymous({ externalOrderId, idempotencyKey }: OrderNaming): boolean {
+  return externalOrderId === undefined && idempotencyKey === undefined
 }
 
 /** What came of a schedule. */
@@ -115,7 +130,7 @@ const PAST_WINDOW = 25 * 60_000
 
 /** Runs one schedule: a call, its remedy by another process, the caller's next try, a last recovery without mishaps. */
 export async function runSchedule(
-  { naming, behaviour, ending }: Scenario,
+  { naming, behaviour, ending, begin }: Scenario,
   { first, remedy, second }: Schedule,
 ): Promise<Outcome> {
   const { fault, times, balance, topUp } = ending
@@ -133,7 +148,7 @@ export async function runSchedule(
   const fill = (): void => world.sandbox.topUp(world.sandbox.customerId, 1000)
 
   const caller = start(first)
-  await caller.create()
+  await caller[begin]()
   if (topUp === 'before recovery') fill()
   const helper = start(second)
   if (remedy === 'recover' || remedy === 'create') await world.time.advance(AFTER_BUSY)
@@ -154,8 +169,7 @@ export async function runSchedule(
 
 /** A caller that has its order does not ask again; without a name, asking again for an order that exists is a new one. */
 function mayAskAgain({ log, naming, record }: CrashWorld): boolean {
-  const anonymous = naming.externalOrderId === undefined && naming.idempotencyKey === undefined
-  if (anonymous) return record?.state !== 'created'
+  if (isAnonymous(naming)) return record?.state !== 'created'
   return !log.calls.some(({ told }) => told?.orderId !== undefined)
 }
 

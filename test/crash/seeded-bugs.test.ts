@@ -14,12 +14,18 @@ const TESTS = [
   'test/unit/classify',
   'test/client/idempotency',
   'test/client/conflicts',
+  'test/client/enqueue',
   'test/client/anonymous',
   'test/client/generations',
   'test/client/store-faults',
   'test/client/traces',
   'test/client/api-key-rotation',
   'test/client/tampering',
+  'test/client/recover',
+  'test/client/secrets',
+  'test/client/abort',
+  'test/client/retry',
+  'test/client/paging',
   'test/server/wire',
 ]
 
@@ -71,7 +77,8 @@ function passes(folder: string): Promise<{ readonly passed: boolean; readonly ou
   return new Promise((resolve) => child.once('close', (code) => resolve({ passed: code === 0, output })))
 }
 
-afterAll(() => rmSync(WORK, { recursive: true, force: true }))
+// A test run that ends its last processes may still write here for a moment.
+afterAll(() => rmSync(WORK, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }), 120_000)
 
 describe('the tests that guard the money', () => {
   it('pass on the source as it is', async () => {

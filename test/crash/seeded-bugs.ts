@@ -15,6 +15,8 @@ export interface Edit {
 export interface SeededBug {
   readonly name: string
   readonly edits: readonly Edit[]
+  /** Why the simulation cannot notice it, where it cannot. The tests of this project notice every one all the same. */
+  readonly outOfSimulation?: string
 }
 
 const edit = (file: string, search: string, replace: string): Edit => ({ file, search, replace })
@@ -85,7 +87,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/journal.ts',
-        'this.#call(() => this.store.update(row, version - 1))',
+        'this.#call(() => store.update(row, version - 1))',
         'this.#call(async () => {\n            const there = (await this.store.get(this.scope, row.id))?.version ?? 0\n            return await this.store.update({ ...row, version: there + 1 }, there)\n          })',
       ),
     ],
@@ -103,6 +105,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         '',
       ),
     ],
+    outOfSimulation: "no promise is broken: the call ends as 'unknown' where it could have gone on",
   },
   {
     name: 'a process that was stopped after its claim sends when it wakes',
@@ -113,6 +116,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit('idempotency/decision.ts', "if (!fits) return { action: 'unresolved', because: 'window' }", ''),
     ],
+    outOfSimulation: 'the look before every send holds the key back all the same',
   },
   {
     name: 'a first refusal moves the order to a new key',
@@ -148,6 +152,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         'if (Date.now() < 0)',
       ),
     ],
+    outOfSimulation: 'all its workers share one store, so that no payload is unseen',
   },
   {
     name: 'an order in doubt is repeated under another API key',
@@ -168,6 +173,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         '',
       ),
     ],
+    outOfSimulation:
+      'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   },
   {
     name: 'an anonymous order is forgotten when its slot is used again',
@@ -196,6 +203,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'redirects are followed, with the key and the body',
     edits: [edit('http/transport.ts', "redirect: 'manual',", "redirect: 'follow',")],
+    outOfSimulation: 'the service redirects to nowhere else; the tests over sockets notice it',
   },
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
@@ -206,11 +214,187 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         '',
       ),
     ],
+    outOfSimulation: 'no promise is broken: the key is the same, and recovery reports what it hears',
+  },
+  {
+    name: 'an order that was sent counts as one that never was',
+    edits: [
+      edit(
+        'idempotency/record.ts',
+        "return record.state === 'open' && record.firstSentAt === undefined && record.apiKeyTag === ''",
+        "return record.state === 'open'",
+      ),
+    ],
+  },
+  {
+    name: 'a queued order is given up when the service is busy',
+    edits: [edit('resources/send-order.ts', 'options.queued === true && !refused', 'Date.now() < 0')],
   },
   {
     name: 'a tampered record is sent',
     edits: [
       edit('resources/place-order.ts', 'if (sendsStored && !isGenuine(', 'if (!sendsStored && !isGenuine('),
     ],
+    outOfSimulation: 'nobody tampers with records',
+  },
+  {
+    name: 'a refusal settles what an earlier attempt left in doubt',
+    edits: [
+      edit(
+        'idempotency/outcome.ts',
+        '// A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.\n    ambiguous: UNKNOWN,',
+        'ambiguous: REFUSED,',
+      ),
+    ],
+  },
+  {
+    name: 'an attempt without an answer in time counts as not sent',
+    edits: [
+      edit(
+        'idempotency/outcome.ts',
+        "when: 'no answer within the time of one attempt',\n    clean: UNKNOWN,\n    ambiguous: UNKNOWN,\n    next: 'backoff',\n    leavesDoubt: true,",
+        "when: 'no answer within the time of one attempt',\n    clean: NOT_PROCESSED,\n    ambiguous: UNKNOWN,\n    next: 'backoff',\n    leavesDoubt: false,",
+      ),
+    ],
+  },
+  {
+    name: 'a connection that closes before an answer counts as not sent',
+    edits: [
+      edit(
+        'idempotency/outcome.ts',
+        "clean: UNKNOWN,\n    ambiguous: UNKNOWN,\n    next: 'now',\n    leavesDoubt: true,",
+        "clean: NOT_PROCESSED,\n    ambiguous: UNKNOWN,\n    next: 'now',\n    leavesDoubt: false,",
+      ),
+    ],
+  },
+  {
+    name: 'an error of the server counts as a refusal',
+    edits: [
+      edit(
+        'idempotency/outcome.ts',
+        "server_error: { when: '5xx', clean: UNKNOWN, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: true },",
+        "server_error: { when: '5xx', clean: NOT_PROCESSED, ambiguous: UNKNOWN, next: 'backoff', leavesDoubt: false },",
+      ),
+    ],
+  },
+  {
+    name: 'an order in progress counts as refused',
+    edits: [
+      edit(
+        'idempotency/outcome.ts',
+        "clean: UNKNOWN,\n    ambiguous: UNKNOWN,\n    next: 'poll',\n    leavesDoubt: true,",
+        "clean: REFUSED,\n    ambiguous: REFUSED,\n    next: 'stop',\n    leavesDoubt: false,",
+      ),
+    ],
+  },
+  {
+    name: 'a key that belongs to another payload is told as not charged',
+    edits: [
+      edit(
+        'idempotency/outcome.ts',
+        "clean: { charged: 'unknown', state: 'rejected', rejection: 'conflict' },",
+        "clean: { charged: 'no', state: 'rejected', rejection: 'conflict' },",
+      ),
+    ],
+  },
+  {
+    name: 'recovery takes the record of a dead call for clean',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        '// Whoever opened it may have sent it: nothing that is heard from now on is clean.\n      ambiguous: true,',
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'no key is ever too old to be sent',
+    edits: [
+      edit(
+        'idempotency/decision.ts',
+        'return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow',
+        'return since < Number.POSITIVE_INFINITY',
+      ),
+      edit('resources/send-order.ts', '|| now > sendUntil) return false', ') return false'),
+    ],
+  },
+  {
+    name: 'recovery repeats a request under another API key',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        "if (!sameApiKey(context, record, credential)) return 'api_key_changed'",
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'a retry goes on under another API key',
+    edits: [
+      edit(
+        'resources/send-order.ts',
+        'if (sentBefore && !sameApiKey(context, mine.record, apiKey)) return false',
+        'if (sentBefore && apiKey === null) return false',
+      ),
+    ],
+  },
+  {
+    name: 'a row that is there already counts as inserted',
+    edits: [edit('idempotency/journal.ts', 'then(({ inserted }) => inserted)', 'then(() => true)')],
+  },
+  {
+    name: 'a write that the store does not answer counts as written',
+    edits: [
+      edit(
+        'idempotency/journal.ts',
+        'if (applied === true) return written',
+        'if (applied !== false) return written',
+      ),
+    ],
+  },
+  {
+    name: 'an error of the store is swallowed',
+    edits: [
+      edit('idempotency/journal.ts', "failure = cause ?? new Error('the store failed')", 'return written'),
+    ],
+  },
+  {
+    name: "a resumed order is sent with the new call's body",
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        'return { ...rest, ambiguous: true, busyUntil',
+        'return { ...rest, body: intent.body, ambiguous: true, busyUntil',
+      ),
+    ],
+  },
+  {
+    name: 'the API key itself is kept beside the order',
+    edits: [
+      edit(
+        'resources/order-context.ts',
+        'return apiKeyTag(context.connection.runtime.deriveId, key, credential)',
+        'return credential ?? apiKeyTag(context.connection.runtime.deriveId, key, credential)',
+      ),
+    ],
+  },
+  {
+    name: "a call stays among the listeners of its caller's signal",
+    edits: [edit('http/deadline.ts', "this.signal?.removeEventListener('abort', onAbort)", '')],
+  },
+  {
+    name: 'a call retries once more than it may',
+    edits: [edit('http/retry.ts', 'if (counts.retries >= maxRetries)', 'if (counts.retries > maxRetries)')],
+  },
+  {
+    name: 'a list goes on by the limit that was asked for',
+    edits: [
+      edit(
+        'pages.ts',
+        'const end = offset + received',
+        'const end = offset + (this.#start.limit ?? received)',
+      ),
+    ],
+    outOfSimulation: 'recovery asks without a limit; the tests of lists notice it',
   },
 ]

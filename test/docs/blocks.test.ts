@@ -30,7 +30,7 @@ describe('blocks of code in README.md and docs', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   test('are TypeScript that is run, or no program at all', () => {
-    const kinds = new Set(['ts', 'sh', 'json', 'mermaid', 'text', ''])
+    const kinds = new Set(['ts', 'sh', 'json', 'yaml', 'mermaid', 'text', ''])
     expect(blocks.filter(({ info }) => !kinds.has(info)).map(({ at, info }) => `${at} ${info}`)).toEqual([])
     const disguised = blocks.filter(({ info, code }) => info !== 'ts' && /^(import|const|await) /m.test(code))
     expect(disguised.map(({ at }) => at)).toEqual([])

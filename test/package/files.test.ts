@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -7,11 +8,17 @@ const installed = (...path: string[]): string =>
   join(inject('consumer'), 'node_modules/customer-ordering-sdk', ...path)
 
 describe('the packed file', () => {
-  test('holds the build, the manifest, README, CHANGELOG and LICENSE, and nothing else', () => {
+  test('holds the build, the OpenAPI description, the manifest, README, CHANGELOG and LICENSE, and nothing else', () => {
     const others = inject('packedFiles').filter(
       (path) => !/^dist\/(stores\/|sandbox\/)?[\w-]+\.(js|cjs|d\.ts|d\.cts)(\.map)?$/.test(path),
     )
-    expect(others.toSorted()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json'])
+    expect(others.toSorted()).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'openapi/customer-ordering.yaml',
+      'package.json',
+    ])
   })
 
   test('holds every file that the manifest names', () => {
@@ -25,8 +32,13 @@ describe('the packed file', () => {
     expect(named.filter((path) => !packed.has(path))).toEqual([])
   })
 
+  test('has the OpenAPI description under a name that leads to it', async () => {
+    const path = createRequire(installed('package.json')).resolve('customer-ordering-sdk/openapi.yaml')
+    expect(await readFile(path, 'utf8')).toMatch(/^openapi: "3\.1\.\d"$/m)
+  })
+
   test('has a way for old resolvers to the types of every entry point', () => {
-    const subpaths = Object.keys(manifest.exports).filter((path) => !/^\.$|package\.json/.test(path))
+    const subpaths = Object.keys(manifest.exports).filter((path) => !/^\.$|\.(json|yaml)$/.test(path))
     expect(Object.keys(manifest.typesVersions['*'])).toEqual(subpaths.map((path) => path.slice(2)))
   })
 

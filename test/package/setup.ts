@@ -21,14 +21,17 @@ declare module 'vitest' {
     readonly consumerWithPeers: string
     /** Folder of test/package/versions as installed. */
     readonly versions: string
+    /** Folder of test/package/runners as installed. */
+    readonly runners: string
   }
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (!isBuilt()) throw new Error('dist is missing or older than src: npm run build')
   const directory = await mkdtemp(join(tmpdir(), 'customer-ordering-sdk-'))
-  const versions = await installVersions()
+  const [versions, runners] = await Promise.all([installOnce('versions'), installOnce('runners')])
   project.provide('versions', versions)
+  project.provide('runners', runners)
   await packAndInstall(project, directory, versions)
   return () => rm(directory, { recursive: true, force: true })
 }
@@ -59,10 +62,10 @@ async function packAndInstall(project: TestProject, directory: string, versions:
   project.provide('consumerWithPeers', consumerWithPeers)
 }
 
-/** Installs other versions of Node and TypeScript, unless they are there from an earlier run. */
-async function installVersions(): Promise<string> {
-  const source = join(root, 'test/package/versions')
-  const directory = join(root, '.tmp/versions')
+/** Installs what a folder beside this file names, unless it is there from an earlier run. */
+async function installOnce(name: 'versions' | 'runners'): Promise<string> {
+  const source = join(root, 'test/package', name)
+  const directory = join(root, '.tmp', name)
   const lockfile = await readFile(join(source, 'package-lock.json'), 'utf8')
   const installed = await readFile(join(directory, 'installed'), 'utf8').catch(() => '')
   if (installed === lockfile) return directory

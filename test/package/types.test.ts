@@ -47,6 +47,12 @@ const cases: readonly Case[] = [
     version: '6.0',
     options: { module: 'esnext', moduleResolution: 'bundler', lib: ['es2022', 'dom'], skipLibCheck: true },
   },
+  ...(['6.0', '5.9'] as const).map((version) => ({
+    name: 'a page without newer libraries, every declaration checked',
+    version,
+    file: 'usage-browser.ts',
+    options: { module: 'esnext', moduleResolution: 'bundler', lib: ['es2022', 'dom', 'dom.iterable'] },
+  })),
   {
     name: 'node10, which knows no exports',
     version: '5.9',
@@ -60,7 +66,8 @@ describe('the packed types compile under', () => {
     async ({ name, version, file = 'usage.ts', options }) => {
       const directory = join(inject('consumer'), `${version} ${name}`.replaceAll(/\W+/g, '-'))
       await mkdir(directory)
-      await copyFile(join(inject('consumer'), 'usage.ts'), join(directory, file))
+      const source = file === 'usage-browser.ts' ? file : 'usage.ts'
+      await copyFile(join(inject('consumer'), source), join(directory, file))
       await compile(version, directory, { ...strict, ...options }, file)
     },
   )

@@ -1,4 +1,6 @@
 import type { Sandbox } from 'customer-ordering-sdk/sandbox'
+import { complaintAbout, isMadeByFault } from './description.ts'
+import { record } from './recording.ts'
 
 /** A body that the default catalogue accepts; costs 500. */
 export const validBody = {
@@ -15,21 +17,47 @@ export interface Answered {
   readonly body: unknown
 }
 
-/** Plain HTTP calls to a sandbox, without the client under development. */
+/** Marks a request with a number of its own, so that it is found again in the log. */
+const MARK = 'x-call'
+const calls = new WeakMap<Sandbox, number>()
+
+/**
+ * Plain HTTP calls to a sandbox, without the client under development. Every answer is checked against the OpenAPI
+ * description, except those that fault rules make.
+ */
 export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey) {
   const authorization: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }
   const send = async (path: string, init: RequestInit = {}): Promise<Answered> => {
-    const response = await sandbox.fetch(sandbox.baseUrl + path, {
-      ...init,
-      headers: { ...authorization, ...init.headers },
-    })
+    const number = (calls.get(sandbox) ?? 0) + 1
+    calls.set(sandbox, number)
+    const call = String(number)
+    const headers = { ...authorization, ...init.headers, [MARK]: call }
+    const response = await sandbox.fetch(sandbox.baseUrl + path, { ...init, headers })
     const text = await response.text()
     const json = response.headers.get('content-type')?.includes('json') === true && text !== ''
-    return {
+    const answer: Answered = {
       status: response.status,
       headers: response.headers,
       body: json ? (JSON.parse(text) as unknown) : text,
     }
+    const request = sandbox.requests.findLast((entry) => entry.headers[MARK] === call)
+    // A log that was cut or begun anew meanwhile does not know the request any more.
+    if (request === undefined) return answer
+    const complaint = complaintAbout(sandbox, request, answer)
+    if (complaint !== null) throw new Error(`not as the OpenAPI description says: ${complaint}`)
+    const given = new Headers(headers).get('authorization')
+    record({
+      operation: request.operation,
+      madeByFault: isMadeByFault(sandbox, request),
+      request: {
+        method: request.method,
+        path: request.path,
+        headers: { ...request.headers, ...(given !== null && { authorization: given }) },
+        body: request.body,
+      },
+      answer: { status: answer.status, headers: Object.fromEntries(answer.headers), body: text },
+    })
+    return answer
   }
   return {
     send,

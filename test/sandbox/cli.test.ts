@@ -115,7 +115,9 @@ describe('the command customer-ordering-sandbox', () => {
     await expect(order('k')).rejects.toThrow('fetch failed')
     expect((await order('k')).status).toBe(409)
     expect((await order('k')).status).toBe(201)
-    expect((await stop('SIGTERM')).stdout).toContain('POST /v1/orders dropped charged, key k')
+    expect((await stop('SIGTERM')).stdout).toContain(
+      'POST /v1/orders dropped charged, fault commitThenDrop, key k',
+    )
   })
 
   test('acts out fault rules from a YAML file', async () => {
@@ -145,7 +147,7 @@ describe('the command customer-ordering-sandbox', () => {
     await expect(order('k')).rejects.toThrow('fetch failed')
     expect((await stop('SIGTERM')).stdout.split('\n').slice(2)).toEqual([
       'POST /__sandbox/faults 201',
-      'POST /v1/orders dropped charged, key k, key_personal',
+      'POST /v1/orders dropped charged, fault commitThenDrop, key k, key_personal',
       '',
     ])
   })
@@ -241,6 +243,41 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
       'a state file of another kind',
       ['--state', file('other.json', '{"version":1}')],
       'other.json: line 1: state: the field "random" is missing',
+    ],
+    [
+      'an empty fault file',
+      ['--faults', file('empty.json', '')],
+      'empty.json: not JSON: line 1, column 1: unexpected end of the file',
+    ],
+    [
+      'a fault file that is one rule instead of a list',
+      ['--faults', file('one.json', '{\n"action": { "type": "drop" } }')],
+      'one.json: line 1: $: expected an array',
+    ],
+    ['a folder as a fault file', ['--faults', folder], 'EISDIR'],
+    [
+      'a fault rule with a mistyped field, some lines down',
+      [
+        '--faults',
+        file(
+          'typo.json',
+          '[\n{ "action": { "type": "drop" } },\n{ "skipp": 1, "action": { "type": "drop" } }\n]',
+        ),
+      ],
+      'typo.json: line 3: $[1]: unknown field "skipp"; known: action, match, skip, times, probability',
+    ],
+    [
+      'a state whose API key belongs to nobody',
+      ['--state', file('nobody.json', JSON.stringify({ ...createSandbox().dump(), customers: [] }, null, 2))],
+      'nobody.json: line 13: state.apiKeys[0].customerId: there is no customer "cus_personal"',
+    ],
+    [
+      'a state with a wallet that holds text',
+      [
+        '--state',
+        file('text.json', JSON.stringify(createSandbox().dump(), null, 2).replace('1000000', '"much"')),
+      ],
+      'text.json: line 13: state.customers[0].wallet.amount: expected an integer from 0, got "much"',
     ],
     [
       'a YAML file with a wrong rule',

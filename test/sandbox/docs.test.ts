@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createSandbox, parseFaultRules, sandboxPresets } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { createControl } from '../../src/sandbox/control.ts'
 
 const page = readFileSync(new URL('../../docs/sandbox.md', import.meta.url), 'utf8')
 
@@ -47,9 +48,44 @@ describe('docs/sandbox.md', () => {
     )
   })
 
-  test('shows a fault file that is accepted, and the API key of the default seed', () => {
-    const example = /```json\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
-    expect(parseFaultRules(example)).toHaveLength(2)
+  test('shows a fault file in JSON and in YAML, accepted and the same, and the API key of the default seed', () => {
+    const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
+    const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
+    expect(parseFaultRules(json)).toHaveLength(2)
+    expect(parseFaultRules(yaml, 'yaml')).toEqual(parseFaultRules(json))
     expect(page).toContain(createSandbox().apiKey)
   })
+
+  test('lists every flag of the command', () => {
+    const command = readFileSync(new URL('../../src/sandbox/cli.ts', import.meta.url), 'utf8')
+    const [, usage = ''] = /const usage = `([\s\S]*?)\n`/.exec(command) ?? []
+    const flags = [...usage.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag)
+    const listed = firstColumn('| flag | |').map((name) => name.split(' ')[0])
+    expect(listed.toSorted()).toEqual(flags.toSorted())
+  })
+
+  test('lists every call of the control API', () => {
+    const control = createControl(createSandbox())
+    const call = (method: string, path: string) =>
+      control({ method, path, query: new URLSearchParams(), format: 'json', body: '' })
+    const paths = new Map<string, string[]>()
+    for (const listed of firstColumn('| below `/__sandbox` | |')) {
+      const [method = '', target = ''] = listed.split(' ')
+      const path = target.replace(/\?.*$/, '').replace(/\bN$/, '1')
+      paths.set(path, [...(paths.get(path) ?? []), method])
+    }
+    // The stream of events is answered before the control API is asked.
+    expect(paths.get('/events')).toEqual(['GET'])
+    paths.delete('/events')
+    for (const [path, methods] of paths)
+      expect(call('OPTIONS', path), path).toMatchObject({ status: 405, allow: methods.join(', ') })
+    const source = readFileSync(new URL('../../src/sandbox/control.ts', import.meta.url), 'utf8')
+    expect(paths.size).toBe([...source.matchAll(/\bpattern: \/\^/g)].length)
+  })
+})
+
+test('docs/testing-your-app.md shows a fault script that is accepted', () => {
+  const text = readFileSync(new URL('../../docs/testing-your-app.md', import.meta.url), 'utf8')
+  const script = /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? ''
+  expect(parseFaultRules(script)).toHaveLength(1)
 })

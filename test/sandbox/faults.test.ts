@@ -74,6 +74,27 @@ describe('lost connections', () => {
   })
 })
 
+describe('the log', () => {
+  test('names the faults that acted on each request, and none that did not', async () => {
+    const sandbox = createSandbox({
+      faults: [
+        { action: { type: 'forgetKeys' } },
+        { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
+        { match: { operation: 'createOrder' }, times: 'always', action: { type: 'inProgress' } },
+      ],
+    })
+    const api = caller(sandbox)
+    await failureOf(api.order('k'))
+    await api.order('k')
+    await api.get('/v1/balance')
+    expect(sandbox.requests.map(({ faults }) => faults)).toEqual([
+      ['forgetKeys', 'commitThenDrop'],
+      ['inProgress'],
+      [],
+    ])
+  })
+})
+
 describe('silence', () => {
   test.each([true, false])('stall answers never, commit %s, and ends with the signal', async (commit) => {
     const { sandbox } = withFault({ type: 'stall', commit })

@@ -1,4 +1,4 @@
-import { createSandbox, SandboxAssertionError } from 'customer-ordering-sdk/sandbox'
+import { createSandbox, type Sandbox, SandboxAssertionError } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { caller, manualClock, settled, validBody } from './caller.ts'
 
@@ -57,7 +57,14 @@ describe('its assertions', () => {
     const [first, second] = sandbox.ledger
     const error = failing(() => sandbox.expectChargedOnce('shop-1'))
     expect(error).toBeInstanceOf(SandboxAssertionError)
-    expect(error).toMatchObject({ name: 'AssertionError', code: 'ERR_ASSERTION', actual: 2, expected: 1 })
+    expect(error).toMatchObject({
+      name: 'AssertionError',
+      code: 'ERR_ASSERTION',
+      operator: 'expectChargedOnce',
+      generatedMessage: false,
+      actual: 2,
+      expected: 1,
+    })
     expect(error).toHaveProperty(
       'message',
       [
@@ -90,6 +97,49 @@ describe('its assertions', () => {
       expected: 2,
       message: expect.stringContaining('expected 2 charges in all, found 1:'),
     })
+  })
+
+  test('compare what a wallet holds, and say what was charged to it', async () => {
+    const sandbox = createSandbox({ balance: 1200 })
+    sandbox.expectBalance(1200)
+    await caller(sandbox).order('k')
+    sandbox.expectBalance(700)
+    sandbox.expectBalance(1200, sandbox.organizationId)
+    sandbox.expectBalance(0, sandbox.addCustomer())
+    const error = failing(() => sandbox.expectBalance(1200))
+    expect(error).toMatchObject({ operator: 'expectBalance', actual: 700, expected: 1200 })
+    expect(error).toHaveProperty(
+      'message',
+      `expected cus_personal to hold 1200, found 700 EUR. Charged to it:\n  ${sandbox.ledger[0]?.orderId}: 500 EUR, key k, externalOrderId "shop-1"`,
+    )
+    expect(failing(() => sandbox.expectBalance(1, sandbox.organizationId))).toHaveProperty(
+      'message',
+      'expected cus_organization to hold 1, found 1200 EUR. Nothing was charged to it.',
+    )
+  })
+
+  test('say that a customer has no wallet, and that there is no such customer', () => {
+    const sandbox = createSandbox()
+    const orphan = sandbox.addCustomer({ id: 'cus_orphan', wallet: null })
+    const error = failing(() => sandbox.expectBalance(0, orphan))
+    expect(error).toMatchObject({ actual: null, expected: 0 })
+    expect(error).toHaveProperty('message', expect.stringContaining('found no wallet'))
+    expect(failing(() => sandbox.expectBalance(0, 'cus_nobody'))).toBeInstanceOf(TypeError)
+  })
+
+  test.each([
+    ['expectChargedOnce', (sandbox: Sandbox) => sandbox.expectChargedOnce('x')],
+    ['expectNotCharged', (sandbox: Sandbox) => sandbox.expectNotCharged('k')],
+    ['expectCharges', (sandbox: Sandbox) => sandbox.expectCharges(0)],
+    ['expectBalance', (sandbox: Sandbox) => sandbox.expectBalance(0)],
+  ] as const)('%s: the stack begins with the line of the test', async (operator, check) => {
+    const sandbox = createSandbox()
+    await caller(sandbox).order('k')
+    const error = failing(() => check(sandbox))
+    expect(error).toHaveProperty('operator', operator)
+    const frames =
+      error instanceof Error ? (error.stack ?? '').split('\n').filter((line) => / at /.test(line)) : []
+    expect(frames[0]).toContain('ledger.test.ts')
   })
 
   test('keep long ledgers short', async () => {

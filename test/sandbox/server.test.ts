@@ -1,7 +1,11 @@
 import { connect } from 'node:net'
 import { createSandbox, type FaultAction, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import {
+  type SandboxServer,
+  type ServeSandboxOptions,
+  serveSandbox,
+} from 'customer-ordering-sdk/sandbox/server'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type SandboxServer, type ServeSandboxOptions, serveSandbox } from '../../src/sandbox/server.ts'
 import { manualClock, until, validBody } from './caller.ts'
 
 const servers: SandboxServer[] = []

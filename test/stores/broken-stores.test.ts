@@ -226,6 +226,39 @@ class ListLeavesOutSinceItself extends PlainStore {
   }
 }
 
+class ListSkipsByTextCursor extends PlainStore {
+  override async list(
+    scope: string,
+    { after = '', limit, since = 0 }: ListRowsOptions & { readonly since?: number },
+  ): Promise<RowPage> {
+    const cursor = (row: StoredRow): string => `${row.updatedAt} ${row.id}`
+    const rest = [...this.rows.values()]
+      .filter((row) => row.scope === scope && row.updatedAt >= since && cursor(row) > after)
+      .sort((one, other) => one.updatedAt - other.updatedAt || (one.id < other.id ? -1 : 1))
+    const rows = rest.slice(0, limit)
+    const last = rows.at(-1)
+    return rest.length <= limit || last === undefined ? { rows } : { rows, next: cursor(last) }
+  }
+}
+
+class ListComparesTimesAsTexts extends PlainStore {
+  override async list(
+    scope: string,
+    options: ListRowsOptions & { readonly since?: number },
+  ): Promise<RowPage> {
+    return this.page(scope, options, (row) => String(row.updatedAt) >= String(options.since ?? 0))
+  }
+}
+
+class PruneComparesTimesAsTexts extends PlainStore {
+  override async prune(scope: string, options: PruneOptions): Promise<number> {
+    return this.remove(
+      (row) =>
+        row.scope === scope && !row.open && String(row.updatedAt) < String(this.limitFor(row, options)),
+    )
+  }
+}
+
 class ListByOffset extends PlainStore {
   override async list(
     scope: string,
@@ -391,6 +424,9 @@ const BROKEN: readonly (readonly [store: new () => OrderStore, title: string])[]
   [ListOpenKeepsItsOwnCursor, 'pages do not depend on who else is reading'],
   [ListIgnoresSince, 'list with since returns the rows written at that time or later'],
   [ListLeavesOutSinceItself, 'list with since returns the rows written at that time or later'],
+  [ListSkipsByTextCursor, 'list and prune take times as numbers, however many digits they have'],
+  [ListComparesTimesAsTexts, 'list and prune take times as numbers, however many digits they have'],
+  [PruneComparesTimesAsTexts, 'list and prune take times as numbers, however many digits they have'],
   [ListByOffset, 'list never omits a row that stays as it is while others change between pages'],
   [ListLeavesOutClosed, 'list returns all rows of its scope, open and closed, each once, whatever the limit'],
   [PruneRemovesOpen, 'prune never removes an open row, whatever its state and age'],

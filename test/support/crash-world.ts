@@ -12,10 +12,11 @@ import { readIntent } from '../../src/idempotency/intent.ts'
 import { Journal } from '../../src/idempotency/journal.ts'
 import { liveCalls } from '../../src/idempotency/live.ts'
 import type { InsertResult, OrderStore, StoredRow } from '../../src/idempotency/store.ts'
+import { enqueueOrder } from '../../src/resources/enqueue.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { placeOrder } from '../../src/resources/place-order.ts'
 import { type RecoverSettings, recover } from '../../src/resources/recover.ts'
-import type { CreateOrderRequest } from '../../src/schemas/order.ts'
+import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { type LoggedCall, type LoggedIntent, type Recovered, RunRecorder, type Told } from './run-log.ts'
 import { VirtualTime } from './virtual-time.ts'
@@ -161,31 +162,48 @@ export class Process {
     const { request, naming } = this.#world
     const { idempotencyKey } = naming
     return await this.#run('create', async () => ({
-      told: await placeOrder(this.#context, request, { settings: SETTINGS, idempotencyKey }).then(
-        ({ value }): Told => ({ charged: 'yes', orderId: value.id }),
-        toldBy,
-      ),
+      told: await placeOrder(this.#context, request, {
+        settings: SETTINGS,
+        idempotencyKey,
+        finish: async ({ value }) => value,
+      }).then(({ value }): Told => ({ charged: 'yes', orderId: value.id }), toldBy),
     }))
   }
 
+  /** Calls `enqueue()`, which tells nothing of the wallet. */
+  async enqueue(): Promise<LoggedCall> {
+    const { request, naming } = this.#world
+    const { idempotencyKey } = naming
+    return await this.#run('enqueue', async () => {
+      await enqueueOrder(this.#context, request, { idempotencyKey }, SETTINGS).catch(toldBy)
+      return {}
+    })
+  }
+
   /** Runs `recover()` to its end and notes its outcomes. */
-  async recover(options: Partial<RecoverSettings> = {}): Promise<LoggedCall> {
+  async recover(options: Partial<RecoverSettings<Order>> = {}): Promise<LoggedCall> {
     return await this.#run('recover', async () => {
       const recovered: Recovered[] = []
-      const all = recover(this.#context, { settings: SETTINGS, replay: 'safe', takeOver: false, ...options })
+      const all = recover(this.#context, {
+        settings: SETTINGS,
+        replay: 'safe',
+        takeOver: false,
+        finish: async (order) => order,
+        ...options,
+      })
       for await (const { outcome } of all) recovered.push({ intent: this.#world.naming.name, outcome })
       return { recovered }
     })
   }
 
   async #run(
-    kind: 'create' | 'recover',
+    kind: 'create' | 'enqueue' | 'recover',
     action: () => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
   ): Promise<LoggedCall> {
     const { log, time, naming } = this.#world
     const call = log.call({
       kind,
-      ...(kind === 'create' ? { intent: naming.name } : {}),
+      ...(kind === 'recover' ? {} : { intent: naming.name }),
       time: time.now,
       totalTimeout: TOTAL_TIMEOUT,
       maxRetries: MAX_RETRIES,

@@ -1,5 +1,5 @@
 /**
- * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I7 and I9 to I12 of
+ * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I12 of
  * research/reliability.md 5.1, read with design's three states (its `doubtful` is `open` with `ambiguous`, there is no
  * `delivered`). Every harness uses these and nothing else, so a promise is stated once.
  *
@@ -35,38 +35,57 @@ export const noneLost: Invariant = (log) => {
   })
 }
 
-/** I3: when a request arrives, a record with its key and its very body is stored. */
+/**
+ * I3: when a request arrives, a record with its key and its very body is stored, or one that says by now that the order
+ * exists and no longer needs the body. Where the sender may have stood still on the way, it is enough that there was one:
+ * somebody else has settled the order meanwhile.
+ */
 export const writeAhead: Invariant = (log) =>
   log.requests.flatMap(({ at, intent, key, body }) => {
-    const stored = newestOf(rowsOf(log, intent), at)
-    if (stored.some(({ record }) => record?.key === key && record.body === body)) return []
+    const rows = rowsOf(log, intent)
+    const stored = log.stopped ? rows.filter((row) => row.at <= at) : newestOf(rows, at)
+    const fits = ({ record }: LoggedRow): boolean =>
+      record?.key === key && (record.body === body || record.state === 'created')
+    if (stored.some(fits)) return []
     return [`I3: ${intent} was sent with key ${key} while no record had that key and body`]
   })
 
 /**
- * I4: one key, one body, and one key for each generation. Another body may go out under a key only after the record was
+ * I4: one key, one body, one key for each generation, and no other than the caller gave. Another body may go out under a key only after the record was
  * closed as rejected in between, when the caller corrects a refused order.
  */
 export const stability: Invariant = (log) => {
   const broken: string[] = []
+  for (const { id, idempotencyKey } of log.calls)
+    if (idempotencyKey !== undefined)
+      for (const { call, key } of log.requests)
+        if (call === id && key !== idempotencyKey)
+          broken.push(`I4: a call with the key ${idempotencyKey} sent ${key}`)
   const bodies = new Map<string, LoggedRequest>()
   for (const request of log.requests) {
     const earlier = bodies.get(request.key)
     bodies.set(request.key, request)
     if (earlier === undefined || earlier.body === request.body) continue
+    const ids = new Set(log.rows.filter(({ record }) => record?.key === request.key).map(({ id }) => id))
     const closed = log.rows.some(
-      ({ at, record }) =>
-        at > earlier.at && at < request.at && record?.key === request.key && record.state === 'rejected',
+      ({ at, id, record }) =>
+        at > earlier.at && at < request.at && ids.has(id) && record?.state === 'rejected',
     )
     if (!closed) broken.push(`I4: key ${request.key} was sent with two bodies`)
   }
   const keys = new Map<string, string>()
+  const closed = new Set<string>()
   for (const { id, record } of log.rows) {
     if (record === undefined) continue
+    const wasClosed = closed.has(id)
+    if (record.state === 'open') closed.delete(id)
+    else closed.add(id)
     // A new order in a used anonymous slot begins its generations anew, and so does one after a forgotten record.
     const generation = `${id} ${record.createdAt} ${record.generation}`
     const key = keys.get(generation)
     keys.set(generation, record.key)
+    // Two orders without a name may follow each other within a millisecond.
+    if (wasClosed && record.slot.startsWith('anon:')) continue
     if (key !== undefined && key !== record.key)
       broken.push(
         `I4: generation ${record.generation} of ${record.slot} has the keys ${key} and ${record.key}`,
@@ -77,7 +96,7 @@ export const stability: Invariant = (log) => {
 
 /**
  * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
- * was told `'yes'`, or got an order, was charged.
+ * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`.
  */
 export const truth: Invariant = (log) =>
   creates(log).flatMap((call) => {
@@ -87,44 +106,77 @@ export const truth: Invariant = (log) =>
     const before = charges.filter(({ at }) => at < endedAt)
     if (told.orderId !== undefined && !before.some(({ orderId }) => orderId === told.orderId))
       return [`I5: ${intent} got the order ${told.orderId}, which was never charged`]
+    const proven = log.requests.some(
+      ({ call: sender, status, answeredTime }) =>
+        sender === call.id && status === 201 && answeredTime !== undefined,
+    )
+    if (proven && told.charged !== 'yes')
+      return [`I5: ${intent} heard 201 and was told '${told.charged}' (${told.code})`]
     if (told.charged === 'yes')
       return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
     if (told.charged === 'unknown' || saysNothing(call)) return []
-    if (before.length > 0 && wantedOf(log, intent) === 1)
+    const other = charges.filter((charge) => !askedAgain(log, call, charge))
+    if (other.some(({ at }) => at < endedAt) && wantedOf(log, intent) === 1)
       return [`I5: ${intent} was told 'no' (${told.code}) after it was charged`]
-    const late = charges.find((charge) => charge.at > endedAt && !askedAgain(log, call, charge))
-    return late === undefined
-      ? []
-      : [`I5: ${intent} was told 'no' (${told.code}) and was charged later without being asked for again`]
+    return other.some(({ at }) => at > endedAt)
+      ? [`I5: ${intent} was told 'no' (${told.code}) and was charged later without being asked for again`]
+      : []
   })
 
-/** True if the charge is another, later call's doing. */
+/** True if the charge is the doing of another call, which asked after the moment that `'no'` speaks of. */
 function askedAgain(
   log: RunLog,
   call: LoggedCall,
   charge: { readonly requestedAt: number; readonly call?: number },
 ): boolean {
+  const spokenOf = closedUntil(log, call)
+  if (spokenOf === undefined) return false
   const asked = log.calls.some(
     ({ id, kind, intent, at, endedAt }) =>
       id !== call.id &&
       (kind === 'create' || kind === 'resolve') &&
       intent === call.intent &&
       at < charge.requestedAt &&
-      (endedAt === undefined || endedAt > (call.endedAt ?? 0)),
+      (endedAt === undefined || endedAt > spokenOf),
   )
-  return asked && charge.call !== call.id && charge.requestedAt > (call.endedAt ?? 0)
+  return asked && charge.call !== call.id && charge.requestedAt > spokenOf
+}
+
+/**
+ * The last moment of a call when its order was neither open nor created, so that `'no'` was true then; absent if there
+ * was none. Beside another call for the same order, that may be before the call's end.
+ */
+function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): number | undefined {
+  let moment: number | undefined
+  let closed = true
+  for (const row of mainRowsOf(log, intent)) {
+    if (row.at > endedAt) break
+    if (closed && row.at > at) moment = row.at
+    const state = row.record?.state ?? 'rejected'
+    // Of an order that is wanted more than once, an earlier one says nothing about the next.
+    closed = state === 'rejected' || (state === 'created' && wantedOf(log, intent) > 1)
+  }
+  return closed ? endedAt : moment
 }
 
 /**
  * I6: what a caller is told is what is stored. `'no'`: the record is closed without an order, or there is none;
  * `'unknown'`: it is open, or closed over a key that belongs to another payload; `'yes'`: it is created. Where the
- * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored.
+ * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored. Where calls run
+ * side by side, this is asked of `'yes'` only, at the end of the run.
  */
 export const agreement: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined || saysNothing(call)) return []
-    if (log.calls.some((other) => other !== call && overlaps(other, call))) return []
+    // Nothing that happens later takes a proven charge out of the store again.
+    const proven = ({ record }: LoggedRow): boolean =>
+      record?.state === 'created' && (told.orderId ?? record.order?.id) === record.order?.id
+    if (told.charged === 'yes' && call.storeTrouble !== true && intent !== undefined)
+      if (!newestOf(rowsOf(log, intent), Number.POSITIVE_INFINITY).some(proven))
+        return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
+    if (call.disturbed === true || log.calls.some((other) => other !== call && overlaps(other, call)))
+      return []
     const newest = newestOf(mainRowsOf(log, intent), endedAt).at(0)?.record
     const stored =
       newest === undefined
@@ -135,6 +187,8 @@ export const agreement: Invariant = (log) =>
             ? 'unknown'
             : 'no'
     if (told.charged === stored) return []
+    // The slot still has the order before, which is not the one that was asked for.
+    if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
     return [
       `I6: ${intent} was told '${told.charged}' (${told.code ?? 'an order'}) while the record says '${stored}'`,
@@ -142,8 +196,8 @@ export const agreement: Invariant = (log) =>
   })
 
 /**
- * I7: the next generation's key is sent only if every request of the one before got a definite refusal, and a call that
- * began after the first of them heard a second one; or if a person gave the order up; or if the caller gave a new key
+ * I7: the next generation's key is sent only if every request of the one before got a definite refusal, and another call,
+ * which began after the first of them as far as clocks can tell, heard a second one; or if a person gave the order up; or if the caller gave a new key
  * after a refusal.
  */
 export const generations: Invariant = (log) => {
@@ -175,9 +229,7 @@ export const generations: Invariant = (log) => {
         broken.push(`I7: ${record.slot} moved on from a key that was answered with ${status ?? 'nothing'}`)
     const refusals = sent.filter(({ status, heard }) => heard === true && REFUSALS.has(status ?? 0))
     const first = refusals.at(0)
-    const again = refusals.some(
-      (refusal) => first !== undefined && began(log, refusal) > (first.answeredAt ?? 0),
-    )
+    const again = refusals.some((refusal) => first !== undefined && isLater(log, refusal, first))
     if (record.keyOrigin === 'caller' ? sent.length > 0 && first === undefined : !again)
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
@@ -201,10 +253,22 @@ const DEFINITE: ReadonlySet<number> = new Set([
   431,
 ])
 
-/** When the call began that sent a request. */
-function began(log: RunLog, request: LoggedRequest): number {
-  return log.calls.find(({ id }) => id === request.call)?.at ?? 0
+/** True if a refusal was heard by a call that began after another refusal, in another call. */
+function isLater(log: RunLog, { call }: LoggedRequest, first: LoggedRequest): boolean {
+  const began = log.calls.find(({ id }) => id === call)
+  if (began === undefined || began.at > (first.answeredAt ?? 0)) return began !== undefined
+  const sameTime = began.time >= (first.answeredTime ?? Number.POSITIVE_INFINITY)
+  return call !== first.call && (sameTime || log.clocksDiffer)
 }
+
+/** I8: an API key stands nowhere but in the request's own header: neither as it is nor in Base64 nor percent-encoded. */
+export const silence: Invariant = (log) =>
+  log.secrets.flatMap((secret) => {
+    const spellings = new Set([secret, encodeURIComponent(secret), btoa(secret).replace(/=+$/, '')])
+    return log.printed.some((text) => [...spellings].some((spelling) => text.includes(spelling)))
+      ? ['I8: an API key stands in a row of the store or in an error']
+      : []
+  })
 
 /** I9: every call of a living process ends within its time and one second; nothing is left behind. */
 export const termination: Invariant = (log) => [
@@ -218,21 +282,26 @@ export const termination: Invariant = (log) => [
   ...(log.leftovers === 0 ? [] : [`I9: ${log.leftovers} timers or listeners are left`]),
 ]
 
-/** I10: requests ≤ (1 + maxRetries) × calls, one per recovered record, plus in-progress polls and body replays. */
-export const amplification: Invariant = (log) => {
-  const free = log.requests.filter(
-    ({ status, code, heard }) =>
-      (status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS') ||
-      (status !== undefined && status < 300 && heard !== true),
-  ).length
-  const own = creates(log).reduce((sum, { maxRetries }) => sum + 1 + maxRetries, 0)
-  const recoveries = log.calls.filter(({ kind }) => kind === 'recover')
-  const recovered = recoveries.length * log.intents.length
-  const most = own + recovered + free
-  return log.requests.length <= most
-    ? []
-    : [`I10: ${log.requests.length} requests where at most ${most} are explained`]
-}
+/** How often a call asks again for a success that it could not read. */
+const MAX_REPLAYS = 2
+
+/** I10: requests ≤ (1 + maxRetries) for a call, one per recovered record, plus in-progress polls and body replays. */
+export const amplification: Invariant = (log) =>
+  log.calls.flatMap(({ id, kind, intent, maxRetries }) => {
+    const sent = log.requests.filter(({ call }) => call === id)
+    const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
+    // Where a charge is proven, further requests of a call only read the order.
+    const reads = sent.some(({ key, at }) =>
+      log.requests.some(
+        (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
+      ),
+    )
+    const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
+    const most = own + polls.length + (reads ? MAX_REPLAYS : 0)
+    return sent.length <= most
+      ? []
+      : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
+  })
 
 /** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
 export const monotony: Invariant = (log) => {
@@ -283,6 +352,7 @@ export const INVARIANTS: readonly Invariant[] = [
   truth,
   agreement,
   generations,
+  silence,
   termination,
   amplification,
   monotony,
@@ -308,30 +378,60 @@ function wantedOf(log: RunLog, name: string | undefined): number {
 }
 
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {
-  const end = (call: LoggedCall): number => call.endedAt ?? Number.POSITIVE_INFINITY
-  // A process that died writes nothing any more.
-  if (one.died === true) return false
+  const end = ({ diedAt, endedAt }: LoggedCall): number => endedAt ?? diedAt ?? Number.POSITIVE_INFINITY
+  // A process that died writes nothing any more, whenever that was.
+  if (one.died === true && one.endedAt === undefined && one.diedAt === undefined) return false
   const related = one.intent === undefined || one.intent === other.intent
   return related && one.at < end(other) && other.at < end(one)
 }
 
+/** The rows of a run by intent, found once. */
+interface RowsByIntent {
+  readonly count: number
+  readonly main: Map<string | undefined, LoggedRow[]>
+  readonly all: Map<string, LoggedRow[]>
+}
+
+const found = new WeakMap<RunLog, RowsByIntent>()
+
+function rowsByIntent(log: RunLog): RowsByIntent {
+  let known = found.get(log)
+  if (known?.count !== log.rows.length) {
+    known = { count: log.rows.length, main: new Map(), all: new Map() }
+    found.set(log, known)
+  }
+  return known
+}
+
 /** All versions of the records that stand for an intent, archived ones included. */
 function rowsOf(log: RunLog, name: string): LoggedRow[] {
+  const { all } = rowsByIntent(log)
+  const known = all.get(name)
+  if (known !== undefined) return known
   const intent = log.intents.find((candidate) => candidate.name === name)
-  const rows = mainRowsOf(log, name)
-  const keys = new Set(rows.map(({ record }) => `key:${record?.key}`))
-  const archived = ({ record }: LoggedRow): boolean =>
-    record !== undefined && keys.has(record.slot) && intent?.slots.includes(record.slot) === false
-  return [...rows, ...log.rows.filter(archived)].sort((a, b) => a.at - b.at)
+  const main = mainRowsOf(log, name)
+  const keys = new Set(main.map(({ record }) => `key:${record?.key}`))
+  const archived = log.rows.filter(
+    ({ record }) =>
+      record !== undefined && keys.has(record.slot) && intent?.slots.includes(record.slot) === false,
+  )
+  const rows = archived.length === 0 ? main : [...main, ...archived].sort((a, b) => a.at - b.at)
+  all.set(name, rows)
+  return rows
 }
 
 /** All versions of an intent's own rows, forgotten ones included. */
 function mainRowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
+  const { main } = rowsByIntent(log)
+  const known = main.get(name)
+  if (known !== undefined) return known
   const intent: LoggedIntent | undefined = log.intents.find((candidate) => candidate.name === name)
   const isOwn = ({ record }: LoggedRow): boolean =>
     record !== undefined && intent?.slots.includes(record.slot) === true
   const ids = new Set(log.rows.filter(isOwn).map(({ id }) => id))
-  return log.rows.filter(({ id }) => ids.has(id))
+  const rows = log.rows.filter(({ id }) => ids.has(id))
+  main.set(name, rows)
+  return rows
 }
 
 /** The newest version of each row at a point in the order of events. */

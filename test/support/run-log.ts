@@ -15,8 +15,16 @@ export interface RunLog {
   readonly everyWrite: boolean
   /** True if faults had stopped, every process was gone, and one `recover()` ran to its end as the last thing. */
   readonly recovered: boolean
+  /** True if processes stood still for a while in the middle of their work: what one sends then may be past what is stored. */
+  readonly stopped: boolean
   /** Timers and listeners that were left when everything had ended. */
   readonly leftovers: number
+  /** True if a clock jumped, so that nobody can tell by its clock what was first. */
+  readonly clocksDiffer: boolean
+  /** API keys that were used. */
+  readonly secrets: readonly string[]
+  /** Texts that leave the client for other places than the service: rows of the store, errors. */
+  readonly printed: readonly string[]
 }
 
 /** One thing to buy. */
@@ -45,22 +53,28 @@ export interface Recovered {
 /** One public call. */
 export interface LoggedCall {
   readonly id: number
-  readonly kind: 'create' | 'recover' | 'resolve'
-  /** Of `create` and `resolve`. */
+  readonly kind: 'create' | 'enqueue' | 'recover' | 'resolve'
+  /** Of all but `recover`. */
   readonly intent?: string
+  /** Idempotency-Key that the caller gave, where the harness keeps it. */
+  readonly idempotencyKey?: string
   readonly at: number
   /** The time by the run's clock, milliseconds. */
   readonly time: number
   readonly totalTimeout: number
   readonly maxRetries: number
-  /** Absent while the call goes on, and for ever if its process died. */
+  /** Absent while the call goes on, and for ever if its process died, unless it is known when that was. */
   endedAt?: number
   endedTime?: number
   died?: boolean
+  /** When its process died, where the harness knows it. */
+  diedAt?: number
   told?: Told
   recovered?: Recovered[]
   /** True if the store failed, hung or lost an answer during the call. */
   storeTrouble?: boolean
+  /** True if a write of a call that had ended or died landed during this one. */
+  disturbed?: boolean
 }
 
 /** One order request, as the service saw it. */
@@ -77,6 +91,8 @@ export interface LoggedRequest {
   /** True if the answer reached the client whole. */
   heard?: boolean
   answeredAt?: number
+  /** The time by the run's clock, milliseconds, where the harness keeps it. */
+  answeredTime?: number
 }
 
 /** One debit. */
@@ -109,7 +125,11 @@ export class RunRecorder implements RunLog {
   readonly rows: LoggedRow[] = []
   everyWrite = true
   recovered = false
+  stopped = false
   leftovers = 0
+  clocksDiffer = false
+  readonly secrets: string[] = []
+  readonly printed: string[] = []
   #at = 0
 
   /** The next place in the order of events. */

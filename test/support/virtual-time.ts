@@ -2,7 +2,7 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { createRandom } from '../../src/sandbox/random.ts'
 
 interface Timer {
-  readonly at: number
+  at: number
   readonly order: number
   readonly owner: object
   readonly callback: () => void
@@ -49,6 +49,11 @@ export class VirtualTime {
     let count = 0
     for (const timer of this.#timers) if (timer.owner === owner) count++
     return count
+  }
+
+  /** Lets an owner's timers fire later, as a machine's that was asleep. */
+  postpone(owner: object, milliseconds: number): void {
+    for (const timer of this.#timers) if (timer.owner === owner) timer.at += milliseconds
   }
 
   /** Drops an owner's timers, as the end of its process would. */
@@ -101,6 +106,8 @@ const derived = new Map<string, string>()
 function deriveId(name: string): string {
   const known = derived.get(name)
   if (known !== undefined) return known
+  // Long programmes derive many names once.
+  if (derived.size > 20_000) derived.clear()
   const id = platformRuntime.deriveId(name)
   derived.set(name, id)
   return id

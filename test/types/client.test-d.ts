@@ -4,11 +4,13 @@ import {
   type ClientOptions,
   type CreateOptions,
   CustomerOrderingClient,
+  type EnqueueOptions,
   type ListOptions,
   type ListParams,
   MemoryStore,
   type Order,
   type OrderOf,
+  type OrderOutbox,
   type OrderRecord,
   type OrderStore,
   type Page,
@@ -50,6 +52,7 @@ describe('a client without schemas', () => {
     expectTypeOf(plain.balance.retrieve).returns.toEqualTypeOf<Promise<Balance>>()
     expectTypeOf(plain.orders.remembered({ since: 0 })).toEqualTypeOf<AsyncIterable<OrderRecord>>()
     expectTypeOf(plain.orders.unresolved()).toEqualTypeOf<AsyncIterable<OrderRecord>>()
+    expectTypeOf(plain.orders.enqueue).returns.toEqualTypeOf<Promise<OrderRecord>>()
     expectTypeOf(plain.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome>>()
     expectTypeOf(plain.close()).toEqualTypeOf<Promise<void>>()
   })
@@ -189,6 +192,13 @@ describe('options', () => {
 
   it('of calls come last', () => {
     expectTypeOf(plain.orders.create).parameter(1).toEqualTypeOf<CreateOptions | undefined>()
+    expectTypeOf(plain.orders.enqueue).parameter(1).toEqualTypeOf<EnqueueOptions | undefined>()
+    expectTypeOf<OrderStore>().toExtend<OrderOutbox>()
+    expectTypeOf<OrderOutbox>().not.toExtend<OrderStore>()
+    // @ts-expect-error nothing is sent, so there is no attempt to time
+    plain.orders.enqueue(request, { timeout: 5 })
+    // @ts-expect-error an order that is sent later has a name of its own
+    plain.orders.enqueue(request, { allowDuplicate: true })
     expectTypeOf(plain.orders.retrieve).parameter(1).toEqualTypeOf<RequestOptions | undefined>()
     expectTypeOf(plain.services.list).parameters.toEqualTypeOf<
       [params?: ListParams | undefined, options?: ListOptions | undefined]
@@ -198,5 +208,21 @@ describe('options', () => {
     plain.services.list({ signal: AbortSignal.timeout(5) })
     // @ts-expect-error services have no source system
     plain.services.list({ sourceSystem: 'shop' })
+  })
+})
+
+describe('the outcomes of recover()', () => {
+  it("have the caller's type of order, told apart by outcome and reason", () => {
+    expectTypeOf(mine.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome<MyOrder>>>()
+    const told = (outcome: RecoveryOutcome<MyOrder>): unknown => {
+      if (outcome.outcome === 'created') {
+        if (outcome.reason === undefined) expectTypeOf(outcome.order).toEqualTypeOf<MyOrder>()
+        return outcome.order
+      }
+      expectTypeOf(outcome.order).toEqualTypeOf<undefined>()
+      if (outcome.outcome === 'needs_attention') expectTypeOf(outcome.reason).toBeString()
+      return outcome.reason
+    }
+    expectTypeOf(told).toBeFunction()
   })
 })

@@ -146,6 +146,12 @@ const TABLE: readonly Line[] = [
     named,
     past,
   ],
+  [
+    'open and claimed by nobody yet: continue, however old and whatever the API key',
+    record({ createdAt: 0, updatedAt: 0, firstSentAt: undefined as never, apiKeyTag: '' }),
+    named,
+    continues,
+  ],
   ['open with another payload: conflict', record(), { ...named, fingerprint: 'other' }, overPayload],
   [
     'open with another payload, busy: conflict',
@@ -293,7 +299,7 @@ describe('what create() does with the record it finds', () => {
 
 describe('the safe-retry window', () => {
   it('ends early enough for a whole call', () => {
-    const at = (age: number) => inWindow({ firstSentAt: NOW - age, createdAt: 0 }, here)
+    const at = (age: number) => inWindow(record({ firstSentAt: NOW - age }), here)
     expect([at(0), at(WINDOW - TOTAL), at(WINDOW - TOTAL + 1), at(WINDOW)]).toEqual([
       true,
       true,
@@ -303,12 +309,13 @@ describe('the safe-retry window', () => {
   })
 
   it('takes a clock that is a little behind for another machine’s, and one far behind for a clock set back', () => {
-    const ahead = (by: number) => inWindow({ firstSentAt: NOW + by, createdAt: 0 }, here)
+    const ahead = (by: number) => inWindow(record({ firstSentAt: NOW + by }), here)
     expect([ahead(CLOCK_SKEW), ahead(CLOCK_SKEW + 1), ahead(60 * MINUTE)]).toEqual([true, false, false])
   })
 
   it('never fits a call that is longer than the window', () => {
-    expect(inWindow({ firstSentAt: NOW, createdAt: NOW }, { ...here, totalTimeout: WINDOW + 1 })).toBe(false)
+    const long = { ...here, totalTimeout: WINDOW + 1 }
+    expect(inWindow(record({ firstSentAt: NOW }), long)).toBe(false)
   })
 })
 

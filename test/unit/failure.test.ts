@@ -112,7 +112,9 @@ describe('an error status', () => {
 
   test("has the service's code in message and field, and its text only where it is not printed", () => {
     const error = fail(answer(402, { code: 'NO_FUNDS', message: 'You owe us.' }))
-    expect(error.message).toBe('POST /v1/orders was answered with 402 (payment required, code NO_FUNDS).')
+    expect(error.message).toBe(
+      'POST /v1/orders was answered with 402 (payment required, code NO_FUNDS). Top up the wallet, then call again.',
+    )
     expect([error.serverCode, error.serverMessage]).toEqual(['NO_FUNDS', 'You owe us.'])
   })
 })
@@ -168,20 +170,16 @@ describe('a failure without an answer', () => {
   ): AttemptResult => ({ kind: 'failed', unsent, closed: false, detail })
 
   test.each([
-    ['could not connect, so nothing was sent', 'unreachable', 'ECONNREFUSED', 'connect'],
-    [
-      "did not trust the server's certificate, so nothing was sent",
-      'certificate',
-      'CERT_HAS_EXPIRED',
-      undefined,
-    ],
+    ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect'],
+    ["did not trust the server's certificate", 'certificate', 'CERT_HAS_EXPIRED', undefined],
     ['lost the connection before a complete answer', false, 'ECONNRESET', 'read'],
   ] as const)('%s', (what, unsent, code, syscall) => {
     const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
     const error = fail(failed(unsent, detail))
     const shown = syscall === undefined ? code : `${code} ${syscall}`
     expect(error.constructor).toBe(ConnectionError)
-    expect(error.message).toBe(`POST /v1/orders ${what} (${shown}).`)
+    const next = 'Check the network and baseUrl, then call again.'
+    expect(error.message).toBe(`POST /v1/orders ${what} (${shown}). ${next}`)
     expect(error.code).toBe('connection')
     expect(error.cause).toEqual(Object.assign(new Error(shown), { code, ...(syscall && { syscall }) }))
     expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
@@ -196,7 +194,7 @@ describe('a failure without an answer', () => {
     expect(attempt).toBeInstanceOf(TimeoutError)
     expect(attempt).toMatchObject({ code: 'timeout', deadline: 'attempt' })
     expect(attempt.message).toBe(
-      'POST /v1/orders got no complete answer within the time of one attempt (timeout).',
+      'POST /v1/orders got no complete answer within the time of one attempt (timeout). Allow more time, then call again.',
     )
     const total = fail({ kind: 'timeout' }, { deadline: 'total' })
     expect(total).toMatchObject({ code: 'timeout', deadline: 'total' })
@@ -210,14 +208,16 @@ describe('a failure without an answer', () => {
     expect(error).toBeInstanceOf(RequestAbortedError)
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
-    expect(error.message).toBe("POST /v1/orders was ended by the caller's signal.")
+    expect(error.message).toBe(
+      "POST /v1/orders was ended by the caller's signal. Decide if it is still wanted, then call again.",
+    )
   })
 
   test.each([301, 302, 303, 304, 307, 308, 0])('is redirect %i, which is never followed', (status) => {
     const headers = new Headers({ location: 'https://elsewhere.example', 'x-request-id': 'req_1' })
     const error = fail({ kind: 'redirect', status, headers })
     expect(error).toBeInstanceOf(InvalidResponseError)
-    expect(error.message).toMatch(/redirect.*, which is never followed: check baseUrl\.$/)
+    expect(error.message).toMatch(/redirect.*, which is never followed\. Check baseUrl, then call again\.$/)
     expect(error.message).not.toContain('elsewhere')
     expect(error).toMatchObject({ status, requestId: 'req_1' })
   })
@@ -259,7 +259,7 @@ describe('a success that is none', () => {
 
 describe('what a message says', () => {
   const results: Record<string, AttemptResult> = {
-    'an answer': answer(402),
+    'an answer': answer(401),
     'a server error': answer(500),
     'an unreadable success': { ...answer(200), problem: 'too_large' } as AttemptResult,
     'a cut success': { ...answer(200), problem: 'cut' } as AttemptResult,
@@ -280,7 +280,9 @@ describe('what a message says', () => {
       ],
     ] as const)('ends with what is known of the wallet: %s', (charged, sentence) => {
       const error = fail(result, { charged })
-      expect(error.message.endsWith(`. ${sentence}`)).toBe(true)
+      const next = charged === 'no' ? / [A-Z][^.]+, then call again\.$/ : /$/
+      const end = error.message.slice(error.message.indexOf(`. ${sentence}`)).replace(next, '')
+      expect(end).toBe(`. ${sentence}`)
       expect(error.charged).toBe(charged)
       expect(chargedSentence(charged)).toBe(sentence)
     })
@@ -306,7 +308,7 @@ describe('what a message says', () => {
   })
 
   test('says that no time was left, where a further try was wanted', () => {
-    const sentence = "No time was left for another try within the call's deadline."
+    const sentence = 'No time was left for another try.'
     for (const name of ['a server error', 'a failure', 'a cut success']) {
       expect(fail(results[name] as AttemptResult, { outOfTime: true }).message).toContain(sentence)
       expect(fail(results[name] as AttemptResult).message).not.toContain(sentence)
@@ -375,7 +377,7 @@ describe('an error body', () => {
   test.each(Object.entries(bodies))('that is %s leaves the status to speak', (_what, text) => {
     const error = fail(answer(402, text))
     expect(error).toBeInstanceOf(PaymentRequiredError)
-    expect(error.message).toBe('POST /v1/orders was answered with 402 (payment required).')
+    expect(error.message).toMatch(/^POST \/v1\/orders was answered with 402 \(payment required\)\. Top up/)
     expect(error).not.toHaveProperty('serverCode')
     expect(error).not.toHaveProperty('serverMessage')
   })

@@ -381,7 +381,7 @@ describe('a proof', () => {
     const found = await writes(own.write(nothing, content, deadline()))
     await own.prove(found, merge, deadline())
     broken = false
-    await own.flush()
+    await own.flush({ whole: false })
     expect((await stored())?.state).toBe('created')
     expect(runtime.timers).toBe(0)
   })

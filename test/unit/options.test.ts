@@ -131,13 +131,20 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
       'x',
       [],
       { created: 0 },
+      { created: 1_199_999 },
       { created: '1' },
       { rejected: -1 },
       { rejected: Number.POSITIVE_INFINITY },
       { open: 1 },
       { Created: 1 },
     ],
-    right: [{}, { created: 1 }, { rejected: 1 }, { created: 1, rejected: 2 }, { created: undefined }],
+    right: [
+      {},
+      { created: 1_200_000 },
+      { rejected: 1 },
+      { created: 1_200_000, rejected: 2 },
+      { created: undefined },
+    ],
   },
   codec: {
     wrong: [5, null, 'x', {}, { encrypt: () => '' }, { encrypt: 'x', decrypt: 'y' }, () => {}],
@@ -301,14 +308,14 @@ describe('client options', () => {
 
   it('are frozen in the end, and the object that was passed in is as it was', () => {
     const headers = { 'X-Team': 'a' }
-    const options = { ...good, defaultHeaders: headers, retention: { created: 5 } }
+    const options = { ...good, defaultHeaders: headers, retention: { created: 5e9 } }
     const before = structuredClone(options)
     const settings = resolve(options)
     expect(options).toEqual(before)
     headers['X-Team'] = 'b'
-    options.retention.created = 6
+    options.retention.created = 6e9
     expect(settings.connection.headers['x-team']).toBe('a')
-    expect(settings.retention).toEqual({ created: 5, rejected: 7 * 86_400_000 })
+    expect(settings.retention).toEqual({ created: 5e9, rejected: 7 * 86_400_000 })
     for (const part of [
       settings,
       settings.options,
@@ -318,6 +325,18 @@ describe('client options', () => {
       settings.retention,
     ])
       expect(Object.isFrozen(part)).toBe(true)
+  })
+
+  it('refuse to forget created orders within the safe-retry window, however it is set', () => {
+    const window = 30 * 86_400_000
+    const short = { ...good, safeRetryWindow: window, retention: { created: window - 1 } }
+    expect(messageOf(() => resolve(short))).toContain(
+      'retention.created must not be less than safeRetryWindow',
+    )
+    expect(messageOf(() => resolve({ ...good, safeRetryWindow: 401 * 86_400_000 }))).toContain(
+      'retention.created',
+    )
+    expect(resolve({ ...short, retention: { created: window } }).retention.created).toBe(window)
   })
 
   it('are read once each', () => {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { OUTCOME_WORDS } from '../../scripts/outcome-words.ts'
 import type { Charged } from '../../src/errors.ts'
 import { type History, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
-import { OUTCOME_WORDS } from '../../src/idempotency/outcome-words.ts'
 
 const kinds = Object.keys(OUTCOMES) as OutcomeKind[]
 

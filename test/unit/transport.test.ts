@@ -127,12 +127,13 @@ describe("a caller's fetch", () => {
       },
     ],
     ['rejects', () => Promise.reject(new TypeError('Failed to fetch'))],
-  ])('that %s has failed, and proves nothing', async (_how, fetch) => {
+  ])('that %s has failed, proves nothing, and is told by its name and place', async (_how, fetch) => {
+    const frames = expect.stringMatching(/^ +at .*transport\.test\.ts:\d+:\d+/)
     expect(await attempt(fetch)).toEqual({
       kind: 'failed',
       unsent: false,
       closed: false,
-      detail: { name: 'TypeError' },
+      detail: { name: 'TypeError', frames },
     })
   })
 

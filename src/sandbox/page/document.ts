@@ -32,6 +32,7 @@ export const pageDocument: string = `<!doctype html>
       <p><code id="address"></code> <span id="connection" class="badge info" role="status">connecting</span></p>
     </div>
     <div class="actions">
+      <a class="jump" href="#log-title">Requests</a>
       <button type="button" id="forget">Forget idempotency keys</button>
       <button type="button" id="reset">Reset everything</button>
     </div>
@@ -88,7 +89,7 @@ action:
     <div class="wide">
       <section class="panel" aria-labelledby="log-title">
         <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
-        <div id="log" tabindex="0" role="region" aria-labelledby="log-title"></div>
+        <div id="log" tabindex="0" role="group" aria-label="Newest requests"></div>
         <p class="note" id="log-empty">No request yet. For example:<br>
           <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
       </section>

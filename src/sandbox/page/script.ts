@@ -109,7 +109,8 @@ export function runPage(): void {
   }
 
   function code(text: string): HTMLElement {
-    return element('code', {}, text)
+    // Only long texts may break anywhere: short ones would be squeezed by them.
+    return element('code', text.length > 40 ? { class: 'long' } : {}, text)
   }
 
   function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTMLElement {
@@ -233,6 +234,8 @@ export function runPage(): void {
     const row = known ?? element('tr', { class: 'new' })
     const open = row.querySelector('details')?.open ?? false
     const line = element('span', {}, `${request.method} `, code(request.path))
+    if (request.faults.length > 0)
+      line.append(element('small', { class: 'fault' }, `fault ${request.faults.join(', ')}`))
     if (request.body !== '') {
       const details = element('details', {}, element('summary', {}, 'body'), element('pre', {}, request.body))
       details.open = open

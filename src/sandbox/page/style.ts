@@ -45,6 +45,7 @@ button:disabled { opacity: .55; cursor: default; }
 .unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -100rem; top: 0; padding: .5rem 1rem; background: var(--accent); color: var(--on-accent); z-index: 1; }
 .skip:focus { left: 0; }
+.jump { display: none; align-items: center; color: var(--accent); }
 .problem { margin: .5rem 0; padding: .5rem .75rem; border-radius: .4rem; background: var(--bad-back); color: var(--bad); overflow-wrap: anywhere; }
 body > .problem { margin: 1rem 1.25rem 0; }
 
@@ -90,15 +91,19 @@ form button { margin-top: 0; }
 
 table { width: 100%; border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th { text-align: left; color: var(--muted); font-weight: 500; font-size: .84rem; }
-th, td { padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+th, td { padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: break-word; }
+.cell { max-width: 24rem; }
 tr:last-child > td, tr:last-child > th[scope="row"] { border-bottom: 0; }
 th[scope="row"] { color: inherit; font-size: inherit; font-weight: 400; }
-td.number, th.number { text-align: right; padding-right: 1.4rem; }
+td.number, th.number { text-align: right; padding-right: 1.4rem; white-space: nowrap; }
 td button { min-height: 0; padding: 0 .5rem; font-size: .84rem; }
 table code { overflow-wrap: break-word; }
-#log { max-height: 36rem; overflow: auto; }
+table code.long { overflow-wrap: anywhere; }
+#log { max-height: max(24rem, 75vh); overflow: auto; }
 #log thead th { position: sticky; top: 0; background: var(--panel); }
 .wide .panel { overflow-x: auto; }
+.fault { display: block; color: var(--muted); }
+.log time, .log th { white-space: nowrap; }
 td details summary { padding: 0; font-size: .86rem; }
 pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; }
 @media (prefers-reduced-motion: no-preference) {
@@ -106,7 +111,7 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   @keyframes appear { from { background: var(--info-back); } }
 }
 
-@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } .jump { display: inline-flex; } }
 @media (max-width: 40rem) {
   header, main { padding-left: .75rem; padding-right: .75rem; }
   body > .problem { margin-left: .75rem; margin-right: .75rem; }
@@ -117,9 +122,8 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   td, th[scope="row"], td.number { display: grid; grid-template-columns: 8.5rem minmax(0, 1fr); padding: .1rem 0; border: 0; text-align: left; }
   td::before, th[scope="row"]::before { content: attr(data-label); color: var(--muted); font-size: .86rem; }
   td.empty { display: none; }
-  .cell { min-width: 0; overflow-wrap: anywhere; }
+  .cell { min-width: 0; max-width: none; overflow-wrap: anywhere; }
   table code { overflow-wrap: anywhere; }
-  #log { max-height: 80vh; }
   .log tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem .75rem; }
   .log tr > * { display: block; }
   .log tr > *::before { content: none; }

@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors.ts'
+import { plainError } from '../plain-error.ts'
 
 /** What can go wrong at the database, and what to tell a person about it. */
 type Trouble = readonly [advice: string, ...codes: string[]]
@@ -71,7 +72,7 @@ export function explain(error: unknown, failed: string): StoreError {
   const code = codeOf(error)
   const advice = TROUBLES.find(([, ...codes]) => codes.some((known) => matches(code, known)))?.[0]
   return new StoreError(`${failed}: ${advice ?? `the database client reported ${code}.`}`, {
-    cause: plain(error, code),
+    cause: plainError(error, code),
   })
 }
 
@@ -93,13 +94,6 @@ export function isInFailedTransaction(error: unknown): boolean {
 
 function matches(code: string, known: string): boolean {
   return code === known || (known.length === 2 && code.length === 5 && code.startsWith(known))
-}
-
-/** A copy of an error that holds nothing but its name and code. */
-function plain(error: unknown, code: string): Error & { readonly code: string } {
-  const copy = Object.assign(new Error(code), { code })
-  copy.name = error instanceof Error ? error.name : 'Error'
-  return copy
 }
 
 /** What pg says without a code. */

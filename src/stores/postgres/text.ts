@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { storable } from '../storable.ts'
 
 /**
  * PostgreSQL's text holds every character but NUL, and PGlite drops a byte order mark at the beginning. Both are
@@ -13,13 +13,7 @@ const TO_RESTORE = /\u001b([012])/g
 
 /** The text as it is stored. Two texts never become the same. */
 export function toStored(text: string): string {
-  if (/\p{Surrogate}/u.test(text)) {
-    throw new StoreError(
-      'The order store cannot keep text with half of a surrogate pair in it. ' +
-        'Let the `codec` return well-formed text, such as base64, and use well-formed account labels.',
-    )
-  }
-  return text.replace(TO_ESCAPE, (character) => `\u001b${ESCAPED.indexOf(character)}`)
+  return storable(text).replace(TO_ESCAPE, (character) => `\u001b${ESCAPED.indexOf(character)}`)
 }
 
 /** The text that was stored. */

@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors.ts'
+import { plainError } from '../plain-error.ts'
 
 /** What to tell a person about the codes that servers answer with. */
 const REPLIES: Readonly<Record<string, string>> = {
@@ -80,7 +81,7 @@ const NOT_PERMITTED = /The user executing the script|ACL failure in script/
  */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error
-  const cause = plain(error)
+  const cause = plainError(error, codeOf(error))
   const failed = `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in Redis`
   const reply = REPLIES[cause.code]
   const sentences = [
@@ -106,14 +107,6 @@ function replyCode(text: string): string | undefined {
   if (text.includes('non local key')) return 'TRYAGAIN'
   // Before Redis 7, the code of what failed inside a script stands further back.
   return /: -([A-Z]{2,}) /.exec(text)?.[1] ?? code
-}
-
-/** A copy of an error that holds nothing but its name and code. */
-function plain(error: unknown): Error & { readonly code: string } {
-  const code = codeOf(error)
-  const copy = Object.assign(new Error(code), { code })
-  copy.name = error instanceof Error ? error.name : 'Error'
-  return copy
 }
 
 /** The server's code; else the client's code for it, or what the error is called. */

@@ -1,5 +1,6 @@
 import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../../idempotency/store.ts'
+import { storable } from '../storable.ts'
 import { FORMAT } from './scripts.ts'
 
 /** The keys of one scope. They share a hash tag, so that a cluster keeps them together. */
@@ -81,18 +82,4 @@ export function foreignRow(): StoreError {
     'The order store in Redis has something under the key of a row that is no row of it. Check that nothing else ' +
       'writes to keys with its prefix, and that this is the newest version of customer-ordering-sdk in use.',
   )
-}
-
-/**
- * The text, if it can be stored. Half of a surrogate pair has no UTF-8 form: it would come back as another character,
- * and two scopes that differ in nothing else would become one.
- */
-export function storable(text: string): string {
-  if (/\p{Surrogate}/u.test(text)) {
-    throw new StoreError(
-      'The order store cannot keep text with half of a surrogate pair in it. ' +
-        'Let the `codec` return well-formed text, such as base64, and use well-formed account labels.',
-    )
-  }
-  return text
 }

@@ -9,7 +9,7 @@ const { SqliteStore } = require('customer-ordering-sdk/stores/sqlite')
 const peers = ['./msw', './undici']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
-  if (path === './package.json' || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue
+  if (/\.(json|yaml)$/.test(path) || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue
   exported[path] = Object.keys(require(path.replace('.', 'customer-ordering-sdk'))).sort()
 }
 

@@ -12,7 +12,7 @@ const manifest = JSON.parse(
 const peers = ['./msw', './undici']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
-  if (path === './package.json' || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue
+  if (/\.(json|yaml)$/.test(path) || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue
   exported[path] = Object.keys(await import(path.replace('.', 'customer-ordering-sdk'))).sort()
 }
 

@@ -10,6 +10,7 @@ import {
   responseInfo,
 } from 'customer-ordering-sdk'
 import { createSandbox, type SandboxCharge } from 'customer-ordering-sdk/sandbox'
+import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 
@@ -44,6 +45,12 @@ export async function use(): Promise<Charged> {
     await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: '1' })
     return known.charged
   }
+}
+
+export async function serve(): Promise<string> {
+  const server: SandboxServer = await serveSandbox(createSandbox(), { control: true })
+  await server.close()
+  return server.url
 }
 
 export function runContract(describe: (name: string, body: () => void) => void, it: typeof describe): void {

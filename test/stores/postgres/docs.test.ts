@@ -1,13 +1,15 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { CustomerOrderingClient, StoredRow } from 'customer-ordering-sdk'
+import type { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import {
   type PostgresClient,
   type PostgresParameter,
   PostgresStore,
 } from 'customer-ordering-sdk/stores/postgres'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { serveSandbox } from '../../../src/sandbox/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, readPages } from '../../docs/support/pages.ts'
 import { describeWith, HOOK_TIMEOUT } from '../support/postgres.ts'
@@ -21,10 +23,13 @@ interface Page {
   adapt(sql: {
     unsafe(text: string, parameters?: PostgresParameter[]): Promise<readonly unknown[]>
   }): PostgresClient
-  checkOut(connection: PostgresClient, store: PostgresStore, row: StoredRow): Promise<void>
+  openShop(pool: PostgresClient): Promise<{
+    checkOut(connection: PostgresClient, id: string, target: string): Promise<void>
+    sendWrittenDown(): Promise<void>
+  }>
 }
 
-describeWith('clients', 'what docs/stores.md shows of PostgresStore', () => {
+describeWith('clients', 'what the documentation shows of PostgresStore', () => {
   let database: PGliteDatabase | undefined
   const shown: Partial<Page> = {}
 
@@ -33,8 +38,7 @@ describeWith('clients', 'what docs/stores.md shows of PostgresStore', () => {
     const blocks = readPages()
       .flatMap(blocksOf)
       .filter(
-        ({ at, info, code }) =>
-          at.startsWith('docs/stores.md') && info === 'ts' && code.includes('/stores/postgres'),
+        ({ at, info, code }) => at.startsWith('docs/') && info === 'ts' && code.includes('/stores/postgres'),
       )
     await mkdir(folder, { recursive: true })
     for (const [index, { code }] of blocks.entries()) {
@@ -49,21 +53,39 @@ describeWith('clients', 'what docs/stores.md shows of PostgresStore', () => {
   })
 
   it('works', async () => {
-    const { openClient, adapt, checkOut } = shown
-    if (database === undefined || !openClient || !adapt || !checkOut) throw new Error('a block is missing')
+    const { openClient, adapt, openShop } = shown
+    if (database === undefined || !openClient || !adapt || !openShop) throw new Error('a block is missing')
     const pglite = database
     const client = openClient(pglite)
     for await (const record of client.orders.unresolved()) throw new Error(`it has ${record.slot}`)
     const store = new PostgresStore({
       client: adapt({ unsafe: async (text, parameters) => (await pglite.query(text, parameters)).rows }),
     })
-    await pglite.exec('CREATE TABLE checkouts (id text PRIMARY KEY)')
-    await store.migrate()
-    await checkOut(pglite, store, makeRow(1))
-    await expect(checkOut(pglite, store, makeRow(2))).rejects.toThrow(/duplicate key/)
-    await pglite.exec('DELETE FROM checkouts')
-    await expect(checkOut(pglite, store, makeRow(1))).rejects.toThrow('this was ordered before')
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
-    expect((await pglite.query('SELECT id FROM checkouts')).rows).toEqual([])
+
+    const sandbox = createSandbox()
+    const server = await serveSandbox(sandbox)
+    vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', server.url)
+    vi.stubEnv('CUSTOMER_ORDERING_API_KEY', sandbox.apiKey)
+    try {
+      await pglite.exec(
+        'CREATE TABLE checkouts (id text PRIMARY KEY, target text, state text, order_id text)',
+      )
+      const { checkOut, sendWrittenDown } = await openShop(pglite)
+      await checkOut(pglite, 'checkout-1', '@ada')
+      await expect(checkOut(pglite, 'checkout-1', '@bob')).rejects.toThrow(/duplicate key/)
+      await pglite.exec("DELETE FROM checkouts; INSERT INTO checkouts VALUES ('checkout-1', '@ada')")
+      await expect(checkOut(pglite, 'checkout-2', ' ')).rejects.toMatchObject({ code: 'invalid_request' })
+      expect(sandbox.requests).toEqual([])
+      await sendWrittenDown()
+      const { orderId } = sandbox.expectChargedOnce('checkout-1')
+      expect((await pglite.query('SELECT id, state, order_id FROM checkouts')).rows).toEqual([
+        { id: 'checkout-1', state: 'created', order_id: orderId },
+      ])
+    } finally {
+      vi.unstubAllEnvs()
+      await server.close()
+    }
   })
 })

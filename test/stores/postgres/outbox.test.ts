@@ -1,12 +1,37 @@
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { CustomerOrderingClient, type OrderOutbox } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
-import { type PostgresOutbox, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
-import { beforeAll, expect, it } from 'vitest'
-import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
-import { describeWith, HOOK_TIMEOUT } from '../support/postgres.ts'
-import { type PGliteDatabase, pglite } from '../support/postgres-clients.ts'
+import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import type { OrderStore } from '../../../src/idempotency/store.ts'
+import { serveSandbox } from '../../../src/sandbox/server.ts'
+import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { execute, makePool, type PGliteDatabase, type PgPool, pglite } from '../support/postgres-clients.ts'
 
-describeWith('clients', 'orders written in a transaction of the caller', () => {
+const request = (externalOrderId: string, quantity = 2) => ({
+  serviceId: 'svc_standard',
+  target: '@ada',
+  quantity,
+  metadata: { externalOrderId },
+})
+
+const makeSandbox = () => createSandbox()
+
+function clientOver(sandbox: ReturnType<typeof makeSandbox>, store: OrderStore): CustomerOrderingClient {
+  const { baseUrl, apiKey, fetch } = sandbox
+  return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store })
+}
+
+async function recover(client: CustomerOrderingClient): Promise<string[]> {
+  const seen: string[] = []
+  for await (const { outcome, record } of client.orders.recover())
+    seen.push(`${outcome} ${record.externalOrderId}`)
+  return seen.toSorted()
+}
+
+describeWith('clients', 'orders written in a transaction of an embedded database', () => {
   let database: PGliteDatabase | undefined
   const open = (): PGliteDatabase => {
     if (database === undefined) throw new Error('not started')
@@ -19,87 +44,201 @@ describeWith('clients', 'orders written in a transaction of the caller', () => {
     return () => database?.close()
   }, HOOK_TIMEOUT)
 
-  const request = (externalOrderId: string) => ({
-    serviceId: 'svc_standard',
-    target: '@ada',
-    quantity: 2,
-    metadata: { externalOrderId },
-  })
-
-  const sandbox = createSandbox()
-  const clientWith = (store: OrderStore) =>
-    new CustomerOrderingClient({
-      baseUrl: sandbox.baseUrl,
-      apiKey: sandbox.apiKey,
-      fetch: sandbox.fetch,
-      account: 'shop-eu',
-      store,
-    })
-
-  /** The row that the client writes before it sends, taken from a store that takes it and then fails. */
-  async function intentOf(externalOrderId: string): Promise<StoredRow> {
-    let written: StoredRow | undefined
-    const refuse = () => Promise.reject(new Error('never'))
-    const spy: OrderStore = {
-      durability: 'server',
-      get: async () => undefined,
-      insert: (row) => {
-        // The first is the order; the second would keep it from being placed.
-        written ??= row
-        return refuse()
-      },
-      update: refuse,
-      listOpen: refuse,
-      list: refuse,
-      prune: async () => 0,
-      close: async () => {},
-    }
-    await expect(clientWith(spy).orders.create(request(externalOrderId))).rejects.toMatchObject({
-      code: 'store',
-    })
-    if (written === undefined) throw new Error('nothing was written')
-    return written
-  }
-
   it('are sent by recover() after the commit, once, and never after a rollback', async () => {
+    const sandbox = makeSandbox()
     const store = new PostgresStore({ client: open() })
     await store.migrate()
+    const [first, second] = [
+      clientOver(sandbox, store),
+      clientOver(sandbox, new PostgresStore({ client: open() })),
+    ]
     for (const [reference, fails] of [
       ['shop-1', false],
       ['shop-2', true],
     ] as const) {
-      const row = await intentOf(reference)
       await open()
         .transaction(async (transaction) => {
           await transaction.query('INSERT INTO checkouts VALUES ($1)', [reference])
-          expect(await store.within(transaction).insert(row)).toEqual({ inserted: true })
+          const within = store.within(transaction)
+          expect(await first.orders.enqueue(request(reference), { within })).toMatchObject({ state: 'open' })
           if (fails) throw new Error('the checkout failed')
         })
         .catch(() => {})
     }
-    const [first, second] = [clientWith(store), clientWith(new PostgresStore({ client: open() }))]
-    const recover = async (client: CustomerOrderingClient): Promise<string[]> => {
-      const seen: string[] = []
-      for await (const { outcome, record } of client.orders.recover({ takeOver: true }))
-        seen.push(`${outcome} ${record.externalOrderId}`)
-      return seen
-    }
-    expect(await recover(first)).toEqual(['created shop-1'])
-    expect(await recover(second)).toEqual([])
+    expect(sandbox.requests).toEqual([])
+    expect(await recover(second)).toEqual(['created shop-1'])
+    expect(await recover(first)).toEqual([])
     sandbox.expectChargedOnce('shop-1')
-    expect(() => sandbox.expectChargedOnce('shop-2')).toThrow()
+    sandbox.expectCharges(1)
     expect((await open().query('SELECT id FROM checkouts')).rows).toEqual([{ id: 'shop-1' }])
     // Whoever orders the same afterwards gets that order.
-    const order = await second.orders.create(request('shop-1'))
-    expect(order.id).toBeTruthy()
-    sandbox.expectChargedOnce('shop-1')
+    expect((await second.orders.create(request('shop-1'))).id).toBe(sandbox.ledger[0]?.orderId)
+    sandbox.expectCharges(1)
   })
 
   it('cannot be placed by a client, which would send them before the commit', async () => {
     await open().transaction(async (transaction) => {
-      const outbox: PostgresOutbox = new PostgresStore({ client: open() }).within(transaction)
+      const outbox: OrderOutbox = new PostgresStore({ client: open() }).within(transaction)
       // @ts-expect-error It is no whole store.
-      expect(() => clientWith(outbox)).toThrow(/store/)
+      expect(() => clientOver(makeSandbox(), outbox)).toThrow(/store/)
     })
+  })
+})
+
+describeWith('server', 'orders written in a transaction of a server', () => {
+  let server: PostgresServer | undefined
+  let pool: PgPool
+  let store: PostgresStore
+  let served: Awaited<ReturnType<typeof serveSandbox>>
+  const sandbox = makeSandbox()
+  const children = new Set<ChildProcess>()
+  const script = fileURLToPath(new URL('./processes/outbox.ts', import.meta.url))
+
+  beforeAll(async () => {
+    server = await PostgresServer.start()
+    served = await serveSandbox(sandbox)
+    pool = makePool(server.url)
+    await execute(server.url, 'CREATE TABLE checkouts (id text PRIMARY KEY)')
+    store = new PostgresStore({ client: pool })
+    await store.migrate()
+  }, HOOK_TIMEOUT)
+  afterEach(() => {
+    for (const child of children) child.kill('SIGKILL')
+    children.clear()
+  })
+  afterAll(async () => {
+    await pool.end()
+    await served.close()
+    await server?.stop()
+  }, HOOK_TIMEOUT)
+
+  const client = () => new CustomerOrderingClient({ ...here(), store })
+  /** Where every process of the fleet finds the service. */
+  const here = () => ({ baseUrl: served.url, apiKey: sandbox.apiKey, account: 'shop-eu' })
+
+  function start(task: string, reference = ''): ChildProcess {
+    const parameters = [server?.url ?? '', served.url, sandbox.apiKey, task, reference]
+    const child = fork(script, parameters, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    children.add(child)
+    return child
+  }
+
+  /** What a recovering process tells, until it ends. */
+  async function told(child: ChildProcess, until = Number.POSITIVE_INFINITY): Promise<string[]> {
+    const lines: string[] = []
+    child.on('message', (line) => {
+      lines.push(String(line))
+      if (lines.length >= until) child.kill('SIGKILL')
+    })
+    await once(child, 'exit')
+    return lines
+  }
+
+  async function inTransaction<T>(work: (connection: PostgresClient) => Promise<T>): Promise<T> {
+    const connection = await pool.connect()
+    try {
+      await connection.query('BEGIN')
+      const result = await work(connection)
+      await connection.query('COMMIT')
+      return result
+    } catch (error) {
+      await connection.query('ROLLBACK')
+      throw error
+    } finally {
+      connection.release()
+    }
+  }
+
+  it('disappear with a process that is killed before the commit', async () => {
+    const child = start('buy', 'killed-1')
+    await once(child, 'message')
+    // Nobody else can see it yet.
+    expect(await recover(client())).toEqual([])
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    // Waits for the dead transaction, if the server has not noticed yet.
+    expect((await client().orders.create(request('killed-1'))).amount).toBe(500)
+    expect(sandbox.expectChargedOnce('killed-1')).toBeTruthy()
+    expect((await execute(server?.url ?? '', 'SELECT id FROM checkouts')).length).toBe(0)
+  })
+
+  it('are sent once by two processes that recover at the same time, one of which is killed', async () => {
+    const references = Array.from({ length: 40 }, (_, index) => `fleet-${index}`)
+    const before = sandbox.ledger.length
+    for (const reference of references) {
+      await inTransaction(async (connection) => {
+        await connection.query('INSERT INTO checkouts VALUES ($1)', [reference])
+        await client().orders.enqueue(request(reference), { within: store.within(connection) })
+      })
+    }
+    expect(sandbox.ledger.length).toBe(before)
+    await Promise.all([told(start('recover')), told(start('recover'), 5)])
+    await told(start('take over'))
+    for (const reference of references) sandbox.expectChargedOnce(reference)
+    expect(sandbox.ledger.length).toBe(before + references.length)
+    for await (const record of client().orders.unresolved()) throw new Error(`${record.slot} is still open`)
+  })
+
+  it('that were refused are written down again, or stay refused with the transaction', async () => {
+    sandbox.setBalance(sandbox.customerId, 0)
+    await expect(client().orders.create(request('refused-1'))).rejects.toMatchObject({ charged: 'no' })
+    sandbox.setBalance(sandbox.customerId, 1_000_000)
+    const again = (connection: PostgresClient) =>
+      client().orders.enqueue(request('refused-1', 3), { within: store.within(connection) })
+    await expect(
+      inTransaction(async (connection) => {
+        expect(await again(connection)).toMatchObject({ state: 'open', version: 3 })
+        throw new Error('the checkout failed')
+      }),
+    ).rejects.toThrow('the checkout failed')
+    const remembered = async () => {
+      for await (const { state } of client().orders.remembered({ externalOrderId: 'refused-1' })) return state
+      return undefined
+    }
+    expect(await remembered()).toBe('rejected')
+    await inTransaction(again)
+    expect(await recover(client())).toEqual(['created refused-1'])
+    expect(sandbox.expectChargedOnce('refused-1').amount).toBe(750)
+  })
+
+  it('are one order for two transactions at the same time, of which the second waits for the first', async () => {
+    const enqueue = (connection: PostgresClient) =>
+      client().orders.enqueue(request('twin-1'), { within: store.within(connection) })
+    let second: Promise<unknown> = Promise.resolve()
+    const first = await inTransaction(async (connection) => {
+      const record = await enqueue(connection)
+      second = inTransaction(enqueue)
+      second.catch(() => {})
+      return record
+    })
+    expect(await second).toEqual(first)
+    expect(await recover(client())).toEqual(['created twin-1'])
+    sandbox.expectChargedOnce('twin-1')
+  })
+
+  it('are continued by create() as soon as the transaction is committed', async () => {
+    let placed: Promise<unknown> = Promise.resolve()
+    const { key } = await inTransaction(async (connection) => {
+      const record = await client().orders.enqueue(request('now-1'), { within: store.within(connection) })
+      placed = client().orders.create(request('now-1'))
+      placed.catch(() => {})
+      return record
+    })
+    await placed
+    expect(sandbox.expectChargedOnce('now-1').idempotencyKey).toBe(key)
+    expect(await recover(client())).toEqual([])
+  })
+
+  it('are not written without a transaction, or in one that has failed', async () => {
+    const connection = await pool.connect()
+    const enqueue = () => client().orders.enqueue(request('none-1'), { within: store.within(connection) })
+    await expect(enqueue()).rejects.toMatchObject({ code: 'store' })
+    await connection.query('BEGIN')
+    await connection.query('SELECT 1/0').catch(() => {})
+    await expect(enqueue()).rejects.toMatchObject({ code: 'store' })
+    await connection.query('ROLLBACK')
+    connection.release()
+    for await (const record of client().orders.remembered({ externalOrderId: 'none-1' }))
+      throw new Error(`${record.slot} was written`)
   })
 })

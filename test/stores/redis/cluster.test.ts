@@ -25,7 +25,7 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
   }
 
   beforeAll(async () => {
-    started = await RedisServers.start('cluster')
+    started = await RedisServers.start('cluster', '--appendfsync', 'always')
   })
   afterAll(() => started?.stop())
   afterEach(async () => {

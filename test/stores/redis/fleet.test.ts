@@ -26,7 +26,7 @@ describeWith('server', 'RedisStore and a fleet of processes', () => {
     const racers = new Set<Racer>()
 
     beforeAll(async () => {
-      servers = await RedisServers.start(kind)
+      servers = await RedisServers.start(kind, '--appendfsync', 'always')
     })
     afterAll(() => servers?.stop())
     afterEach(() => {

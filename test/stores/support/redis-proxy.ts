@@ -6,6 +6,10 @@ export class RedisProxy {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #cutting = false
+  #answers = 0
+  #loseEvery = Number.POSITIVE_INFINITY
+  /** Answers lost so far. */
+  lost = 0
 
   private constructor(server: Server) {
     this.#server = server
@@ -30,6 +34,12 @@ export class RedisProxy {
     this.#cutting = true
   }
 
+  /** Loses each `count`th answer from now on, each with its connection. Counted, not timed: a fast machine loses as many. */
+  loseEvery(count: number): void {
+    this.#answers = 0
+    this.#loseEvery = count
+  }
+
   async stop(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy()
     this.#server.close()
@@ -50,11 +60,14 @@ export class RedisProxy {
     }
     near.on('data', (data) => far.write(data))
     far.on('data', (data) => {
-      if (!this.#cutting) {
+      this.#answers++
+      if (!this.#cutting && this.#answers < this.#loseEvery) {
         near.write(data)
         return
       }
       this.#cutting = false
+      this.#answers = 0
+      this.lost++
       near.destroy()
     })
   }

@@ -38,11 +38,10 @@ export function describeWith(needed: 'clients' | 'server', title: string, body: 
   else it.skip(`${title}: NOT RUN, ${why}`, () => {})
 }
 
-/** Says in one line that the tests in this folder do not run, and why, if so. For one file to call. */
-export function announceMissing(): void {
+/** Says in one line which tests do not run, and why, if so. For one file of a folder to call. */
+export function announceMissing(what = 'the tests of RedisStore on real servers'): void {
   const why = missing('server')
-  if (why !== undefined && process.env['CI'] !== 'true')
-    console.warn(`NOT RUN: the tests of RedisStore on real servers, ${why}`)
+  if (why !== undefined && process.env['CI'] !== 'true') console.warn(`NOT RUN: ${what}, ${why}`)
 }
 
 /** One server, or a cluster of three, of one's own; see scripts/services/redis.sh. */

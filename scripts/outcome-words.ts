@@ -1,6 +1,6 @@
-import type { OutcomeKind } from './outcome.ts'
+import type { OutcomeKind } from '../src/idempotency/outcome.ts'
 
-/** What each row of the outcome table is about. For documentation: no program that uses the client gets these texts. */
+/** What an attempt ended with, in words: the first column of the table in `docs/errors.md`. */
 export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   created: '2xx with a readable order',
   created_flawed: '201 with a usable id and another field wrong',

@@ -1,0 +1,140 @@
+/**
+ * CPU time of `create()` with a `MemoryStore` against two others: with a store that keeps nothing, which is the same call
+ * with no store; and the same order with no journal at all: same validation, same body, same transport over a real socket,
+ * same reading of the answer, but no identity, no record, no settling. The service is another process, so that only the
+ * client's CPU is counted.
+ *
+ *     node bench/journal/cpu.ts [ROUNDS]
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { CustomerOrderingClient } from '../../src/client.ts'
+import { Reporter } from '../../src/hooks.ts'
+import { type Connection, perform } from '../../src/http/call.ts'
+import { Deadline } from '../../src/http/deadline.ts'
+import { infoOf, MAX_ITEM_BYTES } from '../../src/http/read.ts'
+import { createTransport } from '../../src/http/transport.ts'
+import { canonicalJson } from '../../src/idempotency/canonical.ts'
+import { classify } from '../../src/idempotency/classify.ts'
+import type { OrderStore } from '../../src/idempotency/store.ts'
+import { CREATE_ORDER, ORDERS_PATH } from '../../src/resources/order-context.ts'
+import { attachInfo } from '../../src/response-info.ts'
+import { platformRuntime as runtime } from '../../src/runtime.ts'
+import { check } from '../../src/schemas/check.ts'
+import { type CreateOrderRequest, createOrderRequestSchema, type Order } from '../../src/schemas/order.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { median } from './median.ts'
+
+const ROUNDS = Number(process.argv[2] ?? 40)
+const ORDERS = 500
+const WARM_UP = 6
+
+const server = fork(fileURLToPath(new URL('server.ts', import.meta.url)))
+const [port] = (await once(server, 'message')) as [number]
+const baseUrl = `http://127.0.0.1:${port}`
+const apiKey = 'sk_bench'
+
+let number = 0
+const request = (): CreateOrderRequest => ({
+  serviceId: 'svc_standard',
+  target: '@someone',
+  quantity: 10,
+  metadata: { externalOrderId: `order-${++number}` },
+})
+
+const connection: Connection = {
+  baseUrl,
+  transport: createTransport({ runtime }),
+  credentials: { get: () => apiKey, rotates: false },
+  headers: {},
+  runtime,
+  reporter: new Reporter({}, undefined, 'off'),
+}
+
+/** The order as a client without a memory would place it. */
+async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> {
+  const checked = check(createOrderRequestSchema, wanted)
+  if (checked instanceof Promise || !('value' in checked)) throw new Error('the request is wrong')
+  const body = canonicalJson(checked.value)
+  const deadline = new Deadline(runtime, 120_000, undefined)
+  const ending = await perform<Order>(connection, {
+    endpoint: CREATE_ORDER,
+    path: ORDERS_PATH,
+    body,
+    idempotencyKey: runtime.randomId(),
+    settings: { timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} },
+    deadline,
+    callId: runtime.randomId(),
+    maxBytes: MAX_ITEM_BYTES,
+    judge: (result) => {
+      const { order } = classify(result)
+      return order === undefined ? { next: 'stop' } : { next: 'done', value: order }
+    },
+  })
+  if (ending.end !== 'done') throw new Error(`the service did not answer: ${ending.end}`)
+  attachInfo(ending.value, infoOf(ending.trail, deadline.elapsed()))
+  return ending.value
+}
+
+/** Microseconds of CPU for one order, over many, some at a time. */
+async function cpuOf(create: (wanted: CreateOrderRequest) => Promise<Order>): Promise<number> {
+  const before = process.cpuUsage()
+  let left = ORDERS
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) await create(request())
+  }
+  await Promise.all([1, 2, 3, 4].map(worker))
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / ORDERS
+}
+
+/** Keeps nothing and costs nothing: what `create()` does besides storing. */
+const noStore: OrderStore = {
+  durability: 'memory',
+  get: async () => undefined,
+  insert: async () => ({ inserted: true }),
+  update: async () => true,
+  listOpen: async () => ({ rows: [] }),
+  list: async () => ({ rows: [] }),
+  prune: async () => 0,
+  close: async () => {},
+}
+
+/** The same by a client of its own, so that no round pays for what earlier ones remembered. */
+async function cpuOfClient(store: OrderStore): Promise<number> {
+  const client = new CustomerOrderingClient({ baseUrl, apiKey, account: 'bench', store })
+  const spent = await cpuOf((wanted) => client.orders.create(wanted))
+  await client.close()
+  return spent
+}
+
+const SUBJECTS = {
+  'no journal': () => cpuOf(createWithoutJournal),
+  'no store': () => cpuOfClient(noStore),
+  MemoryStore: () => cpuOfClient(new MemoryStore()),
+}
+type Subject = keyof typeof SUBJECTS
+const NAMES = ['no journal', 'no store', 'MemoryStore'] as const satisfies readonly Subject[]
+
+const spent: Record<Subject, number[]> = { 'no journal': [], 'no store': [], MemoryStore: [] }
+for (let round = -WARM_UP; round < ROUNDS; round++) {
+  // In turns and in changing order, so that neither a busy machine nor a warmer one favours one of them.
+  for (const [place] of NAMES.entries()) {
+    const name = NAMES[(place + round + WARM_UP) % NAMES.length] ?? 'MemoryStore'
+    const cost = await SUBJECTS[name]()
+    if (round >= 0) spent[name].push(cost)
+  }
+}
+const ratiosTo = (base: Subject): number[] =>
+  spent.MemoryStore.map((cost, round) => cost / (spent[base][round] ?? Number.NaN)).sort((a, b) => a - b)
+for (const name of NAMES)
+  console.log(`${name.padEnd(12)} ${median(spent[name]).toFixed(1)} µs of CPU per order`)
+for (const base of ['no store', 'no journal'] as const) {
+  const ratios = ratiosTo(base)
+  const [low, high] = [ratios[Math.floor(ratios.length / 4)], ratios[Math.floor((ratios.length * 3) / 4)]]
+  console.log(
+    `MemoryStore / ${base}: ${median(ratios).toFixed(3)} (middle half ${low?.toFixed(3)} to ${high?.toFixed(3)}; ${ROUNDS} rounds of ${ORDERS} orders)`,
+  )
+}
+server.disconnect()

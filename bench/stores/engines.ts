@@ -1,0 +1,107 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { startPostgres, startRedis } from '../../scripts/services/start.ts'
+import type { OrderStore } from '../../src/idempotency/store.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { PostgresStore } from '../../src/stores/postgres.ts'
+import { RedisStore } from '../../src/stores/redis.ts'
+import { SqliteStore } from '../../src/stores/sqlite.ts'
+import { makePool } from '../../test/stores/support/postgres-clients.ts'
+import { connect } from '../../test/stores/support/redis-clients.ts'
+
+/** A store, and the least that its engine has to do for one order. */
+export interface Engine {
+  readonly name: string
+  readonly store: OrderStore
+  /** Two writes of a row, one after the other, with nothing around them: what no store could do without. */
+  bare(id: string): Promise<unknown>
+  close(): Promise<void> | void
+}
+
+/** As long as the records of an order that is open, and of one that is created. */
+const OPEN = 'x'.repeat(720)
+const CREATED = 'x'.repeat(830)
+
+export async function openEngines(): Promise<Engine[]> {
+  return [memory(), sqlite(), await postgres(), await redis()]
+}
+
+function memory(): Engine {
+  const rows = new Map<string, string>()
+  return {
+    name: 'memory',
+    store: new MemoryStore(),
+    bare: async (id) => {
+      await rows.set(id, OPEN)
+      await rows.set(id, CREATED)
+    },
+    close: () => {},
+  }
+}
+
+/** Both files with the settings of the store, on the disk of temporary files. */
+function sqlite(): Engine {
+  const directory = mkdtempSync(join(tmpdir(), 'bench-'))
+  const store = new SqliteStore({ path: join(directory, 'orders.db') })
+  const database = new DatabaseSync(join(directory, 'bare.db'))
+  database.exec(
+    'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE bare (id TEXT PRIMARY KEY, data TEXT)',
+  )
+  const insert = database.prepare('INSERT INTO bare VALUES (?, ?)')
+  const update = database.prepare('UPDATE bare SET data = ? WHERE id = ?')
+  return {
+    name: 'sqlite',
+    store,
+    bare: async (id) => {
+      await insert.run(id, OPEN)
+      await update.run(CREATED, id)
+    },
+    close: async () => {
+      await store.close()
+      database.close()
+      rmSync(directory, { recursive: true })
+    },
+  }
+}
+
+/** With fsync on, as servers have it, and one pool for both. */
+async function postgres(): Promise<Engine> {
+  const server = startPostgres({ fsync: true })
+  const pool = makePool(server.url, { max: 16 })
+  const store = new PostgresStore({ client: pool })
+  await store.migrate()
+  await pool.query('CREATE TABLE bare (id text PRIMARY KEY, data text)')
+  return {
+    name: 'postgres',
+    store,
+    bare: async (id) => {
+      await pool.query('INSERT INTO bare VALUES ($1, $2)', [id, OPEN])
+      await pool.query('UPDATE bare SET data = $1 WHERE id = $2', [CREATED, id])
+    },
+    close: async () => {
+      await pool.end()
+      server.stop()
+    },
+  }
+}
+
+/** Append-only, synced every second, which is Redis's default; ioredis for both. */
+async function redis(): Promise<Engine> {
+  const server = startRedis()
+  const { client, close } = await connect('ioredis', [Number(new URL(server.url).port)])
+  const send = client as unknown as { call(...command: string[]): Promise<unknown> }
+  return {
+    name: 'redis',
+    store: new RedisStore({ client }),
+    bare: async (id) => {
+      await send.call('SET', `bare:${id}`, OPEN, 'NX')
+      await send.call('SET', `bare:${id}`, CREATED)
+    },
+    close: () => {
+      close()
+      server.stop()
+    },
+  }
+}

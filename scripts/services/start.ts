@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** A server of this process's own, which stops with it. */
+export interface Service {
+  readonly url: string
+  stop(): void
+}
+
+const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
+
+/** Starts a PostgreSQL, see postgres.sh; `fsync` makes it wait for the disk. */
+export function startPostgres({ fsync = false }: { readonly fsync?: boolean } = {}): Service {
+  const output = execFileSync(script('postgres.sh'), ['start', String(process.pid)], {
+    encoding: 'utf8',
+    env: { ...process.env, FSYNC: fsync ? 'on' : 'off' },
+  })
+  const [, directory = '', url = ''] = /^directory=(.*)\nurl=(.*)$/m.exec(output) ?? []
+  return { url, stop: () => execFileSync(script('postgres.sh'), ['stop', directory]) }
+}
+
+/** Starts a single Redis, see redis.sh. */
+export function startRedis(): Service {
+  const directory = mkdtempSync(join(tmpdir(), 'redis-'))
+  // The script makes it itself.
+  rmSync(directory, { recursive: true })
+  const parameters = ['start', directory, 'single', '--owner', String(process.pid)]
+  const port = execFileSync(script('redis.sh'), parameters, { encoding: 'utf8' }).trim()
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    stop: () => execFileSync(script('redis.sh'), ['stop', directory]),
+  }
+}

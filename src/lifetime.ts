@@ -1,0 +1,63 @@
+import { type Charged, ConfigurationError } from './errors.ts'
+
+/** Whether a client is open, and which of its calls are using the store. */
+export class Lifetime {
+  /** Of the client whose store this one uses, and which closes it. */
+  #owner: Lifetime | undefined
+  #closed = false
+  readonly #calls = new Set<Promise<unknown>>()
+
+  /** Makes this client end with the one whose store it uses. */
+  follow(owner: Lifetime): void {
+    this.#owner = owner
+  }
+
+  /** @throws {ConfigurationError} once the client is closed; before anything is sent */
+  check(charged: Charged = 'no'): void {
+    if (this.#closed) {
+      throw new ConfigurationError(
+        'This client is closed: nothing was sent by this call. Make a new client.',
+        {
+          charged,
+        },
+      )
+    }
+    this.#owner?.check(charged)
+  }
+
+  /** Makes a call that uses the store: {@link end} waits for it. What it did before is not known once that is closed. */
+  async use<T>(call: () => Promise<T>): Promise<T> {
+    this.check('unknown')
+    const running = call()
+    this.#enter(running)
+    return await running
+  }
+
+  /** The items of calls that use the store, each of which is waited for. */
+  async *each<T>(items: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+    const iterator = items[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await this.use(() => iterator.next())
+        if (next.done === true) return
+        yield next.value
+      }
+    } finally {
+      await iterator.return?.()
+    }
+  }
+
+  /** Refuses further calls, and settles when those that are using the store have ended. */
+  async end(): Promise<void> {
+    this.#closed = true
+    while (this.#calls.size > 0) await Promise.all(this.#calls)
+  }
+
+  #enter(running: Promise<unknown>): void {
+    const ended: Promise<unknown> = running.then(ignore, ignore).then(() => this.#calls.delete(ended))
+    this.#calls.add(ended)
+    if (this.#owner !== undefined) this.#owner.#enter(running)
+  }
+}
+
+function ignore(): void {}

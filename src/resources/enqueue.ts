@@ -1,0 +1,64 @@
+import { defined } from '../defined.ts'
+import type { CallSettings } from '../http/call.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { decideAction } from '../idempotency/decision.ts'
+import { readIntent } from '../idempotency/intent.ts'
+import { type OrderRecord, publicRecord, unusableError } from '../idempotency/record.ts'
+import type { EnqueueOptions } from '../options.ts'
+import type { CreateOrderRequest } from '../schemas/order.ts'
+import { refuseArgument } from '../settings.ts'
+import type { OrderContext } from './order-context.ts'
+import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
+import { unsentContent } from './unsent.ts'
+
+/** How long to wait after another writer was faster, milliseconds. */
+const PAUSE = 50
+
+/**
+ * Writes an order down for `recover()` to send: an open record that no call has claimed. What is remembered already is
+ * met as `create()` would meet it (design section 3), only that nothing is sent.
+ */
+export async function enqueueOrder(
+  context: OrderContext,
+  request: CreateOrderRequest,
+  { idempotencyKey, service, within }: EnqueueOptions,
+  { timeout, totalTimeout }: CallSettings,
+): Promise<OrderRecord> {
+  const { journal, safeRetryWindow } = context
+  const { runtime } = context.connection
+  const intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
+  // Nobody could ask what became of it, and a second one would be another order.
+  if (intent.slot.startsWith('anon:'))
+    refuseArgument('must be given, or options.idempotencyKey', 'metadata.externalOrderId')
+  const errors = new PlaceOrderErrors(intent, undefined)
+  const deadline = new Deadline(runtime, totalTimeout, undefined)
+  for (;;) {
+    const found = await journal.load(intent.rowId, deadline, within)
+    if (found instanceof Interruption) throw errors.notStored(undefined, 'unknown', undefined, undefined)
+    const { record } = found
+    let moved = false
+    if (record !== undefined) {
+      if (record.slot !== intent.slot) throw unusableError('corrupt', record.key)
+      // As recovery will see it, which sends one request, with an API key that is not known here.
+      const now = runtime.now()
+      const circumstances = { now, safeRetryWindow, totalTimeout: timeout, sameApiKey: true }
+      const step = decideAction(record, intent, circumstances)
+      if (step.action === 'conflict') throw errors.rememberedConflict(runtime.deriveId, record, step.over)
+      if (step.action === 'unresolved' && record.state === 'open')
+        throw errors.unresolved(record, step.because)
+      if (step.action === 'continue' && record.hold !== undefined) throw errors.unresolved(record, 'held')
+      if (step.action !== 'reopen') return publicRecord(record)
+      moved = step.key === 'given'
+    }
+    const content = unsentContent(context, intent, record, { moved })
+    // What was refused under this key: hearing it again moves the order to its next one.
+    const rejection = moved ? undefined : record?.rejection
+    const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)
+    if (written.result === 'written') return publicRecord(written.found.record)
+    if (written.result !== 'lost') {
+      const charged = written.result === 'failed' ? moneyOf(record) : 'unknown'
+      throw errors.notStored(written.cause, charged, content.key, record)
+    }
+    await deadline.sleep(PAUSE)
+  }
+}

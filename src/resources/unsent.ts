@@ -1,0 +1,61 @@
+import { defined } from '../defined.ts'
+import { fieldTags } from '../idempotency/identity.ts'
+import type { Intent } from '../idempotency/intent.ts'
+import type { RecordContent } from '../idempotency/journal.ts'
+import type { JournalRecord, KeyOrigin } from '../idempotency/record.ts'
+import { makeKey, type OrderContext } from './order-context.ts'
+
+/** What decides about the key of an order that begins. */
+interface Beginning {
+  /** True if the caller gave a closed record another key, which is the next generation. */
+  readonly moved: boolean
+  /** Key of a deliberate duplicate. */
+  readonly duplicateKey?: string | undefined
+}
+
+/**
+ * An open record that no call has claimed: a new order, or a closed one that is asked for again.
+ * @param closed what is remembered of the same order
+ */
+export function unsentContent(
+  context: OrderContext,
+  intent: Intent,
+  closed: JournalRecord | undefined,
+  { moved, duplicateKey }: Beginning,
+): RecordContent {
+  const { runtime } = context.connection
+  const same = moved ? undefined : closed
+  const { key, keyOrigin } = keyFor(context, intent, same, duplicateKey)
+  return {
+    slot: intent.slot,
+    key,
+    keyOrigin,
+    generation: (closed?.generation ?? 0) + (moved ? 1 : 0),
+    state: 'open',
+    // A closed record is in doubt only if a person gave it up under a key that cannot change.
+    ambiguous: same?.ambiguous === true,
+    attempts: closed?.attempts ?? 0,
+    fingerprint: intent.fingerprint,
+    fields: fieldTags(runtime.deriveId, key, intent.request),
+    body: intent.body,
+    apiKeyTag: '',
+    claim: runtime.randomId(),
+    readable: false,
+    refused: same?.refused === true,
+    foreign: same?.foreign === true,
+    ...defined({ externalOrderId: intent.externalOrderId }),
+  }
+}
+
+/** The key that is sent: the remembered one, the caller's, or one of our own. */
+function keyFor(
+  context: OrderContext,
+  { idempotencyKey, externalOrderId }: Intent,
+  closed: JournalRecord | undefined,
+  duplicateKey: string | undefined,
+): { readonly key: string; readonly keyOrigin: KeyOrigin } {
+  if (idempotencyKey !== undefined) return { key: idempotencyKey, keyOrigin: 'caller' }
+  if (closed !== undefined) return closed
+  if (duplicateKey !== undefined) return { key: duplicateKey, keyOrigin: 'random' }
+  return makeKey(context, externalOrderId, 0)
+}

@@ -1,0 +1,179 @@
+import { StoreError } from '../../errors.ts'
+import { explain } from './failure.ts'
+import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
+
+/**
+ * The connection to one database: opened at first use, given up when another page needs that, and opened again at the
+ * next use, unless the database it was opened to is gone.
+ */
+export class Connection {
+  readonly #name: string
+  readonly #openTimeout: number
+  #opening: Promise<IDBDatabase> | undefined
+  /** What `#opening` has led to. */
+  #current: IDBDatabase | undefined
+  /** Mark of the database that was opened first. */
+  #mark: string | undefined
+  /** True once the database was seen to be deleted. */
+  #deleted = false
+  #closed = false
+
+  constructor(name: string, openTimeout: number) {
+    this.#name = name
+    this.#openTimeout = openTimeout
+  }
+
+  /**
+   * The open database. Rejects with a {@link StoreError}; the next call tries again. Not an async function, so that
+   * whoever asked before {@link close} also gets it before that.
+   */
+  database(): Promise<IDBDatabase> {
+    if (this.#closed) {
+      return Promise.reject(
+        new StoreError(
+          `The order store in the IndexedDB database "${this.#name}" was closed. Make a new IndexedDbStore to go on.`,
+        ),
+      )
+    }
+    if (this.#deleted) return Promise.reject(this.#deletedError())
+    if (this.#opening === undefined) {
+      const opening = this.#open().catch((error: unknown) => {
+        if (this.#opening === opening) this.#opening = undefined
+        throw explain(error, 'open', this.#name)
+      })
+      this.#opening = opening
+    }
+    return this.#opening
+  }
+
+  /** Gives a database up, so that the next use opens it again. What is under way on it is finished first. */
+  drop(database: IDBDatabase): void {
+    database.close()
+    if (this.#current === database) this.#current = this.#opening = undefined
+  }
+
+  /** Ends the use. What is under way is finished first. */
+  async close(): Promise<void> {
+    this.#closed = true
+    const opening = this.#opening
+    this.#opening = undefined
+    await opening?.then(
+      (database) => database.close(),
+      // It failed to open: whoever asked was told, and there is nothing to close.
+      () => {},
+    )
+  }
+
+  async #open(): Promise<IDBDatabase> {
+    const database = await openDatabase(this.#name, this.#openTimeout, () => {
+      // An empty database in the place of one with orders in it would let them be bought again.
+      if (this.#mark !== undefined) throw this.#deletedError()
+    })
+    this.#current = database
+    database.onversionchange = ({ newVersion }) => {
+      if (newVersion === null) this.#deleted = true
+      this.drop(database)
+    }
+    // The browser closed it: its data was deleted, or its files failed.
+    database.onclose = () => this.drop(database)
+    try {
+      const mark = await readMark(database)
+      this.#mark ??= mark
+      if (mark !== this.#mark) throw this.#deletedError()
+    } catch (error) {
+      this.drop(database)
+      throw error
+    }
+    return database
+  }
+
+  #deletedError(): StoreError {
+    this.#deleted = true
+    return new StoreError(
+      `The IndexedDB database "${this.#name}" was deleted while its order store was in use, and with it what it ` +
+        'remembered of orders. Reload the page or make a new IndexedDbStore; look into the service for orders that were under way.',
+    )
+  }
+}
+
+/** The platform's IndexedDB. Some browsers throw at the mere look at it where site data is blocked, others have null. */
+function indexedDbOf(): IDBFactory {
+  const factory: IDBFactory | null | undefined = globalThis.indexedDB
+  if (factory === undefined || factory === null) {
+    throw new StoreError(
+      'IndexedDbStore needs IndexedDB, which this runtime does not have or does not give to this page. ' +
+        'Outside of browsers use another store, such as SqliteStore.',
+    )
+  }
+  return factory
+}
+
+/**
+ * Opens the database, and makes it if there is none.
+ *
+ * @param beforeCreating throws if the database must not be made anew
+ */
+function openDatabase(name: string, timeout: number, beforeCreating: () => void): Promise<IDBDatabase> {
+  return new Promise((resolve, reject) => {
+    const request = indexedDbOf().open(name, SCHEMA_VERSION)
+    let blocked = false
+    let over = false
+    let refused: { readonly error: unknown } | undefined
+    const timer = setTimeout(() => {
+      over = true
+      reject(
+        new StoreError(
+          `Cannot open the order store in the IndexedDB database "${name}": ` +
+            (blocked
+              ? 'another page of this site keeps an older version of it open. Close or reload its other tabs.'
+              : `the browser did not answer within ${timeout} ms. Another page of this site may stand in the way: ` +
+                'close its other tabs and try again.') +
+            ' Nothing was written.',
+        ),
+      )
+    }, timeout)
+    request.onblocked = () => {
+      blocked = true
+    }
+    request.onupgradeneeded = ({ oldVersion }) => {
+      try {
+        if (oldVersion === 0) {
+          beforeCreating()
+          createSchema(request.result, makeMark())
+        }
+      } catch (error) {
+        refused = { error }
+        request.transaction?.abort()
+      }
+    }
+    request.onsuccess = () => {
+      clearTimeout(timer)
+      // Nobody waits for it any more, and an open connection stands in the way of others.
+      if (over) request.result.close()
+      else resolve(request.result)
+    }
+    request.onerror = () => {
+      clearTimeout(timer)
+      reject(refused === undefined ? request.error : refused.error)
+    }
+  })
+}
+
+/** The mark of an open database; rejects if it is no database of this store. */
+function readMark(database: IDBDatabase): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const transaction = database.transaction(MARKS)
+    const request = transaction.objectStore(MARKS).get(MARK)
+    transaction.onabort = () => reject(transaction.error)
+    transaction.oncomplete = () => {
+      const mark: unknown = request.result
+      if (typeof mark === 'string') resolve(mark)
+      else reject(new DOMException('', 'NotFoundError'))
+    }
+  })
+}
+
+/** Random, so that no two databases have the same. */
+function makeMark(): string {
+  return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(18))))
+}

@@ -1,0 +1,85 @@
+import { StoreError } from '../../errors.ts'
+
+/** What was being done when something failed. */
+export type Access = 'open' | 'read' | 'write'
+
+/** What to tell a person about the names of the browser's errors, whatever was being done. */
+const CAUSES: Readonly<Record<string, string>> = {
+  QuotaExceededError:
+    'the browser gives this site no more room: its quota is used up or the disk is full. Remove other data of the ' +
+    'site, shorten `retention`, or ask for persistent storage (navigator.storage.persist()).',
+  SecurityError:
+    'the browser lets this page store nothing: site data is blocked by a setting or policy, or the page is a frame ' +
+    'without an origin of its own. Allow site data, or use another store and accept what it forgets.',
+  VersionError:
+    'a newer version of customer-ordering-sdk wrote it. Reload the page, or update the package; nothing was changed.',
+  NotFoundError:
+    'its database has other contents, so something else uses the same name. Give the store a `name` of its own.',
+  NotReadableError:
+    'what the browser kept of it is damaged. Keep a copy of the profile, then delete the site data and recover from the service.',
+  DataError: 'an id, a time or a page position is none that it can search for.',
+  TransactionInactiveError:
+    'the browser ended the transaction early. Another script may have replaced its promises or IndexedDB itself.',
+}
+
+/** The same where only opening gives the name this meaning. */
+const OPENING: Readonly<Record<string, string>> = {
+  InvalidStateError:
+    'the browser lets this page store nothing, as some do in a private window. Use an ordinary window, or another store and accept what it forgets.',
+  UnknownError:
+    'the browser cannot open its files: the disk is full or failing, or the profile is damaged. Look at the disk and restart the browser.',
+  AbortError: 'the browser broke off. Try again.',
+}
+
+/** The same where a transaction had begun. */
+const WORKING: Readonly<Record<string, string>> = {
+  InvalidStateError: 'the browser closed its database. Try again.',
+  UnknownError:
+    'the browser failed to read or write its files, or lost its storage process. Look at the disk; reload the page.',
+  AbortError: 'the browser broke off, as it does when site data is deleted or the page ends.',
+}
+
+/** Names that say for certain that a write did not happen: the transaction was rolled back, or never began. */
+const NOT_DONE: ReadonlySet<string> = new Set([
+  'QuotaExceededError',
+  'SecurityError',
+  'VersionError',
+  'NotFoundError',
+  'DataError',
+])
+
+/**
+ * Turns whatever the browser threw into a {@link StoreError}, with the sentence that says what could not be done. The
+ * browser's own texts are not passed on: they name keys and indexes.
+ */
+export function explain(error: unknown, access: Access, name: string): StoreError {
+  if (error instanceof StoreError) return error
+  const cause = plain(error)
+  const { code } = cause
+  const known = CAUSES[code] ?? (access === 'open' ? OPENING : WORKING)[code]
+  const verb = { open: 'open', read: 'read from', write: 'write to' }[access]
+  const sentences = [
+    `Cannot ${verb} the order store in the IndexedDB database "${name}": ${known ?? `the browser reports ${code}.`}`,
+  ]
+  if (access === 'write') {
+    sentences.push(
+      NOT_DONE.has(code) ? 'Nothing was written.' : 'What was being written may or may not have been.',
+    )
+  }
+  return new StoreError(sentences.join(' '), { cause })
+}
+
+/** The name by which the browser tells its errors apart. */
+export function codeOf(error: unknown): string {
+  // Not every browser's DOMException is an Error, and the names of some are on no other place.
+  const name: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'name') : undefined
+  return typeof name === 'string' && name !== '' ? name : 'UNKNOWN'
+}
+
+/** A copy of an error that holds nothing but its name, as `code`, too. */
+function plain(error: unknown): Error & { readonly code: string } {
+  const code = codeOf(error)
+  const copy = Object.assign(new Error(code), { code })
+  copy.name = code
+  return copy
+}

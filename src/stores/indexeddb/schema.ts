@@ -1,0 +1,80 @@
+import { StoreError } from '../../errors.ts'
+import type { StoredRow } from '../../idempotency/store.ts'
+
+/** Version of what {@link createSchema} makes: one more with every change, and never a change that drops anything. */
+export const SCHEMA_VERSION = 1
+
+/** Object store of the rows, by scope and id. */
+export const ROWS = 'rows'
+
+/** Object store with one entry: the mark by which a database is told from one that was made after it was deleted. */
+export const MARKS = 'marks'
+export const MARK = 'mark'
+
+/**
+ * Indexes of {@link ROWS}. Each ends with something unique or is read by unique keys; a row without one of an index's
+ * fields is not in that index, which keeps closed rows out of `open` and open ones out of `closed`.
+ */
+const INDEXES = {
+  open: ['scope', 'openId'],
+  list: ['scope', 'updatedAt', 'id'],
+  closed: ['scope', 'closedState', 'updatedAt'],
+} as const
+
+/** Name of an index of the rows. */
+export type RowIndex = keyof typeof INDEXES
+
+/** A row as it is stored: with the fields that only some rows have, for the indexes, because no key can be a boolean. */
+interface IndexedRow extends StoredRow {
+  /** The id again, of open rows. */
+  readonly openId?: string
+  /** The state again, of rows that are not open. */
+  readonly closedState?: string
+}
+
+/** Makes the object stores and their indexes in a database that has none. */
+export function createSchema(database: IDBDatabase, mark: string): void {
+  const rows = database.createObjectStore(ROWS, { keyPath: ['scope', 'id'] })
+  for (const [name, keyPath] of Object.entries(INDEXES)) rows.createIndex(name, [...keyPath])
+  database.createObjectStore(MARKS).add(mark, MARK)
+}
+
+/** The copy of a row that is stored. */
+export function toIndexed({
+  scope,
+  id,
+  version,
+  open,
+  state,
+  createdAt,
+  updatedAt,
+  data,
+}: StoredRow): IndexedRow {
+  const row = { scope, id, version, open, state, createdAt, updatedAt, data }
+  return open ? { ...row, openId: id } : { ...row, closedState: state }
+}
+
+/** The row in what was found in the database. */
+export function toRow(found: unknown): StoredRow {
+  if (typeof found === 'object' && found !== null) {
+    const { scope, id, version, open, state, createdAt, updatedAt, data } = found as Partial<
+      Record<keyof StoredRow, unknown>
+    >
+    if (
+      typeof scope === 'string' &&
+      typeof id === 'string' &&
+      typeof version === 'number' &&
+      typeof open === 'boolean' &&
+      (state === 'open' || state === 'created' || state === 'rejected') &&
+      typeof createdAt === 'number' &&
+      typeof updatedAt === 'number' &&
+      typeof data === 'string'
+    ) {
+      return { scope, id, version, open, state, createdAt, updatedAt, data }
+    }
+  }
+  throw new StoreError(
+    'The order store in IndexedDB holds something that is no row of it. Check that nothing else writes to its ' +
+      'database, and that this is the newest version of customer-ordering-sdk in use.',
+  )
+}

@@ -1,0 +1,15 @@
+import { StoreError } from '../errors.ts'
+
+/**
+ * The text, if it can be stored. Half of a surrogate pair has no UTF-8 form: it would come back as another character,
+ * and two scopes that differ in nothing else would become one.
+ */
+export function storable(text: string): string {
+  if (/\p{Surrogate}/u.test(text)) {
+    throw new StoreError(
+      'The order store cannot keep text with half of a surrogate pair in it. ' +
+        'Let the `codec` return well-formed text, such as base64, and use well-formed account labels.',
+    )
+  }
+  return text
+}

@@ -1,0 +1,175 @@
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { Chromium } from './support/chromium.ts'
+import { describeWithChromium } from './support/needs-chromium.ts'
+import { type Site, serveSite } from './support/site.ts'
+
+describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
+  let browser: Chromium
+  let site: Site
+  const pages: Page[] = []
+
+  beforeAll(async () => {
+    browser = await Chromium.start()
+    site = await serveSite('store', 'worker')
+  })
+  afterAll(async () => {
+    await browser?.stop()
+    await site?.close()
+  })
+  afterEach(async () => {
+    for (const page of pages.splice(0)) await page.close()
+  })
+
+  async function openPage(address = site.pageOf('store')): Promise<Page> {
+    const page = await browser.context.newPage()
+    pages.push(page)
+    await page.goto(address)
+    return page
+  }
+
+  /** Opens a page whose `store` has the row `1`. */
+  async function openStore(name: string): Promise<Page> {
+    const page = await openPage()
+    await page.evaluate(async (database) => {
+      window.store = new window.IndexedDbStore({ name: database })
+      await window.store.insert(window.makeRow('1'))
+    }, name)
+    return page
+  }
+
+  const nextCall = (page: Page) => page.evaluate(() => window.failureOf(window.store.get('scope', '1')))
+
+  /** Deletes a database of the page's origin; resolves to what came of it. */
+  const remove = (page: Page, name: string) =>
+    page.evaluate(
+      (database) =>
+        new Promise<string>((resolve) => {
+          const request = indexedDB.deleteDatabase(database)
+          for (const type of ['success', 'error', 'blocked'])
+            request.addEventListener(type, () => resolve(type))
+        }),
+      name,
+    )
+
+  it('gives no more room, rejects, has written nothing, and goes on when there is room again', async () => {
+    const limited = await openPage()
+    const session = await limited.context().newCDPSession(limited)
+    const origin = new URL(limited.url()).origin
+    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1_000_000 })
+    const page = await openStore('quota')
+    const write = () =>
+      page.evaluate(() => {
+        // Random, because the browser compresses what it keeps.
+        const piece = () => String.fromCharCode(...crypto.getRandomValues(new Uint16Array(30_000)))
+        const text = Array.from({ length: 80 }, piece).join('')
+        return window.failureOf(window.store.insert(window.makeRow('2', text)))
+      })
+    const failure = await write()
+    expect(failure?.code).toBe('QuotaExceededError')
+    expect(failure?.message).toMatch(/^StoreError: Cannot write .* no more room.* Nothing was written\.$/)
+    expect(await page.evaluate(() => window.store.get('scope', '2'))).toBeUndefined()
+    await session.send('Storage.overrideQuotaForOrigin', { origin })
+    expect(await write()).toBeUndefined()
+  })
+
+  it('deletes the database for another page, gives way, and rejects from then on', async () => {
+    const page = await openStore('deleted')
+    const other = await openPage()
+    expect(await remove(other, 'deleted')).toBe('success')
+    expect((await nextCall(page))?.message).toMatch(/was deleted while its order store was in use/)
+    // Also where another page has made a new one in the meantime.
+    await openStore('deleted')
+    expect((await nextCall(page))?.message).toMatch(/was deleted/)
+    expect(
+      await page.evaluate(() => new window.IndexedDbStore({ name: 'deleted' }).get('scope', '1')),
+    ).toMatchObject({ id: '1' })
+  })
+
+  it('deletes the site data on demand, rejects from then on', async () => {
+    const page = await openStore('cleared')
+    const session = await page.context().newCDPSession(page)
+    const origin = new URL(site.pageOf('store')).origin
+    await session.send('Storage.clearDataForOrigin', { origin, storageTypes: 'indexeddb' })
+    expect((await nextCall(page))?.message).toMatch(/was deleted while its order store was in use/)
+    expect((await nextCall(page))?.message).toMatch(/was deleted/)
+  })
+
+  it('lets a newer version of the package change the database, gives way, and rejects from then on', async () => {
+    const page = await openStore('newer')
+    const other = await openPage()
+    const upgraded = await other.evaluate(
+      () =>
+        new Promise<string>((resolve) => {
+          const request = indexedDB.open('newer', 2)
+          for (const type of ['success', 'error', 'blocked'])
+            request.addEventListener(type, () => resolve(type))
+        }),
+    )
+    expect(upgraded).toBe('success')
+    const failure = await nextCall(page)
+    expect(failure?.code).toBe('VersionError')
+    expect(failure?.message).toMatch(/a newer version of customer-ordering-sdk wrote it/)
+  })
+
+  it('does not open it because another page stands in the way, rejects in time, and goes on when that is gone', async () => {
+    const stubborn = await openPage()
+    await stubborn.evaluate(
+      () =>
+        new Promise<void>((resolve) => {
+          const request = indexedDB.open('blocked')
+          request.onsuccess = () => {
+            window.connection = request.result
+            resolve()
+          }
+        }),
+    )
+    const other = await openPage()
+    expect(await remove(other, 'blocked')).toBe('blocked')
+    const page = await openPage()
+    const first = await page.evaluate(() => {
+      window.store = new window.IndexedDbStore({ name: 'blocked', openTimeout: 200 })
+      return window.failureOf(window.store.insert(window.makeRow('1')))
+    })
+    expect(first?.message).toMatch(/^StoreError: .* did not answer within 200 ms.* Nothing was written\.$/)
+    await stubborn.evaluate(() => window.connection.close())
+    await expect.poll(() => nextCall(page), { timeout: 10_000 }).toBeUndefined()
+    expect(await page.evaluate(() => window.store.get('scope', '1'))).toBeUndefined()
+  })
+
+  it('lets the page store nothing, says so', async () => {
+    const page = await openPage(site.originlessPageOf('store'))
+    const failure = await page.evaluate(() =>
+      window.failureOf(new window.IndexedDbStore({ name: 'orders' }).insert(window.makeRow('1'))),
+    )
+    expect(failure?.code).toBe('SecurityError')
+    expect(failure?.message).toMatch(/^StoreError: .* lets this page store nothing/)
+  })
+
+  it('has a private window, works in there and leaves nothing behind', async () => {
+    const insert = () => {
+      const store = new window.IndexedDbStore({ name: 'private' })
+      return store.insert(window.makeRow('1'))
+    }
+    const context = await browser.privateContext()
+    const page = await context.newPage()
+    await page.goto(site.pageOf('store'))
+    expect(await page.evaluate(insert)).toEqual({ inserted: true })
+    expect(await page.evaluate(insert)).toMatchObject({ inserted: false })
+    await context.close()
+    expect(await (await openPage()).evaluate(insert)).toEqual({ inserted: true })
+  })
+
+  it('runs a web worker, shares the rows with it', async () => {
+    const page = await openPage()
+    const inWorker = () =>
+      new Promise((resolve) => {
+        const worker = new Worker('/worker.js')
+        worker.onmessage = ({ data }) => resolve(data)
+      })
+    expect(await page.evaluate(inWorker)).toBe(true)
+    expect(await page.evaluate(inWorker)).toBe(false)
+    const found = await page.evaluate(() => new window.IndexedDbStore({ name: 'shared' }).get('scope', 'id'))
+    expect(found).toMatchObject({ data: 'worker' })
+  })
+})

@@ -1,0 +1,233 @@
+/**
+ * Cycles of ending at random moments: pages place orders with an IndexedDbStore against a sandbox on a socket whose
+ * answers are lost and late; a tab is closed, its process crashes, or the whole browser is killed; then a page of the
+ * same profile recovers and goes on. A cycle is the same for the same seed, up to the scheduling of the operating system.
+ *
+ * As a program, for long runs: `npx node test/browser/kill-cycles.ts CYCLES [FIRST_SEED]`.
+ */
+import { fileURLToPath } from 'node:url'
+import { createSandbox, type FaultAction, type Sandbox } from '../../src/sandbox/index.ts'
+import { serveSandbox } from '../../src/sandbox/server.ts'
+import { seeded } from '../../src/stores/contract/seeded.ts'
+import {
+  agreement,
+  convergence,
+  monotony,
+  noneLost,
+  oneCharge,
+  stability,
+  truth,
+} from '../support/invariants.ts'
+import { Chromium } from './support/chromium.ts'
+import { type Site, serveSite } from './support/site.ts'
+import { WatchedRun, type WorkingPage } from './support/watched-run.ts'
+
+/** What ends in a cycle. */
+export const ENDS = ['tab', 'renderer', 'browser'] as const
+export type End = (typeof ENDS)[number]
+
+const ORDERS = 6
+/** Every third order is one that the wallet cannot pay: told `'no'`, it must never be charged. */
+const DEAR = 3
+const MOST_TABS = 3
+/** Of the pages' clients, milliseconds: short, so that what a dead tab has claimed is soon free. */
+const TIMES = { timeout: 1_500, totalTimeout: 5_000 }
+/** Undisturbed runs at the end: what they leave open stays open until a person decides. */
+const FINISHES = 2
+
+const FAULTS: readonly (readonly [probability: number, action: FaultAction])[] = [
+  [0.15, { type: 'commitThenDrop' }],
+  [0.1, { type: 'drop' }],
+  [0.1, { type: 'cutBody' }],
+  [0.1, { type: 'status', status: 503, commit: true }],
+  [0.2, { type: 'delay', ms: 40, when: 'after' }],
+  [0.1, { type: 'delay', ms: 40, when: 'before' }],
+]
+
+/** What a cycle showed. */
+export interface Cycle {
+  readonly seed: number
+  readonly end: End
+  /** How often something ended while pages were at work. */
+  readonly ends: number
+  readonly charges: number
+  /** Broken promises, in words; empty if all held. */
+  readonly violations: readonly string[]
+}
+
+/** A browser and the pages it opens, for any number of cycles. */
+export class Cycles {
+  readonly #browser: Chromium
+  readonly #site: Site
+
+  private constructor(browser: Chromium, site: Site) {
+    this.#browser = browser
+    this.#site = site
+  }
+
+  static async start(): Promise<Cycles> {
+    const site = await serveSite('orders')
+    return new Cycles(await Chromium.start(), site)
+  }
+
+  async stop(): Promise<void> {
+    await this.#browser.stop()
+    await this.#site.close()
+  }
+
+  /** Runs one cycle; with a store that forgets, to see that it is noticed. */
+  async run(seed: number, { forgetful = false } = {}): Promise<Cycle> {
+    const random = seeded(seed)
+    const end = ENDS[seed % ENDS.length] ?? 'tab'
+    const sandbox = createSandbox({
+      seed,
+      balance: 100_000,
+      preset: random(2) === 0 ? 'default' : 'remembers-refusals',
+      // An error remembered under a key is answered for ever, and the last recovery is to settle everything.
+      behaviour: { processingTime: random(20), rememberServerErrors: false },
+      faults: FAULTS.map(([probability, action]) => ({
+        match: { operation: 'createOrder' },
+        probability,
+        times: 'always',
+        action,
+      })),
+    })
+    const server = await serveSandbox(sandbox, { port: 0, cors: true })
+    const orders = Array.from({ length: ORDERS }, (_, index) => ({
+      reference: `seed-${seed}-order-${index}`,
+      serviceId: index % DEAR === DEAR - 1 ? 'svc_premium' : 'svc_standard',
+    }))
+    const run = new WatchedRun(
+      sandbox,
+      orders.map(({ reference }) => reference),
+    )
+    const violations: string[] = []
+    let ends = 0
+
+    /** Sets tabs to work on what is not settled; each begins with another order. */
+    const work = async (tabs: number, recover: boolean): Promise<WorkingPage[]> => {
+      const { scope, unsettled } = run
+      const left = orders.filter(({ reference }) => unsettled.includes(reference))
+      return await Promise.all(
+        Array.from({ length: tabs }, (_, tab) => {
+          const placing = {
+            baseUrl: server.url,
+            apiKey: sandbox.apiKey,
+            database: `orders-${seed}`,
+            orders: [...left.slice(tab), ...left.slice(0, tab)],
+            concurrency: 1 + random(3),
+            recover,
+            scope,
+            forgetful,
+            ...TIMES,
+          }
+          const alone = tabs === 1
+          return run.work(this.#browser.context, this.#site.pageOf('orders'), placing, alone)
+        }),
+      )
+    }
+
+    try {
+      const first = await work(1 + random(MOST_TABS), false)
+      if (await this.#strike(end, first, sandbox, random)) ends++
+      const second = await work(1, true)
+      // Half of the recoveries end early, too.
+      if (random(2) === 0 && (await this.#strike(end, second, sandbox, random))) ends++
+      await finish(second)
+      sandbox.faults.clear()
+      for (let count = 0; count < FINISHES; count++) {
+        await finish(await work(1, true))
+        if (run.unsettled.length === 0) break
+      }
+      run.look()
+      run.log.recovered = true
+      for (const promise of [oneCharge, noneLost, stability, truth, agreement, monotony, convergence])
+        violations.push(...promise(run.log))
+      violations.push(...run.lostWrites, ...run.unwritten)
+      await this.#remove(`orders-${seed}`)
+      return { seed, end, ends, charges: sandbox.ledger.length, violations }
+    } finally {
+      await server.close()
+    }
+  }
+
+  /** Ends something at a seeded request, a seeded moment after it; true if pages were still at work then. */
+  async #strike(
+    end: End,
+    pages: readonly WorkingPage[],
+    sandbox: Sandbox,
+    random: (below: number) => number,
+  ): Promise<boolean> {
+    // Counted in requests and not in milliseconds from the start, so that slow machines end in the middle of work, too.
+    const after = sandbox.requests.length + 1 + random(6)
+    const moment = random(30)
+    let over = false
+    const [victim] = pages
+    const whenOver = end === 'tab' ? victim?.ended : Promise.all(pages.map(({ ended }) => ended))
+    const noticed = Promise.resolve(whenOver).finally(() => {
+      over = true
+    })
+    while (!over && sandbox.requests.length < after) await new Promise((resolve) => setTimeout(resolve, 1))
+    const deadline = performance.now() + moment
+    while (!over && performance.now() < deadline) await new Promise((resolve) => setImmediate(resolve))
+    const struck = !over
+    if (struck && end === 'tab') await victim?.page.close()
+    if (struck && end === 'renderer' && victim !== undefined) await crash(victim)
+    if (struck && end === 'browser') {
+      await this.#browser.kill()
+      await this.#browser.restart()
+    }
+    await noticed
+    await finish(pages)
+    return struck
+  }
+
+  async #remove(database: string): Promise<void> {
+    const page = await this.#browser.context.newPage()
+    await page.goto(this.#site.pageOf('orders'))
+    await page.evaluate((name) => window.removeDatabase(name), database)
+    await page.close()
+  }
+}
+
+/** Crashes the process that a page runs in. */
+async function crash({ page, ended }: WorkingPage): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  // Never answered: there is nobody left to answer.
+  session.send('Page.crash').catch(() => {})
+  await ended
+}
+
+/** Waits until pages have done their work, and closes them. */
+async function finish(pages: readonly WorkingPage[]): Promise<void> {
+  await Promise.all(pages.map(({ ended }) => ended))
+  await Promise.all(pages.map(({ page }) => (page.isClosed() ? undefined : page.close())))
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [count = 20, first = 1] = process.argv.slice(2).map(Number)
+  const cycles = await Cycles.start()
+  const ends: Record<End, number> = { tab: 0, renderer: 0, browser: 0 }
+  let charges = 0
+  let failed = 0
+  try {
+    for (let seed = first; seed < first + count; seed++) {
+      const cycle = await cycles.run(seed)
+      ends[cycle.end] += cycle.ends
+      charges += cycle.charges
+      for (const violation of cycle.violations) console.log(`seed ${seed}: ${violation}`)
+      if (cycle.violations.length > 0) failed++
+      if ((seed - first + 1) % 20 === 0)
+        console.log(
+          `${seed - first + 1} cycles, ${JSON.stringify(ends)}, ${charges} charges, ${failed} failed`,
+        )
+    }
+  } finally {
+    await cycles.stop()
+  }
+  console.log(
+    `${count} cycles from seed ${first}: ${ends.tab} tabs closed, ${ends.renderer} renderers crashed, ` +
+      `${ends.browser} browsers killed, ${charges} charges, ${failed} cycles with a broken promise`,
+  )
+  process.exitCode = failed === 0 ? 0 : 1
+}

@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { Cycles, ENDS } from './kill-cycles.ts'
+import { describeWithChromium } from './support/needs-chromium.ts'
+
+/** Twenty in CI; `KILL_CYCLES=500` for the long run. */
+const CYCLES = Number(process.env['KILL_CYCLES'] ?? 20)
+const FIRST_SEED = Number(process.env['KILL_SEED'] ?? 1)
+
+describeWithChromium('A page that ends while it places orders', () => {
+  it(
+    `has every order charged at most once, none lost and none told 'no' that was charged, in ${CYCLES} cycles from seed ${FIRST_SEED}`,
+    async () => {
+      const broken: string[] = []
+      const ends = { tab: 0, renderer: 0, browser: 0 }
+      let charges = 0
+      const cycles = await Cycles.start()
+      try {
+        for (let seed = FIRST_SEED; seed < FIRST_SEED + CYCLES; seed++) {
+          const cycle = await cycles.run(seed)
+          ends[cycle.end] += cycle.ends
+          charges += cycle.charges
+          broken.push(...cycle.violations.map((text) => `seed ${seed}: ${text}`))
+        }
+      } finally {
+        await cycles.stop()
+      }
+      console.log(`${CYCLES} cycles from seed ${FIRST_SEED}: ${JSON.stringify(ends)}, ${charges} charges`)
+      expect(broken).toEqual([])
+      // Cycles in which nothing ended in mid-order would prove nothing.
+      for (const end of ENDS) expect(ends[end], end).toBeGreaterThanOrEqual(Math.floor(CYCLES / 4))
+      expect(charges).toBeGreaterThan(CYCLES)
+    },
+    120_000 + CYCLES * 30_000,
+  )
+
+  it('would be noticed if its store forgot', async () => {
+    const cycles = await Cycles.start()
+    try {
+      for (const [index, end] of ENDS.entries()) {
+        const { violations } = await cycles.run(ENDS.length * FIRST_SEED + index, { forgetful: true })
+        expect(violations.join('; '), end).toMatch(/was acknowledged, and there is none/)
+      }
+    } finally {
+      await cycles.stop()
+    }
+  })
+})

@@ -1,0 +1,161 @@
+/**
+ * A page that places orders and may end at any moment. It tells the outside everything it does, and goes on only when
+ * that was heard: a call before it begins, a write of the store when it was acknowledged, and what its caller is told.
+ */
+import {
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+  MemoryStore,
+  type OrderStore,
+} from 'customer-ordering-sdk'
+import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
+import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { Recovered, Told } from '../../support/run-log.ts'
+
+/** What a page is to do. */
+export interface Placing {
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly database: string
+  /** True for a store that forgets with the page: what watches must notice. */
+  readonly forgetful?: boolean
+  readonly orders: readonly { readonly reference: string; readonly serviceId: string }[]
+  readonly concurrency: number
+  /** The client's time limits, milliseconds. */
+  readonly timeout: number
+  readonly totalTimeout: number
+  /** True to recover, before and after, what other pages left. */
+  readonly recover: boolean
+  /** Scope of the rows, where it is known: then the page first reports what the store has. */
+  readonly scope: string | undefined
+}
+
+/** What a page tells. `rows` is what the store has then. */
+export type PageEvent =
+  | { readonly type: 'opened'; readonly rows: readonly StoredRow[] }
+  | { readonly type: 'begin'; readonly kind: 'create'; readonly intent: string; readonly time: number }
+  | { readonly type: 'begin'; readonly kind: 'recover'; readonly time: number }
+  | {
+      readonly type: 'end'
+      readonly call: number
+      readonly time: number
+      readonly rows: readonly StoredRow[]
+      readonly told?: Told
+      readonly recovered?: Recovered[]
+    }
+  | { readonly type: 'written'; readonly row: StoredRow }
+
+declare global {
+  interface Window {
+    /** Resolves, when the event was heard, to the number of the call that began. */
+    report: (event: PageEvent) => Promise<number>
+    placeOrders: typeof placeOrders
+    removeDatabase: typeof removeDatabase
+  }
+}
+
+/** Reports what was written before the writer hears of it. */
+function reporting(store: OrderStore): OrderStore {
+  return {
+    durability: store.durability,
+    get: (scope, id) => store.get(scope, id),
+    insert: async (row) => {
+      const result = await store.insert(row)
+      if (result.inserted) await window.report({ type: 'written', row })
+      return result
+    },
+    update: async (row, expectedVersion) => {
+      const updated = await store.update(row, expectedVersion)
+      if (updated) await window.report({ type: 'written', row })
+      return updated
+    },
+    listOpen: (scope, options) => store.listOpen(scope, options),
+    list: (scope, options) => store.list(scope, options),
+    prune: (scope, options) => store.prune(scope, options),
+    close: () => store.close(),
+  }
+}
+
+async function rowsOf(store: OrderStore, scope: string | undefined): Promise<StoredRow[]> {
+  const rows: StoredRow[] = []
+  if (scope === undefined) return rows
+  for (let after: string | undefined; ; ) {
+    const page = await store.list(scope, { limit: 100, ...(after === undefined ? {} : { after }) })
+    rows.push(...page.rows)
+    if (page.next === undefined) return rows
+    after = page.next
+  }
+}
+
+async function placeOrders({ database, orders, concurrency, recover, ...plan }: Placing): Promise<void> {
+  const store =
+    plan.forgetful === true ? new MemoryStore() : new IndexedDbStore({ name: database, openTimeout: 30_000 })
+  let { scope } = plan
+  const watched = reporting(store)
+  const client = new CustomerOrderingClient({
+    baseUrl: plan.baseUrl,
+    apiKey: plan.apiKey,
+    dangerouslyAllowBrowser: true,
+    account: 'browser',
+    store: {
+      ...watched,
+      get: (asked, id) => {
+        scope = asked
+        return watched.get(asked, id)
+      },
+    },
+    timeout: plan.timeout,
+    totalTimeout: plan.totalTimeout,
+  })
+  await window.report({ type: 'opened', rows: await rowsOf(store, scope) })
+  const known = new Set<string>()
+  if (recover) await recoverAll(known)
+  const waiting = orders.filter(({ reference }) => !known.has(reference))
+  await Promise.all(
+    Array.from({ length: concurrency }, async () => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await create(next)
+    }),
+  )
+  if (recover) await recoverAll(known)
+  await client.close()
+
+  async function recoverAll(settled: Set<string>): Promise<void> {
+    const call = await window.report({ type: 'begin', kind: 'recover', time: Date.now() })
+    const recovered: Recovered[] = []
+    for await (const { outcome, record } of client.orders.recover({ takeOver: true })) {
+      const intent = record.externalOrderId ?? ''
+      recovered.push({ intent, outcome })
+      if (outcome === 'created' || outcome === 'rejected') settled.add(intent)
+    }
+    const rows = await rowsOf(store, scope)
+    await window.report({ type: 'end', call, time: Date.now(), rows, recovered })
+  }
+
+  async function create({ reference, serviceId }: Placing['orders'][number]): Promise<void> {
+    const call = await window.report({ type: 'begin', kind: 'create', intent: reference, time: Date.now() })
+    const metadata = { externalOrderId: reference }
+    let told: Told
+    try {
+      const order = await client.orders.create({ serviceId, target: '@browser', quantity: 1, metadata })
+      told = { charged: 'yes', orderId: order.id }
+    } catch (error) {
+      if (!isCustomerOrderingError(error)) throw error
+      told = { charged: error.charged, code: error.code }
+    }
+    const rows = await rowsOf(store, scope)
+    await window.report({ type: 'end', call, time: Date.now(), rows, told })
+  }
+}
+
+/** Deletes a database, also while other pages have it open: they give it up. */
+function removeDatabase(name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.deleteDatabase(name)
+    request.onsuccess = () => resolve()
+    request.onerror = () => reject(request.error)
+    request.onblocked = () => reject(new Error('a page keeps the database open'))
+  })
+}
+
+window.placeOrders = placeOrders
+window.removeDatabase = removeDatabase

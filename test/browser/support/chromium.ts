@@ -1,0 +1,116 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium } from 'playwright-core'
+
+/** The program to run: a name on the path, or a path. */
+const program = process.env['CHROMIUM'] ?? 'chromium'
+
+/** Only what a page needs: no sandbox that a container forbids, and no traffic of the browser's own. */
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-dev-shm-usage',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--remote-debugging-port=0',
+]
+
+const STARTS = 3
+
+/** Why there is no Chromium to test with; undefined if there is. */
+export function missingChromium(): string | undefined {
+  try {
+    execFileSync(program, ['--version'], { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return 'no Chromium is installed (the variable CHROMIUM may name one)'
+  }
+}
+
+/** A Chromium with a profile of its own that outlives the browser's process, until it is stopped. */
+export class Chromium {
+  readonly #profile = mkdtempSync(join(tmpdir(), 'chromium-profile-'))
+  #process: ChildProcess | undefined
+  #browser: Browser | undefined
+
+  private constructor() {
+    // A test that fails before it can stop the browser leaves none behind.
+    process.once('exit', () => this.#process?.kill('SIGKILL'))
+  }
+
+  static async start(): Promise<Chromium> {
+    const browser = new Chromium()
+    await browser.restart()
+    return browser
+  }
+
+  /** Where pages are opened, in the profile. */
+  get context(): BrowserContext {
+    const context = this.#browser?.contexts()[0]
+    if (context === undefined) throw new Error('the browser does not run')
+    return context
+  }
+
+  /** A browser context that is forgotten when it is closed, as a private window is. */
+  async privateContext(): Promise<BrowserContext> {
+    if (this.#browser === undefined) throw new Error('the browser does not run')
+    return await this.#browser.newContext()
+  }
+
+  /** Starts the browser on its profile. */
+  async restart(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      const child = spawn(program, [...FLAGS, `--user-data-dir=${this.#profile}`, 'about:blank'], {
+        stdio: ['ignore', 'ignore', 'pipe'],
+      })
+      this.#process = child
+      try {
+        this.#browser = await chromium.connectOverCDP(await debuggerOf(child))
+        return
+      } catch (error) {
+        await this.kill()
+        // The processes of a browser that was killed may still hold the profile.
+        if (attempt === STARTS) throw error
+      }
+    }
+  }
+
+  /** Ends the browser's main process as a crash would; its other processes end with it. */
+  async kill(): Promise<void> {
+    const child = this.#process
+    this.#process = undefined
+    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+      const gone = once(child, 'exit')
+      child.kill('SIGKILL')
+      await gone
+    }
+    await this.#browser?.close()
+    this.#browser = undefined
+  }
+
+  async stop(): Promise<void> {
+    await this.kill()
+    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+  }
+}
+
+/** The address of a browser's debugger, which it prints when it is up. */
+function debuggerOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let printed = ''
+    child.stderr?.on('data', (chunk) => {
+      printed += String(chunk)
+      const address = /DevTools listening on (ws:\S+)/.exec(printed)?.[1]
+      if (address !== undefined) resolve(address)
+    })
+    child.once('error', reject)
+    child.once('exit', (code) => reject(new Error(`Chromium ended with ${code}: ${printed.slice(-2_000)}`)))
+  })
+}

@@ -1,0 +1,16 @@
+import { join } from 'node:path'
+import { inject } from 'vitest'
+
+const OTHERS = ['22.13', '22', '26']
+
+/** The version that runs the tests, and others, which come as packages for Linux. */
+export function nodeVersions(): readonly string[] {
+  return process.platform === 'linux' ? [process.versions.node, ...OTHERS] : [process.versions.node]
+}
+
+/** Path of the program. */
+export function nodeBinary(version: string): string {
+  return version === process.versions.node
+    ? process.execPath
+    : join(inject('versions'), `node_modules/${process.platform}-${process.arch}-${version}/bin/node`)
+}

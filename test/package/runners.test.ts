@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { stripVTControlCharacters } from 'node:util'
+import { describe, expect, inject, test } from 'vitest'
+import { root } from '../../scripts/ensure-built.ts'
+
+interface Runner {
+  readonly name: string
+  readonly flags: () => readonly string[]
+  /** How it counts: four tests that fail on purpose, one that passes. */
+  readonly counts: readonly RegExp[]
+  /** How it shows what was wanted and what was found. */
+  readonly compared: (wanted: number, found: number) => RegExp
+}
+
+const program = 'charged-twice.test.mjs'
+
+const runners: readonly Runner[] = [
+  {
+    name: 'vitest',
+    flags: () => [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--globals', '--root', '.', program],
+    counts: [/Tests +4 failed \| 1 passed \(5\)/],
+    compared: (wanted, found) => new RegExp(`- ${wanted}\\n\\+ ${found}\\n`),
+  },
+  {
+    name: 'jest',
+    // Jest does not take Node's way of loading ES modules without this flag, and ky is nothing else.
+    flags: () => [
+      '--experimental-vm-modules',
+      join(inject('runners'), 'node_modules/jest/bin/jest.js'),
+      '--rootDir=.',
+      `--testMatch=**/${program}`,
+    ],
+    counts: [/Tests: +4 failed, 1 passed, 5 total/],
+    compared: (wanted, found) =>
+      new RegExp(`Expected value expect\\w+ to:\\s+${wanted}\\s+Received:\\s+${found}\\s`),
+  },
+  {
+    name: 'node:test',
+    flags: () => ['--test', '--test-reporter=spec', program],
+    counts: [/fail 4\n/, /pass 1\n/],
+    compared: (wanted, found) => new RegExp(`actual: ${found},\\s+expected: ${wanted},`),
+  },
+]
+
+describe.each(runners)(
+  'under $name a failed assertion of the sandbox',
+  ({ name, flags, counts, compared }) => {
+    test('shows the message, both charges, the comparison and the line of the test', async () => {
+      const { output, exitCode } = await runWith(name, flags())
+      expect(exitCode).toBe(1)
+      for (const count of counts) expect(output).toMatch(count)
+      const charge = 'ord_\\w{12}: 500 EUR, key [\\w-]{36}, externalOrderId "cart-7"'
+      for (const [message, wanted, found, line] of [
+        ['expected exactly one charge for "cart-7", found 2:', 1, 2, "expectChargedOnce('cart-7')"],
+        ['expected no charge for "cart-7", found 2:', 0, 2, "expectNotCharged('cart-7')"],
+        ['expected 3 charges in all, found 2:', 3, 2, 'expectCharges(3)'],
+        [
+          'expected cus_personal to hold 999500, found 999000 EUR. Charged to it:',
+          999_500,
+          999_000,
+          'expectBalance(999_500)',
+        ],
+      ] as const) {
+        expect(output).toMatch(new RegExp(`${escaped(message)}\\n +${charge}\\n +${charge}\\n`))
+        expect(output).toMatch(compared(wanted, found))
+        const [row, column] = placeOf(line)
+        expect(output).toContain(`${program}:${row}:${column}`)
+      }
+    })
+  },
+)
+
+async function runWith(
+  name: string,
+  flags: readonly string[],
+): Promise<{ readonly output: string; readonly exitCode: unknown }> {
+  // Flags that Vitest's own workers run with mean nothing to this process.
+  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...env } = process.env
+  const child = spawn(process.execPath, flags, {
+    cwd: inject('consumer'),
+    env: { ...env, RUNNER: name },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = new Promise((resolve, reject) => child.once('exit', resolve).once('error', reject))
+  const texts = await Promise.all([text(child.stdout), text(child.stderr)])
+  return { output: stripVTControlCharacters(texts.join('\n')), exitCode: await ended }
+}
+
+/** Row and column of this text in the program, both from 1. */
+function placeOf(line: string): readonly [row: number, column: number] {
+  const rows = readFileSync(join(inject('consumer'), program), 'utf8').split('\n')
+  const row = rows.findIndex((candidate) => candidate.includes(line))
+  return [row + 1, (rows[row]?.indexOf(line) ?? -1) + 1]
+}
+
+function escaped(message: string): string {
+  return message.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+}

@@ -1,0 +1,198 @@
+import { connect } from 'node:net'
+import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
+import { caller, validBody } from './caller.ts'
+
+type ErrorShape = SandboxBehaviour['errorShape']
+
+/** Where each shape has its code. */
+const codeIn: { readonly [Shape in ErrorShape]: (code: string) => unknown } = {
+  bare: (code) => ({ code }),
+  nested: (code) => ({ error: { code } }),
+  errors: (code) => ({ errors: [{ code }] }),
+  flat: (code) => ({ error: code }),
+  problem: (code) => ({ code, title: code, detail: expect.any(String) }),
+}
+const shapes = Object.entries(codeIn)
+
+const servers: SandboxServer[] = []
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close()
+})
+
+describe('a malformed or impossible request gets its status and code in the error shape', () => {
+  test.each(shapes)('%s', async (errorShape, shaped) => {
+    const sandbox = createSandbox({ behaviour: { errorShape: errorShape as ErrorShape } })
+    const api = caller(sandbox)
+    const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
+    const unmapped = sandbox.addApiKey({ customer: sandbox.addCustomer({ wallet: null }) })
+    await api.order('used')
+    sandbox.faults.add({ match: { idempotencyKey: 'running' }, action: { type: 'inProgress' } })
+
+    const large = { ...validBody, metadata: { externalOrderId: 'x'.repeat(1024 * 1024) } }
+    const answers = {
+      'no JSON': await api.order('k', '{'),
+      'wrong type': await api.order('k', { ...validBody, quantity: '2' }),
+      'no Idempotency-Key': await api.order(null),
+      'no API key': await caller(sandbox, null).order('k'),
+      'wallet too small': await api.order('k', { ...validBody, serviceId: 'svc_premium' }),
+      'no permission': await caller(sandbox, reader).order('k'),
+      'no such service': await api.order('k', { ...validBody, serviceId: 'svc_none' }),
+      'no wallet': await caller(sandbox, unmapped).order('k'),
+      'no such order': await api.get('/v1/orders/none'),
+      'no such path': await api.get('/v3/orders'),
+      'no such method': await api.send('/v1/orders', { method: 'DELETE' }),
+      'another payload': await api.order('used', { ...validBody, quantity: 3 }),
+      'in progress': await api.order('running'),
+      'too large': await api.order('k', large),
+      'beside the step': await api.order('k', { ...validBody, serviceId: 'svc_bulk', quantity: 150 }),
+      'out of stock': await api.order('k', { ...validBody, serviceId: 'svc_sold_out' }),
+    }
+    const expected: Readonly<Record<keyof typeof answers, readonly [status: number, code: string]>> = {
+      'no JSON': [400, 'INVALID_REQUEST'],
+      'wrong type': [400, 'INVALID_REQUEST'],
+      'no Idempotency-Key': [400, 'INVALID_REQUEST'],
+      'no API key': [401, 'UNAUTHORIZED'],
+      'wallet too small': [402, 'PAYMENT_REQUIRED'],
+      'no permission': [403, 'FORBIDDEN'],
+      'no such service': [404, 'SERVICE_NOT_FOUND'],
+      'no wallet': [404, 'CUSTOMER_MAPPING_NOT_FOUND'],
+      'no such order': [404, 'ORDER_NOT_FOUND'],
+      'no such path': [404, 'NOT_FOUND'],
+      'no such method': [405, 'METHOD_NOT_ALLOWED'],
+      'another payload': [409, 'IDEMPOTENCY_CONFLICT'],
+      'in progress': [409, 'IDEMPOTENCY_IN_PROGRESS'],
+      'too large': [413, 'PAYLOAD_TOO_LARGE'],
+      'beside the step': [422, 'QUANTITY_STEP'],
+      'out of stock': [422, 'OUT_OF_STOCK'],
+    }
+    for (const [name, [status, code]] of Object.entries(expected))
+      expect(Reflect.get(answers, name), name).toMatchObject({ status, body: shaped(code) })
+    sandbox.expectCharges(1)
+  })
+})
+
+/** Everything that a socket gets back for these bytes. */
+function exchange(port: number, bytes: Uint8Array | string): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.end(bytes))
+    let answer = ''
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      answer += chunk
+    })
+    // A server that has had enough may reset the connection.
+    socket.on('error', () => {}).on('close', () => resolve(answer))
+  })
+}
+
+async function serve(behaviour: Partial<SandboxBehaviour> = {}) {
+  const sandbox = createSandbox({ behaviour })
+  const log: string[] = []
+  const server = await serveSandbox(sandbox, {
+    control: true,
+    onRequest: ({ method, path, status }) => log.push(`${method} ${path} ${status}`),
+    onNotice: (notice) => log.push(notice),
+  })
+  servers.push(server)
+  return { sandbox, server, log }
+}
+
+describe('what hardly is a request', () => {
+  test.each([
+    ['no HTTP', 'hello\r\n\r\n', 400],
+    ['no Host', 'GET /v1/balance HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+    [
+      'two lengths',
+      'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+      400,
+    ],
+    ['an unknown Expect', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\n\r\n', 417],
+    ['huge headers', `GET / HTTP/1.1\r\nHost: x\r\nX-Pad: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+  ])('%s is refused in the error shape, and the log says so', async (_, text, status) => {
+    const { server, log } = await serve({ errorShape: 'nested' })
+    const [head = '', body = ''] = (await exchange(server.port, text)).split('\r\n\r\n')
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(body).toContain('{"error":{"code":"')
+    expect(log.some((line) => line.includes(String(status)))).toBe(true)
+  })
+
+  test('a caller that goes away in the middle of its body is in the log', async () => {
+    const { server, log } = await serve()
+    await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
+    expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
+    expect(log).toContainEqual(expect.stringMatching(/^(POST \/v1\/orders: connection lost|no HTTP request)/))
+  })
+
+  test('a thousand connections of garbage harm nothing', async () => {
+    const { sandbox, server, log } = await serve()
+    const order =
+      `POST /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${sandbox.apiKey}\r\nIdempotency-Key: k\r\n` +
+      `Content-Type: application/json\r\nConnection: close\r\nContent-Length: 3\r\n\r\n{}\n`
+    // Bytes of any kind, and a good request with some of its bytes replaced.
+    const noise = fc.uint8Array({ maxLength: 300 })
+    const damaged = fc
+      .array(fc.tuple(fc.nat(order.length - 1), fc.nat(255)), { minLength: 1, maxLength: 6 })
+      .map((changes) => {
+        const bytes = Buffer.from(order)
+        for (const [at, value] of changes) bytes[at] = value
+        return new Uint8Array(bytes)
+      })
+    const inputs = fc.sample(fc.oneof(noise, damaged), { numRuns: 1000, seed: 7 })
+    for (let at = 0; at < inputs.length; at += 50)
+      await Promise.all(inputs.slice(at, at + 50).map((bytes) => exchange(server.port, bytes)))
+
+    const headers = { authorization: `Bearer ${sandbox.apiKey}` }
+    expect((await fetch(`${server.url}/v1/balance`, { headers })).status).toBe(200)
+    expect(
+      log.filter((line) => line.startsWith('no HTTP request, answered with 400')).length,
+    ).toBeGreaterThan(100)
+    sandbox.expectCharges(0)
+  })
+
+  test('any message at all gets an answer, and no charge without a 201', async () => {
+    const sandbox = createSandbox()
+    const json = fc.oneof(
+      fc.json(),
+      fc.string(),
+      fc
+        .record(
+          {
+            serviceId: fc.constantFrom('svc_standard', 'svc_none', '__proto__', ''),
+            target: fc.oneof(fc.string(), fc.jsonValue()),
+            quantity: fc.oneof(fc.double(), fc.integer(), fc.jsonValue()),
+            metadata: fc.oneof(fc.jsonValue(), fc.record({ externalOrderId: fc.jsonValue() })),
+          },
+          { requiredKeys: [] },
+        )
+        .map((body) => JSON.stringify(body)),
+    )
+    const header = fc.oneof(fc.string(), fc.constantFrom('application/json', `Bearer ${sandbox.apiKey}`))
+    const message = fc.record({
+      method: fc.oneof(fc.constantFrom('GET', 'POST', '__proto__'), fc.string()),
+      url: fc.oneof(
+        fc.constantFrom('/v1/orders', '/v1/services/__proto__', '/v1/orders?limit=%zz&offset=[]'),
+        fc.string(),
+        fc.webUrl(),
+      ),
+      headers: fc.record(
+        { authorization: header, 'idempotency-key': header, 'content-type': header },
+        { requiredKeys: [] },
+      ),
+      body: json,
+    })
+    await fc.assert(
+      fc.asyncProperty(message, async (input) => {
+        const before = sandbox.ledger.length
+        const { status, body, request } = await sandbox.handle(input)
+        expect([200, 201, 400, 401, 402, 403, 404, 405, 409, 422], body).toContain(status)
+        expect(request.charged).toBe(sandbox.ledger.length === before + 1)
+        if (request.charged) expect(status).toBe(201)
+      }),
+      { numRuns: 1000, seed: 7 },
+    )
+    expect(sandbox.requests.length).toBe(1000)
+    expect(new Set(sandbox.requests.map(({ status }) => status)).size).toBeGreaterThan(4)
+  })
+})

@@ -1,0 +1,161 @@
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { caller } from './caller.ts'
+import { complaintAbout, description, operations, problemOf, type Schema } from './description.ts'
+
+const { schemas } = description.components
+
+/** Fields that the API document shows, by the schema that has them. */
+const documented: Readonly<Record<string, readonly string[]>> = {
+  CreateOrderRequest: ['serviceId', 'target', 'quantity', 'metadata', 'metadata.externalOrderId'],
+  Order: ['id', 'status', 'amount'],
+  Service: ['productId', 'amount', 'currency', 'minQuantity', 'maxQuantity', 'stepQuantity'],
+  Balance: ['amount', 'currency'],
+}
+
+/** Every field of a schema with its path, down to those of objects in it. */
+function fieldsOf(schema: Schema, prefix = ''): readonly (readonly [path: string, field: Schema])[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => [
+    [`${prefix}${name}`, field] as const,
+    ...fieldsOf(field, `${prefix}${name}.`),
+  ])
+}
+
+describe('the OpenAPI description', () => {
+  test('marks the fields that the API document does not show, and only those', () => {
+    const unmarked = Object.entries(schemas)
+      .filter(([, schema]) => schema.anyOf === undefined && schema['x-not-documented'] !== true)
+      .map(([name, schema]) => {
+        const fields = fieldsOf(schema).filter(([, field]) => field['x-not-documented'] !== true)
+        return [name, fields.map(([path]) => path)] as const
+      })
+      .filter(([, fields]) => fields.length > 0)
+    expect(Object.fromEntries(unmarked)).toEqual(documented)
+  })
+
+  test('marks every envelope and every shape of an error', () => {
+    const choices = Object.entries(schemas).filter(([, schema]) => schema.anyOf !== undefined)
+    expect(choices.map(([name]) => name)).toEqual([
+      'OrderListResponse',
+      'ServiceListResponse',
+      'ErrorResponse',
+      'IdempotencyErrorResponse',
+    ])
+    const resolve = (schema: Schema): Schema | undefined =>
+      schema.$ref === undefined ? schema : schemas[schema.$ref.split('/').at(-1) ?? '']
+    const unmarked = choices.filter(([, schema]) =>
+      schema.anyOf?.some((choice) => resolve(choice)?.['x-not-documented'] !== true),
+    )
+    expect(unmarked).toEqual([])
+    expect(schemas['Pagination']).toMatchObject({ 'x-not-documented': true })
+  })
+
+  test.each([
+    ['POST', '/v1/orders', 'orders:write', '201 400 401 402 403 404 409 422', '200 413'],
+    ['GET', '/v1/orders', 'orders:read', '200 401 403', '400'],
+    ['GET', '/v1/orders/{orderId}', 'orders:read', '200 401 403 404', ''],
+    ['GET', '/v1/services', 'services:read', '200 401 403', '400'],
+    ['GET', '/v1/services/{serviceId}', 'services:read', '200 401 403 404', ''],
+    ['GET', '/v1/balance', 'balance:read', '200 401 403 404', ''],
+  ])('has %s %s with its permission and statuses', (method, path, permission, shown, marked) => {
+    const operation = operations.find((each) => each.method === method && each.path === path)
+    expect(operation?.security).toEqual([{ apiKey: [permission] }])
+    const statuses = Object.entries(operation?.responses ?? {})
+    const isMarked = ([, response]: (typeof statuses)[number]): boolean =>
+      response['x-not-documented'] === true
+    const names = (entries: typeof statuses): string => entries.map(([status]) => status).join(' ')
+    expect(names(statuses.filter((entry) => !isMarked(entry)))).toBe(shown)
+    expect(names(statuses.filter(isMarked))).toBe(marked)
+  })
+
+  test('has these six operations and no other', () => {
+    expect(operations).toHaveLength(6)
+  })
+
+  test('has the documented parameters', () => {
+    const rows = operations.flatMap(({ operationId, parameters = [] }) =>
+      parameters.map(({ name, in: place, required = false, schema }) =>
+        [operationId, name, place, schema.type, required ? 'required' : '', schema.default ?? '']
+          .join(' ')
+          .trim(),
+      ),
+    )
+    expect(rows).toEqual([
+      'createOrder Idempotency-Key header string required',
+      'listOrders limit query integer  50',
+      'listOrders offset query integer',
+      'listOrders sourceSystem query string',
+      'retrieveOrder orderId path string required',
+      'listServices limit query integer  50',
+      'listServices offset query integer',
+      'retrieveService serviceId path string required',
+    ])
+  })
+
+  test('marks every header of a response', () => {
+    const headers = operations.flatMap(({ responses }) =>
+      Object.values(responses).flatMap((response) => Object.values(response.headers ?? {})),
+    )
+    expect(headers.length).toBeGreaterThan(0)
+    expect(headers.filter((header) => header['x-not-documented'] !== true)).toEqual([])
+  })
+
+  test('has examples that are right, one for each payload of the API document', () => {
+    const named = Object.entries(schemas).filter(([, { examples }]) => examples !== undefined)
+    expect(named.map(([name]) => name)).toEqual(Object.keys(documented))
+    for (const [name, { examples = [] }] of named)
+      for (const example of examples)
+        expect(problemOf({ $ref: `#/components/schemas/${name}` }, example, 'closed')).toBe(null)
+  })
+
+  test('has the example order that the sandbox accepts', async () => {
+    const [example] = schemas['CreateOrderRequest']?.examples ?? []
+    expect(await caller(createSandbox()).order('k', example)).toMatchObject({ status: 201 })
+  })
+})
+
+describe('the check of answers', () => {
+  const answered = async (
+    changes: { status?: number; body?: unknown; type?: string },
+    path = '/v1/balance',
+  ) => {
+    const sandbox = createSandbox()
+    const { status, headers, body } = await caller(sandbox).get(path)
+    const [request] = sandbox.requests
+    if (request === undefined) throw new Error('nothing was logged')
+    if (changes.type !== undefined) headers.set('content-type', changes.type)
+    return complaintAbout(sandbox, request, { status, headers, body, ...changes })
+  }
+
+  test.each([
+    ['nothing in an answer as it is', {}, null],
+    ['a field that is not described', { body: { amount: 1, currency: 'EUR', owner: 'me' } }, 'additional'],
+    ['a field of another type', { body: { amount: '1', currency: 'EUR' } }, 'must be integer'],
+    ['a missing field', { body: { amount: 1 } }, "required property 'currency'"],
+    ['a status that is not described', { status: 409 }, 'retrieveBalance 409 is not described'],
+    ['another content type', { type: 'text/html' }, 'the content type text/html is not described'],
+  ])('finds %s', async (_title, changes, complaint) => {
+    const found = await answered(changes)
+    if (complaint === null) expect(found).toBe(null)
+    else expect(found).toContain(complaint)
+  })
+
+  test('knows no other path that could answer with success', async () => {
+    expect(await answered({}, '/v2/balance')).toBe(null)
+    expect(await answered({ status: 200 }, '/v2/balance')).toContain('there is no such path')
+  })
+
+  test('leaves out what a fault made, and what is remembered of it', async () => {
+    const sandbox = createSandbox({
+      preset: 'remembers-refusals',
+      faults: [
+        { action: { type: 'status', status: 500, text: 'oops' } },
+        { match: { method: 'GET' }, action: { type: 'status', status: 502, html: true } },
+      ],
+    })
+    const api = caller(sandbox)
+    expect((await api.order('k')).body).toBe('oops')
+    expect((await api.order('k')).body).toBe('oops')
+    expect(await api.get('/v1/balance')).toMatchObject({ status: 502 })
+  })
+})

@@ -1,0 +1,74 @@
+/** Runs seeds in a worker thread. It is bundled before it runs, so that a seeded bug can be put into the source. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { planOf } from './plan.ts'
+import { simulate } from './simulate.ts'
+
+/** Seeds `from`, `from + stride`, … below `to`. */
+export interface Batch {
+  readonly from: number
+  readonly to: number
+  readonly stride: number
+  /** True to stop at the first seed that breaks a promise. */
+  readonly untilFailure: boolean
+}
+
+/** What a thread tells now and then: everything since it last did. */
+export interface Progress {
+  readonly seeds: number
+  readonly requests: number
+  readonly charges: number
+  readonly deaths: number
+  readonly failures: readonly { readonly seed: number; readonly broken: readonly string[] }[]
+  /** CPU time of this thread so far, milliseconds. */
+  readonly cpu: number
+  readonly over: boolean
+}
+
+/** Runs that share the turns of the event loop. They have nothing else in common. */
+const TOGETHER = 24
+/** Seeds between two reports. */
+const REPORT = 500
+
+async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
+  // Thousands of runs a second throw errors that nobody looks at.
+  Error.stackTraceLimit = 0
+  const began = process.threadCpuUsage()
+  let next = from
+  let stopped = false
+  let since = empty()
+  const report = (over: boolean): void => {
+    const { user, system } = process.threadCpuUsage(began)
+    parentPort?.postMessage({ ...since, cpu: (user + system) / 1000, over } satisfies Progress)
+    since = empty()
+  }
+  const lane = async (): Promise<void> => {
+    while (next < to && !stopped) {
+      const seed = next
+      next += stride
+      const { broken, requests, charges, deaths } = await simulate(planOf(seed))
+      since.seeds++
+      since.requests += requests
+      since.charges += charges
+      since.deaths += deaths
+      if (broken.length > 0) {
+        since.failures.push({ seed, broken })
+        stopped ||= untilFailure
+      }
+      if (since.seeds >= REPORT) report(false)
+    }
+  }
+  await Promise.all(Array.from({ length: TOGETHER }, lane))
+  report(true)
+}
+
+function empty() {
+  return {
+    seeds: 0,
+    requests: 0,
+    charges: 0,
+    deaths: 0,
+    failures: [] as { readonly seed: number; readonly broken: readonly string[] }[],
+  }
+}
+
+if (parentPort !== null) await run(workerData as Batch)

@@ -1,0 +1,54 @@
+/**
+ * Seeded bugs against the simulation: each is put into the source, and seeds run until a promise is broken.
+ *
+ * As a program: `npx node test/simulation/bugs.ts [PART OF A NAME] [MOST SEEDS]`.
+ */
+import { fileURLToPath } from 'node:url'
+import { SEEDED_BUGS, type SeededBug } from '../crash/seeded-bugs.ts'
+import { bundle, runSeeds } from './threads.ts'
+
+/** A bug that is not noticed in so many runs has got away. */
+export const MOST_SEEDS = 50_000
+
+/** How a bug was noticed. */
+export interface Noticed {
+  readonly seed: number
+  /** Runs until then, of all threads. */
+  readonly runs: number
+  readonly broken: string
+}
+
+/** Runs seeds on the source with the bug in it; nothing if it got away. */
+export async function hunt(
+  { edits }: SeededBug,
+  threads: number,
+  most: number = MOST_SEEDS,
+): Promise<Noticed | undefined> {
+  const built = await bundle(edits)
+  try {
+    const { failures, seeds } = await runSeeds(built, {
+      from: 1,
+      count: most,
+      threads,
+      untilFailure: true,
+    })
+    const first = failures.at(0)
+    return first && { seed: first.seed, runs: seeds, broken: first.broken[0] ?? '' }
+  } finally {
+    built.remove()
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [part = '', most = String(MOST_SEEDS)] = process.argv.slice(2)
+  let missed = 0
+  for (const bug of SEEDED_BUGS) {
+    if (!bug.name.includes(part) || bug.outOfSimulation !== undefined) continue
+    const noticed = await hunt(bug, 2, Number(most))
+    if (noticed === undefined) missed++
+    const what =
+      noticed === undefined ? 'NOT NOTICED' : `seed ${noticed.seed}: ${noticed.broken.split('\n')[0]}`
+    console.log(`${bug.name}\n  ${what}`)
+  }
+  process.exitCode = missed === 0 ? 0 : 1
+}

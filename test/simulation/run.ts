@@ -1,0 +1,89 @@
+/**
+ * The simulation as a program.
+ *
+ * - `npx node test/simulation/run.ts COUNT [--from SEED] [--threads N]` runs that many seeds and says what came of them.
+ * - `npx node test/simulation/run.ts --seed N` runs one seed and tells what happens in it; a failing one is made short
+ *   first (`--whole` leaves it as it is).
+ */
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { type Plan, planOf } from './plan.ts'
+import { shrink } from './shrink.ts'
+import { simulate } from './simulate.ts'
+import { bundle, runSeeds, type Summary } from './threads.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seed: { type: 'string' },
+    whole: { type: 'boolean', default: false },
+    from: { type: 'string', default: '1' },
+    threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+  },
+})
+
+async function runOne(seed: number): Promise<void> {
+  const plan = planOf(seed)
+  const failed = (await simulate(plan)).broken.length > 0
+  const { without, trace, broken } =
+    failed && !values.whole
+      ? await shrink(plan)
+      : { without: new Set<string>(), ...(await simulate(plan, { traced: true })) }
+  print(plan, without)
+  for (const line of trace) console.log(line)
+  console.log(broken.length === 0 ? 'No promise is broken.' : broken.join('\n'))
+  process.exitCode = broken.length === 0 ? 0 : 1
+}
+
+function print({ steps, faults, ...rest }: Plan, without: ReadonlySet<string>): void {
+  console.log(JSON.stringify(rest, null, 2))
+  for (const [index, step] of steps.entries())
+    if (!without.has(`step:${index}`)) console.log(`step ${JSON.stringify(step)}`)
+  for (const [index, fault] of faults.entries())
+    if (!without.has(`fault:${index}`)) console.log(`fault ${JSON.stringify(fault)}`)
+}
+
+async function runMany(count: number, from: number): Promise<void> {
+  const built = await bundle()
+  let told = 0
+  const summary = await runSeeds(built, {
+    from,
+    count,
+    threads: number(values.threads),
+    onProgress: (sofar) => {
+      for (const { seed, broken } of sofar.failures.slice(told))
+        console.log(`seed ${seed}: ${broken.join('\n  ')}\n  npx node test/simulation/run.ts --seed ${seed}`)
+      told = sofar.failures.length
+      progress(sofar, count)
+    },
+  }).finally(() => built.remove())
+  const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
+  console.log(
+    `seeds ${from} to ${from + count - 1}: ${seeds} runs, ${requests} order requests, ${charges} charges, ` +
+      `${deaths} ended processes, ${failures.length} runs with a broken promise`,
+  )
+  console.log(
+    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +
+      `${Math.round((seeds / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}`,
+  )
+  process.exitCode = failures.length === 0 && seeds === count ? 0 : 1
+}
+
+let lastLine = 0
+
+/** A line every ten seconds. */
+function progress({ seeds, failures, elapsed }: Summary, count: number): void {
+  if (elapsed - lastLine < 10_000) return
+  lastLine = elapsed
+  const share = ((100 * seeds) / count).toFixed(1)
+  console.log(`${seeds} runs (${share} %), ${failures.length} failed, ${(elapsed / 1000).toFixed(0)} s`)
+}
+
+function number(text: string): number {
+  const value = Number(text.replaceAll('_', ''))
+  if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`${text} is not a number`)
+  return value
+}
+
+if (values.seed === undefined) await runMany(number(positionals[0] ?? '100000'), number(values.from))
+else await runOne(number(values.seed))

@@ -1,0 +1,31 @@
+/**
+ * Seeded bugs that the simulation has to notice. Each day has its own few; `SEEDED_BUGS=all` takes them all, as
+ * `npm run verify:bugs` does.
+ */
+import { describe, expect, it } from 'vitest'
+import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
+import { hunt, MOST_SEEDS } from './bugs.ts'
+
+const SAMPLE = 4
+const DAY = 24 * 60 * 60 * 1000
+
+const inReach = SEEDED_BUGS.filter(({ outOfSimulation }) => outOfSimulation === undefined)
+const first = Math.floor(Date.now() / DAY) * SAMPLE
+const chosen =
+  process.env['SEEDED_BUGS'] === 'all'
+    ? inReach
+    : Array.from({ length: SAMPLE }, (_, index) => inReach[(first + index) % inReach.length]).flatMap(
+        (bug) => bug ?? [],
+      )
+
+describe('the simulation', () => {
+  it.each(chosen)(`notices in ${MOST_SEEDS} seeds when $name`, async (bug) => {
+    expect(await hunt(bug, 2)).toBeDefined()
+  })
+
+  it('knows why it cannot notice the others', () => {
+    const others = SEEDED_BUGS.flatMap(({ outOfSimulation }) => outOfSimulation ?? [])
+    expect(others.length + inReach.length).toBe(SEEDED_BUGS.length)
+    expect(inReach.length).toBeGreaterThanOrEqual(30)
+  })
+})

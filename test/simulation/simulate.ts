@@ -1,0 +1,147 @@
+import { brokenPromises } from '../support/invariants.ts'
+import { LONGEST_FLIGHT, type Plan, type Step } from './plan.ts'
+import { type Without, World } from './world.ts'
+
+/** What came of a seed. */
+export interface Result {
+  readonly broken: readonly string[]
+  /** What the run could do without: steps, faults of the service, mishaps. */
+  readonly parts: readonly string[]
+  /** What happened, in words, if that was asked for. */
+  readonly trace: readonly string[]
+  readonly requests: number
+  readonly charges: number
+  readonly deaths: number
+}
+
+export interface SimulateOptions {
+  readonly without?: Without
+  readonly traced?: boolean
+}
+
+const NOTHING: Without = new Set()
+/** What a living process may still do in the background: attempts to store a proven charge, over four minutes. */
+const BACKGROUND = 6 * 60_000
+/** A claim by a call holds others off for no longer. */
+const AFTER_BUSY = 125_000
+
+/** Runs a plan from its first step to a last recovery without any trouble, and looks for broken promises. */
+export async function simulate(
+  plan: Plan,
+  { without = NOTHING, traced = false }: SimulateOptions = {},
+): Promise<Result> {
+  const trace: string[] | undefined = traced ? [] : undefined
+  const world = new World(plan, without, trace)
+  const broken: string[] = []
+  try {
+    await world.time.run(direct(world))
+  } catch (error) {
+    broken.push(`I9: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+  }
+  broken.push(...brokenPromises(world.log))
+  const { log, processes, mishaps } = world
+  return {
+    broken,
+    parts: [
+      ...plan.steps.map((_, index) => `step:${index}`),
+      ...plan.faults.map((_, index) => `fault:${index}`),
+      ...mishaps.map((name) => `mishap:${name}`),
+      ...(plan.latency > 0 ? ['latency'] : []),
+    ].filter((part) => !without.has(part)),
+    trace: trace ?? [],
+    requests: log.requests.length,
+    charges: log.charges.length,
+    deaths: processes.filter(({ died }) => died).length,
+  }
+}
+
+async function direct(world: World): Promise<void> {
+  const { plan, time, log, without } = world
+  const actions: Promise<void>[] = []
+  const begin = time.now
+  for (const [index, step] of plan.steps.entries()) {
+    if (step.at > time.now - begin) await time.sleep(world, step.at - (time.now - begin))
+    if (!without.has(`step:${index}`)) actions.push(act(world, step))
+  }
+  // Calls of processes that died never end, which `act` knows.
+  await Promise.all(actions)
+  world.troubled = false
+  world.note('everybody', 'no more trouble')
+  world.sandbox.faults.clear()
+  await time.sleep(world, LONGEST_FLIGHT + BACKGROUND)
+  for (const process of world.processes) {
+    // What a machine that is asleep has to do is done when it wakes.
+    if (!process.died && process.sleepsFor > 0) await time.sleep(world, process.sleepsFor + BACKGROUND)
+    if (!process.died) await process.close()
+  }
+  for (const process of world.processes) {
+    if (process.died) continue
+    log.leftovers += time.pending(process)
+    process.kill()
+  }
+  if (plan.ending === 'late') await time.sleep(world, plan.client.safeRetryWindow + AFTER_BUSY)
+  // A clock that is right, and the newest API key.
+  const last = plan.workers
+  world.rotateToNewest(last)
+  await world.process(last).recover({ takeOver: true, replay: 'safe' })
+  log.recovered = true
+  log.secrets.push(...world.apiKeys)
+}
+
+async function act(world: World, step: Step): Promise<void> {
+  const { sandbox, time } = world
+  // A sleeping process does what it is told when it wakes.
+  if ('worker' in step && step.kind !== 'kill')
+    for (let wait = 1; wait > 0; ) {
+      wait = world.process(step.worker).sleepsFor
+      if (wait > 0) await time.sleep(world, wait)
+    }
+  switch (step.kind) {
+    case 'create': {
+      const intent = world.intents[step.intent]
+      if (intent === undefined) return
+      const { externalOrderId, idempotencyKey } = intent.plan
+      const anonymous = externalOrderId === undefined && idempotencyKey === undefined
+      // Without a name, asking again for an order that may exist by now may be a new order.
+      const asksAnew = anonymous && (world.recordOf(intent)?.state === 'created' || world.isUncertain(intent))
+      if (asksAnew) intent.logged.wanted++
+      return await world.process(step.worker).create(intent, step)
+    }
+    case 'recover': {
+      // The same goes for a recovery beside a call for an order without a name.
+      for (const { intent } of world.running) {
+        const named = intent?.plan.externalOrderId ?? intent?.plan.idempotencyKey
+        if (intent !== undefined && named === undefined) intent.logged.wanted++
+      }
+      const { takeOver, replay } = step
+      return await world.process(step.worker).recover({ takeOver, replay })
+    }
+    case 'kill':
+      return world.process(step.worker).kill()
+    case 'resolve': {
+      const intent = world.intents[step.intent]
+      // A person decides by evidence: an order that is there, or nothing under way that could still become one.
+      if (intent === undefined || world.isUncertain(intent)) return
+      world.observe()
+      const record = world.recordOf(intent)
+      if (record?.state !== 'open') return
+      const charge = world.log.charges.find(({ key }) => key === record.key)
+      return await world.process(step.worker).resolve(intent, charge?.orderId)
+    }
+    case 'topUp':
+      return sandbox.topUp(sandbox.customerId, step.amount)
+    case 'jump':
+      world.note(`worker ${step.worker + 1}`, `clock jumps by ${step.by} ms`)
+      return world.jump(step.worker, step.by)
+    case 'rotate':
+      world.note(`worker ${step.worker + 1}`, 'has the new API key')
+      return world.rotate(step.worker)
+    case 'revoke': {
+      const [first] = world.apiKeys
+      if (world.apiKeys.length === 2 && first !== undefined) sandbox.revokeApiKey(first)
+      return
+    }
+    case 'publish':
+      sandbox.addService({ productId: 'svc_standard', amount: 250, published: step.published })
+  }
+}

@@ -1,0 +1,809 @@
+import { getEventListeners } from 'node:events'
+import { CustomerOrderingClient } from '../../src/client.ts'
+import { credentialsOf } from '../../src/credentials.ts'
+import { isCustomerOrderingError } from '../../src/errors.ts'
+import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
+import { scopeOf } from '../../src/idempotency/identity.ts'
+import { readIntent } from '../../src/idempotency/intent.ts'
+import { Journal } from '../../src/idempotency/journal.ts'
+import { liveCalls } from '../../src/idempotency/live.ts'
+import type { JournalRecord } from '../../src/idempotency/record.ts'
+import type { InsertResult, OrderStore, StoredRow } from '../../src/idempotency/store.ts'
+import { Lifetime } from '../../src/lifetime.ts'
+import type { ClientOptions, RequestOptions, Schemas } from '../../src/options.ts'
+import type { PlacedOrder } from '../../src/resources/order-context.ts'
+import { Orders } from '../../src/resources/orders.ts'
+import type { RecoveryOutcome } from '../../src/resources/recover.ts'
+import type { Runtime } from '../../src/runtime.ts'
+import { messageOf, respond } from '../../src/sandbox/fetch.ts'
+import {
+  createSandbox,
+  type Sandbox,
+  type SandboxReply,
+  type SandboxRequest,
+} from '../../src/sandbox/index.ts'
+import type { CreateOrderRequest } from '../../src/schemas/order.ts'
+import { resolveSettings, type Settings } from '../../src/settings.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import {
+  type LoggedCall,
+  type LoggedIntent,
+  type LoggedRequest,
+  type Recovered,
+  RunRecorder,
+  type Told,
+} from '../support/run-log.ts'
+import { VirtualTime } from '../support/virtual-time.ts'
+import { Draw } from './draw.ts'
+import { type IntentPlan, LONGEST_FLIGHT, type Plan, type Step } from './plan.ts'
+
+/** Where a process carries the number of a call, so that a request can be told from those of other calls. */
+const CALL_HEADER = 'x-call'
+/** Steps and mishaps that a run leaves out; how a failing run is made short. */
+export type Without = ReadonlySet<string>
+
+type EffectKind = 'get' | 'insert' | 'update' | 'list' | 'send' | 'fetch'
+
+/** What happens at one effect of a process. A process dies by never hearing anything again. */
+type Mishap =
+  | 'crash before'
+  | 'crash after'
+  | 'crash while it flies'
+  /** It takes place, and the machine falls asleep: the clock on the wall goes on, the process does not. */
+  | 'sleeps'
+  /** It takes place, and an error says that it did not. */
+  | 'unacknowledged'
+  /** It does not take place, and an error says so. */
+  | 'failed'
+  /** Only requests: it surely never left. */
+  | 'unsent'
+  /** It takes place at once, and the answer comes too late for anybody to wait for it. */
+  | 'slow answer'
+  /** It takes place long after it was given up, and is never answered. */
+  | 'late'
+  /** It never takes place and is never answered. */
+  | 'hangs'
+
+const CRASHES: readonly Mishap[] = ['crash before', 'crash after', 'crash while it flies', 'sleeps']
+const OF_WRITES: readonly Mishap[] = ['unacknowledged', 'failed', 'slow answer', 'late', 'hangs']
+const OF_READS: readonly Mishap[] = ['failed', 'slow answer', 'hangs']
+const OF_REQUESTS: readonly Mishap[] = ['unacknowledged', 'failed', 'unsent', 'slow answer', 'late', 'hangs']
+
+/** One thing to buy, as the run knows it. */
+interface Intent {
+  readonly plan: IntentPlan
+  readonly logged: LoggedIntent
+}
+
+/** A call that has neither ended nor died. */
+interface Running {
+  readonly logged: LoggedCall
+  readonly process: Process
+  readonly intent: Intent | undefined
+}
+
+/** A request that the service has, and what it makes of it. */
+interface Processing {
+  readonly logged: LoggedRequest
+  readonly entry: SandboxRequest
+}
+
+/** A service, a store that survives everything, and workers that come and go. */
+export class World {
+  readonly plan: Plan
+  readonly time: VirtualTime = new VirtualTime()
+  readonly log: RunRecorder = new RunRecorder()
+  readonly sandbox: Sandbox
+  readonly store: MemoryStore = new MemoryStore()
+  readonly intents: readonly Intent[]
+  readonly without: Without
+  /** What happened, in words; kept only if somebody wants to read it. */
+  readonly trace: string[] | undefined
+  /** Mishaps that took place, by their names in {@link Without}. */
+  readonly mishaps: string[] = []
+  /** API keys in the order of their making. */
+  readonly apiKeys: string[]
+  /** False from the moment on when nothing goes wrong any more. */
+  troubled = true
+  /** Requests and writes that are on their way, also those of the dead. */
+  underWay = 0
+  readonly running: Set<Running> = new Set()
+  readonly #workers: (Process | undefined)[] = []
+  readonly #all: Process[] = []
+  readonly #offsets: number[] = []
+  readonly #keysInUse: number[] = []
+  readonly #processing = new Set<Processing>()
+  #charges = 0
+
+  constructor(plan: Plan, without: Without, trace: string[] | undefined) {
+    this.plan = plan
+    this.without = without
+    this.trace = trace
+    const server = {}
+    this.sandbox = createSandbox({
+      seed: plan.seed,
+      apiKey: 'personal_k1x0r9w7',
+      organizationApiKey: 'organization_key',
+      baseUrl: 'https://sandbox.test',
+      services: SERVICES,
+      behaviour: plan.server,
+      balance: plan.balance,
+      faults: plan.faults.filter((_, index) => !without.has(`fault:${index}`)),
+      now: () => this.time.now,
+      sleep: (milliseconds) => this.time.sleep(server, milliseconds),
+    })
+    this.apiKeys = [this.sandbox.apiKey]
+    const { deriveId } = this.time.runtime(server, 0)
+    this.intents = plan.intents.map((intent) => {
+      const { name, externalOrderId, idempotencyKey } = intent
+      const slot =
+        externalOrderId !== undefined
+          ? `ref:${externalOrderId}`
+          : idempotencyKey !== undefined
+            ? `key:${idempotencyKey}`
+            : readIntent(deriveId, requestOf(intent, 1, undefined), {}).slot
+      return { plan: intent, logged: this.log.intent(name, [slot]) }
+    })
+  }
+
+  /** Writes down what happened. */
+  note(who: string, what: string): void {
+    this.trace?.push(`${String(this.time.now - START).padStart(8)} ms  ${who}: ${what}`)
+  }
+
+  /** The living process of a worker; a dead one is started anew, with nothing remembered. */
+  process(worker: number): Process {
+    const there = this.#workers[worker]
+    if (there !== undefined && !there.died) return there
+    const started = new Process(this, worker, this.#all.length + 1)
+    this.#workers[worker] = started
+    this.#all.push(started)
+    return started
+  }
+
+  /** How far a worker's clock is off. */
+  offset(worker: number): number {
+    return this.#offsets[worker] ?? 0
+  }
+
+  /** The API key that a worker uses now. */
+  apiKey(worker: number): string {
+    return this.apiKeys[this.#keysInUse[worker] ?? 0] ?? this.sandbox.apiKey
+  }
+
+  jump(worker: number, by: number): void {
+    this.#offsets[worker] = this.offset(worker) + by
+    this.log.clocksDiffer = true
+  }
+
+  /** A worker turns to the customer's new API key. */
+  rotate(worker: number): void {
+    if (this.apiKeys.length === 1)
+      this.apiKeys.push(
+        this.sandbox.addApiKey({ customer: this.sandbox.customerId, secret: 'personal_k2z8q5v3' }),
+      )
+    this.rotateToNewest(worker)
+  }
+
+  /** A worker turns to the newest API key that there is. */
+  rotateToNewest(worker: number): void {
+    this.#keysInUse[worker] = this.apiKeys.length - 1
+  }
+
+  /** Every process that ever was. */
+  get processes(): readonly Process[] {
+    return this.#all
+  }
+
+  /** Intents that a slot or a key stands for. */
+  intentOf(record: { readonly slot: string; readonly key: string }): string {
+    const named = this.intents.find(({ logged }) => logged.slots.includes(record.slot))
+    if (named !== undefined) return named.logged.name
+    const row = this.log.rows.find((each) => each.record?.key === record.key)?.record
+    const known = this.intents.find(({ logged }) => row !== undefined && logged.slots.includes(row.slot))
+    return known?.logged.name ?? record.slot
+  }
+
+  /** The newest record of an intent, as stored. */
+  recordOf({ logged }: Intent): JournalRecord | undefined {
+    return this.log.rows.findLast(({ record }) => record !== undefined && logged.slots.includes(record.slot))
+      ?.record
+  }
+
+  /** Another call, or something that is on its way, may change the intent's record behind a call's back. */
+  isUncertain(intent: Intent): boolean {
+    if (this.underWay > 0) return true
+    for (const other of this.running) if (other.intent === undefined || other.intent === intent) return true
+    return false
+  }
+
+  /** The service begins with a request. */
+  arrived(logged: LoggedRequest, entry: SandboxRequest): void {
+    this.#processing.add({ logged, entry })
+  }
+
+  /** Writes down every debit since the last look. */
+  observe(): void {
+    if (this.sandbox.ledger.length === this.#charges) return
+    for (const charge of this.sandbox.ledger.slice(this.#charges)) {
+      this.#charges++
+      const found = [...this.#processing].find(
+        ({ entry }) => entry.charged && entry.idempotencyKey === charge.idempotencyKey,
+      )
+      if (found === undefined) throw new Error('a debit without a request')
+      this.#processing.delete(found)
+      const { logged } = found
+      this.note('service', `charges ${logged.intent}, order ${charge.orderId}`)
+      this.log.charge({
+        intent: logged.intent,
+        key: logged.key,
+        orderId: charge.orderId,
+        requestedAt: logged.at,
+        ...(logged.call === undefined ? {} : { call: logged.call }),
+      })
+    }
+  }
+}
+
+const START = new VirtualTime().now
+
+const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
+
+function requestOf(
+  { name, externalOrderId }: IntentPlan,
+  quantity: number,
+  note: string | undefined,
+): CreateOrderRequest {
+  const metadata = {
+    ...(externalOrderId === undefined ? {} : { externalOrderId }),
+    ...(note === undefined ? {} : { note }),
+  }
+  return { serviceId: 'svc_standard', target: name, quantity, metadata }
+}
+
+function optionsOf({ account, client }: Plan): ClientOptions {
+  return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
+}
+
+const resolved = new Map<string, Settings<Schemas>>()
+
+/** A client's options, checked, with all defaults. There are few different ones, and checking them takes its time. */
+function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
+  const options = { ...optionsOf(plan), baseUrl }
+  const name = JSON.stringify(options)
+  const known = resolved.get(name)
+  if (known !== undefined) return known
+  const settings = resolveSettings<Schemas>({ ...options, apiKey: 'replaced' }, {})
+  resolved.set(name, settings)
+  return settings
+}
+
+/** One process of a worker: a client with a memory of its own over the world's store. */
+export class Process {
+  died = false
+  readonly name: string
+  readonly #world: World
+  readonly #number: number
+  readonly #draw: Draw
+  readonly #orders: Pick<Orders<Schemas>, 'create' | 'recover' | 'resolve'>
+  readonly #close: () => Promise<void>
+  /** Settles when the process dies. */
+  readonly #death: Promise<'died'>
+  readonly #running = new Set<Running>()
+  #die: (why: 'died') => void = () => {}
+  #effects = 0
+  /** When the process wakes, and how long it has slept in all. */
+  #wakes = 0
+  #slept = 0
+
+  constructor(world: World, worker: number, number: number) {
+    this.#world = world
+    this.name = `worker ${worker + 1}, process ${number}`
+    this.#number = number
+    this.#draw = new Draw(world.plan.seed, number)
+    this.#death = new Promise((resolve) => {
+      this.#die = resolve
+    })
+    const { plan, sandbox, time } = world
+    const random = new Draw(world.plan.seed, -number)
+    const runtime: Runtime = {
+      ...time.runtime(this, number),
+      now: () => time.now + world.offset(worker),
+      monotonic: () => this.#monotonic,
+      random: () => random.next(),
+    }
+    const store = this.#storeOf(world.store)
+    const rotates = plan.steps.some(({ kind }) => kind === 'rotate')
+    const apiKey = rotates ? () => world.apiKey(worker) : sandbox.apiKey
+    if (plan.whole) {
+      const options = { ...optionsOf(plan), baseUrl: sandbox.baseUrl, apiKey, store, fetch: this.#fetch }
+      const client = new CustomerOrderingClient(options, runtime)
+      this.#orders = client.orders
+      this.#close = () => client.close()
+      return
+    }
+    // As the client's constructor does it, but for the transport.
+    const resolved = settingsOf(plan, sandbox.baseUrl)
+    const connection = {
+      ...resolved.connection,
+      runtime,
+      credentials: credentialsOf(apiKey),
+      transport: this.#transport,
+    }
+    const settings = { ...resolved, store, connection, lifetime: new Lifetime() }
+    const scope = scopeOf(settings.server, settings.account)
+    const journal = new Journal({ store, scope, codec: undefined, runtime })
+    const live = liveCalls<PlacedOrder>(store, scope)
+    this.#orders = new Orders(settings, { ...settings, journal, live })
+    this.#close = async () => {
+      await settings.lifetime.end()
+      await live.idle()
+      await journal.flush({ whole: true })
+    }
+  }
+
+  /** Places an order and notes what the caller is told. */
+  async create(intent: Intent, step: Extract<Step, { kind: 'create' }>): Promise<void> {
+    const { plan } = intent
+    // Without any name, another payload would be another order.
+    const anonymous = plan.externalOrderId === undefined && plan.idempotencyKey === undefined
+    const request = requestOf(plan, anonymous ? 1 : step.quantity, step.note)
+    // Without a reference, another key would be another order.
+    const otherKey = step.otherKey && plan.externalOrderId !== undefined
+    const idempotencyKey = otherKey ? `other-${plan.name}` : plan.idempotencyKey
+    const { abortAfter } = step
+    const given = abortAfter === undefined ? undefined : this.#abort(abortAfter)
+    await this.#run('create', intent, idempotencyKey, async (call) => {
+      const options = {
+        ...call,
+        ...(given === undefined ? {} : { signal: given }),
+        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      }
+      const told = await this.#orders
+        .create(request, options)
+        .then(({ id }): Told => ({ charged: 'yes', orderId: id }), this.#toldBy)
+      if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
+      return { told }
+    })
+  }
+
+  /** Runs `recover()` to its end and notes its outcomes. */
+  async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
+    await this.#run('recover', undefined, undefined, async (call) => {
+      const recovered: Recovered[] = []
+      const report = ({ outcome, record, reason }: RecoveryOutcome): void => {
+        this.#world.note(
+          this.name,
+          `recover(): ${record.slot} ${outcome}${reason === undefined ? '' : `, ${reason}`}`,
+        )
+        recovered.push({ intent: this.#world.intentOf(record), outcome })
+      }
+      try {
+        for await (const outcome of this.#orders.recover({ ...call, ...options })) report(outcome)
+      } catch (error) {
+        const told = this.#toldBy(error)
+        return { told, recovered }
+      }
+      return { recovered }
+    })
+  }
+
+  /** Closes the intent's record by what a person found out. */
+  async resolve(intent: Intent, orderId: string | undefined): Promise<void> {
+    const record = this.#world.recordOf(intent)
+    if (record === undefined) return
+    const { externalOrderId } = intent.plan
+    const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
+    await this.#run('resolve', intent, undefined, async (call) => {
+      const told = await this.#orders
+        .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
+        .then((): undefined => undefined, this.#toldBy)
+      return told === undefined ? {} : { told }
+    })
+  }
+
+  /** The clock that stands still while the process sleeps. */
+  get #monotonic(): number {
+    return this.#world.time.now - this.#slept
+  }
+
+  /** Milliseconds until a sleeping process wakes. */
+  get sleepsFor(): number {
+    return Math.max(0, this.#wakes - this.#world.time.now)
+  }
+
+  #sleep(milliseconds: number): void {
+    const { time, log } = this.#world
+    this.#wakes = Math.max(this.#wakes, time.now) + milliseconds
+    this.#slept += milliseconds
+    time.postpone(this, milliseconds)
+    log.clocksDiffer = true
+    for (const { logged } of this.#running) logged.storeTrouble = true
+  }
+
+  /** Ends the process: it hears of nothing any more and has no further effect. */
+  kill(): void {
+    if (this.died) return
+    this.died = true
+    this.#world.note(this.name, 'dies')
+    this.#world.time.drop(this)
+    for (const running of this.#running) {
+      Object.assign(running.logged, { died: true, diedAt: this.#world.log.next() })
+      this.#world.running.delete(running)
+    }
+    this.#running.clear()
+    this.#die('died')
+  }
+
+  /** Ends the process in peace. */
+  async close(): Promise<void> {
+    await Promise.race([this.#close(), this.#death])
+  }
+
+  async #run(
+    kind: LoggedCall['kind'],
+    intent: Intent | undefined,
+    idempotencyKey: string | undefined,
+    action: (options: RequestOptions) => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
+  ): Promise<void> {
+    const { log, plan } = this.#world
+    const { totalTimeout, maxRetries } = plan.client
+    this.#world.observe()
+    const logged = log.call({
+      kind,
+      ...(intent === undefined ? {} : { intent: intent.logged.name }),
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      time: this.#monotonic,
+      totalTimeout,
+      maxRetries,
+    })
+    const running: Running = { logged, process: this, intent }
+    this.#running.add(running)
+    this.#world.running.add(running)
+    this.#world.note(this.name, `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
+    const end = await Promise.race([action({ headers: { [CALL_HEADER]: String(logged.id) } }), this.#death])
+    if (end === 'died') return
+    this.#running.delete(running)
+    this.#world.running.delete(running)
+    this.#world.observe()
+    log.ended(logged, this.#monotonic, end)
+    this.#world.note(this.name, `call ${logged.id} ends: ${JSON.stringify(end)}`)
+  }
+
+  #abort(after: number): AbortSignal {
+    const controller = new AbortController()
+    if (after === 0) controller.abort(GIVEN_UP)
+    else this.#world.time.setTimer(this, () => controller.abort(GIVEN_UP), after)
+    return controller.signal
+  }
+
+  /** What a failed call tells. Anything but one of our errors is a bug. */
+  #toldBy = (error: unknown): Told => {
+    if (!isCustomerOrderingError(error)) throw error
+    const { charged, code, orderId } = error
+    this.#world.log.printed.push(error.message, JSON.stringify(error))
+    return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+  }
+
+  /**
+   * One effect on the world outside of the process: on its way there, it may be lost or late, and so may its answer.
+   * `leave` is called when it leaves the process, and what that returns when it takes effect.
+   */
+  #effect<T>(kind: EffectKind, leave: () => () => Promise<T>, lost: (unsent: boolean) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.died) return
+      const world = this.#world
+      const { plan, time } = world
+      const name = `${this.#number}.${this.#effects++}`
+      // The same number of draws for every effect, so that leaving one mishap out changes no other.
+      const [whether, which, way, back] = [
+        this.#draw.next(),
+        this.#draw.next(),
+        this.#draw.next(),
+        this.#draw.next(),
+      ]
+      const mishap = world.troubled ? this.#mishapOf(kind, whether, which, name) : undefined
+      const remote = kind === 'send' || kind === 'fetch'
+      const instant = plan.latency === 0 || world.without.has('latency')
+      // A store slower than that is a store in trouble: a call waits for it no more than a moment past its end.
+      const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, 100)
+      const out = Math.floor(way * longest)
+      // Half of the answers come with the effect itself; in the other half, others have an effect in between.
+      const home = back < 0.5 ? 0 : Math.floor((back - 0.5) * 2 * longest)
+      if (mishap !== undefined) {
+        world.mishaps.push(name)
+        world.note(this.name, `${kind} ${name}: ${mishap}`)
+        if (!remote) this.#storeTrouble()
+      }
+      const tell = (how: () => T): void => {
+        if (this.died) return
+        if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
+        try {
+          resolve(how())
+        } catch (error) {
+          reject(error)
+        }
+      }
+      if (mishap === 'crash before') return this.kill()
+      if (mishap === 'failed' || mishap === 'unsent')
+        return void time.setTimer(this, () => tell(() => lost(mishap === 'unsent')), out)
+      const take = leave()
+      if (mishap === 'hangs') return
+      if (mishap === 'crash while it flies') this.kill()
+      const away = mishap === 'late' || mishap === 'crash while it flies' ? lateness(way) : out
+      world.underWay++
+      time.setTimer(
+        world,
+        () => {
+          take().then((result) => {
+            world.underWay--
+            switch (mishap) {
+              case 'late':
+              case 'crash while it flies':
+                return
+              case 'crash after':
+                return this.kill()
+              case 'sleeps':
+                this.#sleep(lateness(back) * 15)
+                return tell(() => result)
+              case 'unacknowledged':
+                return void time.setTimer(this, () => tell(() => lost(false)), home)
+              default:
+                if (home === 0 && mishap === undefined && kind !== 'send') return tell(() => result)
+                return void time.setTimer(
+                  this,
+                  () => tell(() => result),
+                  mishap === undefined ? home : lateness(back),
+                )
+            }
+          }, reject)
+        },
+        away,
+      )
+    })
+  }
+
+  #mishapOf(kind: EffectKind, whether: number, which: number, name: string): Mishap | undefined {
+    const { plan, without } = this.#world
+    const { crash, store, network } = plan.rates
+    const request = kind === 'send' || kind === 'fetch'
+    const trouble = request ? network : store
+    if (whether >= crash + trouble || without.has(`mishap:${name}`)) return undefined
+    const kinds =
+      whether < crash
+        ? CRASHES
+        : request
+          ? OF_REQUESTS
+          : kind === 'insert' || kind === 'update'
+            ? OF_WRITES
+            : OF_READS
+    const mishap = kinds[Math.floor(which * kinds.length)]
+    // A fetch of the caller's own is never believed that nothing left.
+    return mishap === 'unsent' && plan.whole ? 'failed' : mishap
+  }
+
+  #storeTrouble(): void {
+    for (const { logged } of this.#running) logged.storeTrouble = true
+  }
+
+  #storeOf(store: MemoryStore): OrderStore {
+    const world = this.#world
+    const broken = (): never => {
+      throw new Error('the store lost its connection')
+    }
+    const applied = (row: StoredRow): void => {
+      world.observe()
+      if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
+      world.log.row(row)
+      world.log.printed.push(row.data)
+      if (world.trace !== undefined) {
+        const { record } = world.log.rows.at(-1) ?? {}
+        const facts = record && [
+          record.state,
+          `generation ${record.generation}`,
+          ...(record.ambiguous ? ['ambiguous'] : []),
+          ...(record.hold === undefined ? [] : [`hold ${record.hold}`]),
+          ...(record.rejection === undefined ? [] : [JSON.stringify(record.rejection)]),
+        ]
+        world.note('store', `${record?.slot} version ${row.version}: ${facts?.join(', ')}, by ${this.name}`)
+      }
+    }
+    const insert = async (row: StoredRow): Promise<InsertResult> => {
+      const result = await store.insert(row)
+      if (result.inserted) applied(row)
+      return result
+    }
+    const update = async (row: StoredRow, expectedVersion: number): Promise<boolean> => {
+      const updated = await store.update(row, expectedVersion)
+      if (updated) applied(row)
+      return updated
+    }
+    return {
+      durability: world.plan.account === undefined ? 'memory' : 'device',
+      get: (scope, id) => this.#effect('get', () => () => store.get(scope, id), broken),
+      insert: (row) => this.#effect('insert', () => () => insert(row), broken),
+      update: (row, version) => this.#effect('update', () => () => update(row, version), broken),
+      listOpen: (scope, options) => this.#effect('list', () => () => store.listOpen(scope, options), broken),
+      list: (scope, options) => this.#effect('list', () => () => store.list(scope, options), broken),
+      // Nothing is old enough to be removed, so this says no more than that nothing comes of it.
+      prune: (scope, options) => store.prune(scope, options),
+      close: () => store.close(),
+    }
+  }
+
+  /** Notes a request that leaves; the returned function hands it to the service. */
+  #leave(
+    method: string,
+    headers: { readonly get: (name: string) => string | undefined },
+    body: string,
+    send: () => Promise<SandboxReply>,
+  ): { readonly order: LoggedRequest | undefined; readonly arrive: () => Promise<SandboxReply> } {
+    const world = this.#world
+    if (method !== 'POST') return { order: undefined, arrive: send }
+    const call = headers.get(CALL_HEADER)
+    const { target } = JSON.parse(body) as { readonly target: string }
+    world.observe()
+    const order = world.log.request({
+      intent: target,
+      key: headers.get('idempotency-key') ?? '',
+      body,
+      ...(call === undefined ? {} : { call: Number(call) }),
+    })
+    world.note(this.name, `call ${call} sends ${target} with key ${order.key}`)
+    return {
+      order,
+      arrive: () => {
+        const pending = send()
+        const entry = world.sandbox.requests.at(-1)
+        if (entry !== undefined) world.arrived(order, entry)
+        return pending
+      },
+    }
+  }
+
+  /** Notes the answer to an order request that reached the process. */
+  #answered(order: LoggedRequest | undefined, reply: SandboxReply, whole: boolean): void {
+    if (order === undefined || this.died) return
+    const code = /"(?:code|error)":"(\w+)"/.exec(reply.body)?.[1]
+    this.#world.observe()
+    this.#world.log.answered(order, reply.status, code, whole)
+    order.answeredTime = this.#world.time.now
+    this.#world.note(this.name, `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
+  }
+
+  /** In place of ky and fetch: one attempt. */
+  #transport: Transport = (request) =>
+    new Promise<AttemptResult>((resolve) => {
+      const { signal } = request
+      if (signal?.aborted === true) return resolve({ kind: 'aborted' })
+      let partly: ((problem: 'timeout' | 'aborted') => AttemptResult) | undefined
+      let over = false
+      const settle = (result: AttemptResult): void => {
+        if (over) return
+        over = true
+        cancel()
+        signal?.removeEventListener('abort', onAbort)
+        resolve(result)
+      }
+      const onAbort = (): void => settle(partly?.('aborted') ?? { kind: 'aborted' })
+      const cancel = this.#world.time.setTimer(
+        this,
+        () => settle(partly?.('timeout') ?? { kind: 'timeout' }),
+        request.timeout,
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+      let order: LoggedRequest | undefined
+      const exchange = this.#effect<SandboxReply | 'reset' | 'unsent'>(
+        request.method === 'POST' ? 'send' : 'fetch',
+        () => {
+          const left = this.#leave(request.method, headersOf(request), request.body ?? '', () =>
+            this.#world.sandbox.handle({
+              method: request.method,
+              url: request.url,
+              headers: request.headers,
+              body: request.body ?? '',
+            }),
+          )
+          order = left.order
+          return left.arrive
+        },
+        (unsent) => (unsent ? 'unsent' : 'reset'),
+      )
+      exchange.then((reply) => {
+        if (over || this.died) return
+        if (typeof reply === 'string') return settle(reply === 'unsent' ? UNREACHABLE : RESET)
+        const { delivery } = reply
+        if (delivery.type === 'stall') return
+        if (delivery.type === 'drop') return settle(RESET)
+        if (delivery.type === 'refuse') return settle(UNREACHABLE)
+        this.#answered(order, reply, delivery.type === 'complete')
+        const result = resultOf(reply)
+        if (delivery.type === 'stallBody') partly = (problem) => ({ ...result, problem })
+        else settle(result)
+      })
+    })
+
+  /** In place of fetch, below ky. */
+  #fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init)
+    const { signal } = request
+    const message = await messageOf(request)
+    let order: LoggedRequest | undefined
+    const exchange = this.#effect<SandboxReply | undefined>(
+      request.method === 'POST' ? 'send' : 'fetch',
+      () => {
+        const headers = { get: (name: string) => message.headers[name] }
+        // Not tied to the signal: what has left arrives.
+        const { signal: _signal, ...sent } = message
+        const left = this.#leave(request.method, headers, message.body, () =>
+          this.#world.sandbox.handle(sent),
+        )
+        order = left.order
+        return left.arrive
+      },
+      () => undefined,
+    )
+    const reply = await untilAborted(exchange, signal)
+    if (reply === undefined)
+      throw new TypeError('fetch failed', {
+        cause: Object.assign(new Error('reset'), { code: 'ECONNRESET', syscall: 'read' }),
+      })
+    const { type } = reply.delivery
+    if (type !== 'stall' && type !== 'drop' && type !== 'refuse')
+      this.#answered(order, reply, type === 'complete')
+    return await respond(reply, signal, request.url)
+  }
+}
+
+/** Why a caller ends its call. */
+const GIVEN_UP = 'the caller has given up'
+
+/** How late something comes that nobody waits for any more. */
+function lateness(part: number): number {
+  return 11_000 + Math.floor(part * part * (LONGEST_FLIGHT - 12_000))
+}
+
+const RESET: AttemptResult = {
+  kind: 'failed',
+  unsent: false,
+  closed: true,
+  detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
+}
+
+const UNREACHABLE: AttemptResult = {
+  kind: 'failed',
+  unsent: 'unreachable',
+  closed: false,
+  detail: { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' },
+}
+
+function headersOf({ headers }: AttemptRequest): { readonly get: (name: string) => string | undefined } {
+  return { get: (name) => headers[name] }
+}
+
+/** What a transport makes of an answer that has begun. */
+function resultOf({
+  delivery,
+  status,
+  headers,
+  body,
+}: SandboxReply): AttemptResult & { readonly status: number } {
+  const answer = { status, headers: new Headers(headers) }
+  if (status >= 300 && status < 400) return { kind: 'redirect', ...answer }
+  if (delivery.type === 'complete') return { kind: 'answer', ...answer, text: body }
+  const text = 'after' in delivery ? body.slice(0, delivery.after) : body
+  const cleanly = delivery.type === 'cut' && delivery.cleanly
+  return { kind: 'answer', ...answer, text, ...(cleanly ? {} : { problem: 'cut' as const }) }
+}
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then((value) => {
+      signal.removeEventListener('abort', abort)
+      resolve(value)
+    }, reject)
+  })
+}

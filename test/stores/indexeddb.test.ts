@@ -1,0 +1,409 @@
+import { storeContract } from 'customer-ordering-sdk/stores/contract'
+import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
+import * as imitation from 'fake-indexeddb'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { StoreError } from '../../src/errors.ts'
+import { EVERYTHING, makeRow, makeRows, nextVersion, SCOPE, walk } from '../../src/stores/contract/rows.ts'
+
+const { IDBFactory, IDBKeyRange, IDBObjectStore, IDBDatabase: ImitatedDatabase } = imitation
+const NAME = 'orders'
+
+beforeEach(() => {
+  vi.stubGlobal('indexedDB', new IDBFactory())
+  vi.stubGlobal('IDBKeyRange', IDBKeyRange)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+  vi.unstubAllGlobals()
+})
+
+const open = () => new IndexedDbStore({ name: NAME })
+
+/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
+async function failureOf(action: () => unknown): Promise<StoreError> {
+  try {
+    await action()
+  } catch (error) {
+    if (error instanceof StoreError) return error
+    throw error
+  }
+  throw new Error('it did not fail')
+}
+
+const codeOf = (error: StoreError): unknown =>
+  error.cause instanceof Error ? Reflect.get(error.cause, 'code') : undefined
+
+/** Resolves when a request has ended, to what it ended with. */
+function ended(request: IDBOpenDBRequest): Promise<'success' | 'error'> {
+  return new Promise((resolve) => {
+    request.onsuccess = () => resolve('success')
+    request.onerror = () => resolve('error')
+  })
+}
+
+/** A connection of somebody else's, which gives way only if told to. */
+async function openElsewhere(version?: number): Promise<IDBDatabase> {
+  const request = indexedDB.open(NAME, version)
+  await ended(request)
+  return request.result
+}
+
+/** Collects the connections that are opened from now on. */
+function watchOpening(): readonly IDBDatabase[] {
+  const opened: IDBDatabase[] = []
+  const factory = indexedDB
+  const original = factory.open.bind(factory)
+  vi.spyOn(factory, 'open').mockImplementation((name, version) => {
+    const request = original(name, version)
+    request.addEventListener('success', () => opened.push(request.result))
+    return request
+  })
+  return opened
+}
+
+/** Lets every request to open end with an error of this name. */
+function refuseOpening(name: string): void {
+  vi.spyOn(indexedDB, 'open').mockImplementation(() => {
+    const request = { error: new DOMException('secret text', name) } as IDBOpenDBRequest
+    queueMicrotask(() => request.onerror?.(new Event('error')))
+    return request
+  })
+}
+
+/** Aborts the next transaction in which a row is added, as the browser would for this reason. */
+async function abortNextInsert(store: IndexedDbStore, name: string): Promise<void> {
+  // The database is made now and not when the row is added.
+  await store.get(SCOPE, 'none')
+  const original = IDBObjectStore.prototype.add
+  vi.spyOn(IDBObjectStore.prototype, 'add').mockImplementationOnce(function (this: IDBObjectStore, ...given) {
+    const request = original.apply(this, given)
+    const { transaction } = this
+    transaction.abort()
+    Object.defineProperty(transaction, 'error', { value: new DOMException('secret text', name) })
+    return request
+  })
+}
+
+describe('IndexedDbStore on an imitation of IndexedDB', () => {
+  storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
+})
+
+describe('the options of IndexedDbStore', () => {
+  it.each([undefined, '', 7, null])('refuse the name %j', (name) => {
+    const options = { name } as unknown as { name: string }
+    expect(() => new IndexedDbStore(options)).toThrow(/must be the name of a database/)
+  })
+
+  it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('refuse %d as a time limit', (openTimeout) => {
+    expect(() => new IndexedDbStore({ name: NAME, openTimeout })).toThrow(/whole number of milliseconds/)
+  })
+
+  it('are checked without a look at the platform', () => {
+    vi.stubGlobal('indexedDB', undefined)
+    expect(open().durability).toBe('device')
+  })
+})
+
+describe('a transaction of IndexedDbStore', () => {
+  it('asks for strict durability, once for each call', async () => {
+    const store = open()
+    await store.get(SCOPE, 'warm up')
+    const begun = vi.spyOn(ImitatedDatabase.prototype, 'transaction')
+    await store.insert(makeRow(1))
+    await store.insert(makeRow(1))
+    await store.update(nextVersion(makeRow(1)), 1)
+    await store.update(nextVersion(makeRow(1)), 1)
+    await store.prune(SCOPE, EVERYTHING)
+    const writes = begun.mock.calls.map(([, mode, options]) => [mode, options])
+    expect(writes).toHaveLength(6)
+    for (const write of writes) expect(write).toEqual(['readwrite', { durability: 'strict' }])
+  })
+
+  it('is complete before a write resolves', async () => {
+    const store = open()
+    await store.get(SCOPE, 'warm up')
+    const order: string[] = []
+    const original = ImitatedDatabase.prototype.transaction
+    vi.spyOn(ImitatedDatabase.prototype, 'transaction').mockImplementation(function (
+      this: IDBDatabase,
+      ...given: Parameters<IDBDatabase['transaction']>
+    ) {
+      const transaction = original.apply(this, given)
+      transaction.addEventListener('complete', () => order.push('complete'))
+      return transaction
+    })
+    await store.insert(makeRow(1)).then(() => order.push('resolved'))
+    expect(order).toEqual(['complete', 'resolved'])
+  })
+
+  it.each(['QuotaExceededError', 'DataError'])(
+    'that ends with %s says that nothing was written, and the store goes on',
+    async (name) => {
+      const store = open()
+      await abortNextInsert(store, name)
+      const failure = await failureOf(() => store.insert(makeRow(1)))
+      expect(codeOf(failure)).toBe(name)
+      expect(failure.message).toMatch(/^Cannot write to the order store in .* Nothing was written\.$/s)
+      expect(failure.message).not.toContain('secret')
+      expect(String(failure.cause)).not.toContain('secret')
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    },
+  )
+
+  it.each(['AbortError', 'UnknownError', 'SomethingNewError'])(
+    'that ends with %s says that nobody knows, and the store goes on',
+    async (name) => {
+      const store = open()
+      await abortNextInsert(store, name)
+      const failure = await failureOf(() => store.insert(makeRow(1)))
+      expect(codeOf(failure)).toBe(name)
+      expect(failure.message).toMatch(/may or may not have been\.$/)
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    },
+  )
+
+  it('takes a connection of its own after one that failed, and closes that', async () => {
+    const opened = watchOpening()
+    const store = open()
+    await abortNextInsert(store, 'UnknownError')
+    await failureOf(() => store.insert(makeRow(1)))
+    await store.insert(makeRow(1))
+    expect(opened).toHaveLength(2)
+    expect(() => opened[0]?.transaction('rows')).toThrow()
+  })
+
+  it('begins on a new connection when the browser has closed the old one without a word', async () => {
+    const opened = watchOpening()
+    const store = open()
+    await store.insert(makeRow(1))
+    opened[0]?.close()
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    expect(opened).toHaveLength(2)
+  })
+
+  it('begins on a new connection when the browser has closed the old one and said so', async () => {
+    const opened = watchOpening()
+    const store = open()
+    await store.insert(makeRow(1))
+    opened[0]?.close()
+    opened[0]?.onclose?.(new Event('close'))
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    expect(opened).toHaveLength(2)
+  })
+
+  it('refuses what is no row instead of passing it on', async () => {
+    const store = open()
+    await store.insert(makeRow(1))
+    const database = await openElsewhere()
+    database
+      .transaction('rows', 'readwrite')
+      .objectStore('rows')
+      .put({ ...makeRow(1), data: 7, openId: makeRow(1).id })
+    database.close()
+    for (const call of [
+      () => store.get(SCOPE, makeRow(1).id),
+      () => store.insert(makeRow(1)),
+      () => store.update(nextVersion(makeRow(1)), 1),
+      () => store.listOpen(SCOPE, { limit: 10 }),
+    ]) {
+      expect((await failureOf(call)).message).toMatch(/holds something that is no row of it/)
+    }
+  })
+})
+
+describe('pages and batches of IndexedDbStore', () => {
+  it('have no more than some hundred rows, however many are asked for', async () => {
+    const store = open()
+    const rows = makeRows(501, { open: false, state: 'created' })
+    for (const row of rows) await store.insert(row)
+    const page = await store.list(SCOPE, { limit: 1_000_000 })
+    expect(page.rows).toHaveLength(500)
+    expect(page.next).toBeDefined()
+    expect(await walk((options) => store.list(SCOPE, options), 1_000)).toHaveLength(501)
+    const begun = vi.spyOn(ImitatedDatabase.prototype, 'transaction')
+    expect(await store.prune(SCOPE, EVERYTHING)).toBe(501)
+    expect(begun).toHaveBeenCalledTimes(3)
+  })
+
+  it('do not go on from something that is no end of a page', async () => {
+    expect((await failureOf(() => open().list(SCOPE, { limit: 1, after: 'x' }))).message).toMatch(/`after`/)
+  })
+
+  it('keep apart rows that changed at the same time, whatever is in their ids', async () => {
+    const store = open()
+    const rows = ['a b', 'a\nb', '', ' '].map((id) => ({ ...makeRow(1), id }))
+    for (const row of rows) await store.insert(row)
+    const found = await walk((options) => store.list(SCOPE, options), 1)
+    expect(found.map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted())
+  })
+})
+
+describe('opening', () => {
+  it('needs a platform with IndexedDB', async () => {
+    for (const none of [undefined, null]) {
+      vi.stubGlobal('indexedDB', none)
+      expect((await failureOf(() => open().insert(makeRow(1)))).message).toMatch(/needs IndexedDB/)
+    }
+  })
+
+  it('says so where the browser refuses even the look at IndexedDB', async () => {
+    const original = Object.getOwnPropertyDescriptor(globalThis, 'indexedDB')
+    Object.defineProperty(globalThis, 'indexedDB', {
+      configurable: true,
+      get: () => {
+        throw new DOMException('secret text', 'SecurityError')
+      },
+    })
+    const failure = await failureOf(() => open().insert(makeRow(1)))
+    Object.defineProperty(globalThis, 'indexedDB', original ?? {})
+    expect(codeOf(failure)).toBe('SecurityError')
+    expect(failure.message).toMatch(/site data is blocked/)
+  })
+
+  it.each([
+    ['InvalidStateError', /private window/],
+    ['SecurityError', /site data is blocked/],
+    ['QuotaExceededError', /no more room/],
+    ['UnknownError', /cannot open its files/],
+    ['VersionError', /a newer version of customer-ordering-sdk/],
+    ['SomethingNewError', /the browser reports SomethingNewError/],
+  ])('that ends with %s says what that means', async (name, meaning) => {
+    refuseOpening(name)
+    const failure = await failureOf(() => open().insert(makeRow(1)))
+    expect(codeOf(failure)).toBe(name)
+    expect(failure.message).toMatch(/^Cannot open the order store in the IndexedDB database "orders": /)
+    expect(failure.message).toMatch(meaning)
+    expect(failure.message).not.toContain('secret')
+  })
+
+  it('is tried again by the next call', async () => {
+    const store = open()
+    refuseOpening('UnknownError')
+    await failureOf(() => store.insert(makeRow(1)))
+    vi.restoreAllMocks()
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+  })
+
+  it('is done once for calls that are made at once', async () => {
+    const opened = watchOpening()
+    const store = open()
+    await Promise.all(makeRows(10).map((row) => store.insert(row)))
+    expect(opened).toHaveLength(1)
+  })
+
+  it('ends in time without an answer, and closes what comes too late', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const close = vi.fn()
+    const request = { result: { close } } as unknown as IDBOpenDBRequest
+    vi.spyOn(indexedDB, 'open').mockReturnValue(request)
+    const failure = failureOf(() => open().insert(makeRow(1)))
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect((await failure).message).toMatch(/did not answer within 3000 ms/)
+    request.onsuccess?.(new Event('success'))
+    expect(close).toHaveBeenCalledOnce()
+  })
+
+  it('leaves no timer behind when it is done', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const store = open()
+    await store.insert(makeRow(1))
+    refuseOpening('UnknownError')
+    await failureOf(() => open().insert(makeRow(1)))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('says who stands in the way of a change of the database', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const request = {} as IDBOpenDBRequest
+    vi.spyOn(indexedDB, 'open').mockReturnValue(request)
+    const failure = failureOf(() => open().insert(makeRow(1)))
+    await vi.advanceTimersByTimeAsync(1)
+    request.onblocked?.(new Event('blocked') as IDBVersionChangeEvent)
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect((await failure).message).toMatch(/another page of this site keeps an older version of it open/)
+  })
+
+  it('refuses a database that is something else', async () => {
+    ;(await openElsewhere()).close()
+    const failure = await failureOf(() => open().insert(makeRow(1)))
+    expect(codeOf(failure)).toBe('NotFoundError')
+    expect(failure.message).toMatch(/something else uses the same name/)
+  })
+
+  it('refuses a database that a newer version made', async () => {
+    ;(await openElsewhere(2)).close()
+    const failure = await failureOf(() => open().insert(makeRow(1)))
+    expect(failure.message).toMatch(/a newer version of customer-ordering-sdk/)
+  })
+})
+
+describe('a database that somebody else changes', () => {
+  it('is given up for a newer version, without being in its way', async () => {
+    const store = open()
+    await store.insert(makeRow(1))
+    const newer = await openElsewhere(2)
+    expect(newer.version).toBe(2)
+    newer.close()
+    const failure = await failureOf(() => store.get(SCOPE, makeRow(1).id))
+    expect(failure.message).toMatch(/a newer version/)
+  })
+
+  it('is given up to be deleted, and not made anew by this store', async () => {
+    const store = open()
+    await store.insert(makeRow(1))
+    expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
+    for (const call of [() => store.insert(makeRow(1)), () => store.listOpen(SCOPE, { limit: 1 })]) {
+      expect((await failureOf(call)).message).toMatch(/was deleted while its order store was in use/)
+    }
+    expect(await indexedDB.databases()).toEqual([])
+    expect(await open().insert(makeRow(1))).toEqual({ inserted: true })
+  })
+
+  it('is not made anew if the browser deleted it while it was closed', async () => {
+    const opened = watchOpening()
+    const store = open()
+    await store.insert(makeRow(1))
+    opened[0]?.close()
+    await ended(indexedDB.deleteDatabase(NAME))
+    expect((await failureOf(() => store.insert(makeRow(1)))).message).toMatch(/was deleted/)
+    expect(await indexedDB.databases()).toEqual([])
+  })
+
+  it('is not taken for the old one if it was deleted and made anew while it was closed', async () => {
+    const opened = watchOpening()
+    const store = open()
+    await store.insert(makeRow(1))
+    opened[0]?.close()
+    await ended(indexedDB.deleteDatabase(NAME))
+    await open().insert(makeRow(2))
+    expect((await failureOf(() => store.get(SCOPE, makeRow(1).id))).message).toMatch(/was deleted/)
+  })
+})
+
+describe('closing', () => {
+  it('lets others delete the database', async () => {
+    const store = open()
+    await store.insert(makeRow(1))
+    await store.close()
+    expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
+  })
+
+  it('lets calls finish that were made before, and none after', async () => {
+    const store = open()
+    const [result] = await Promise.all([store.insert(makeRow(1)), store.close()])
+    expect(result).toEqual({ inserted: true })
+    expect((await failureOf(() => store.get(SCOPE, makeRow(1).id))).message).toMatch(/was closed/)
+    expect(await open().get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+  })
+
+  it('does nothing to a store that was never used, or never opened', async () => {
+    await open().close()
+    expect(await indexedDB.databases()).toEqual([])
+    const store = open()
+    refuseOpening('UnknownError')
+    const write = failureOf(() => store.insert(makeRow(1)))
+    await store.close()
+    expect((await write).message).toMatch(/Cannot open/)
+  })
+})

@@ -1,0 +1,138 @@
+import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { failure, Lab, order } from '../../client/support/lab.ts'
+import { errorOf } from '../../client/support/service.ts'
+import { clientOver } from '../../support/client.ts'
+
+const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })
+const unreachable = { kind: 'failed', unsent: 'unreachable', closed: false } as const
+
+/** Messages that misled their readers, or left them without a next step. */
+describe('the message of an error', () => {
+  it.each([
+    [400, 'Correct the request'],
+    [401, 'Check the API key'],
+    [402, 'Top up the wallet'],
+    [403, 'Use an API key that has it'],
+    [404, 'Check the ids and the API key'],
+    [422, 'Change the order'],
+    [429, 'Wait'],
+  ])('of a clean %i says that the wallet was not charged and what to do next', async (status, next) => {
+    const { client } = clientOver(() => refusal(status), { maxRetries: 0 })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error.charged).toBe('no')
+    expect(error.message).toMatch(new RegExp(`The wallet was not charged\\. ${next}, then call again\\.$`))
+  })
+
+  it.each([400, 404, 422])('of a %i in doubt does not tell to change the request', async (status) => {
+    const { client } = clientOver((_request, count) => (count === 1 ? refusal(503) : refusal(status)), {})
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ charged: 'unknown', status })
+    expect(error.message).not.toMatch(/Correct|Change|Check/)
+    expect(error.message).toContain('call create() again with the same request')
+  })
+
+  it('of a conflict does not send the caller back to the same request', async () => {
+    const { client } = clientOver(() => Response.json({ code: 'IDEMPOTENCY_CONFLICT' }, { status: 409 }))
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
+    expect(error.message).not.toContain('same request')
+    expect(error.message).toMatch(
+      /may have been charged\. Another order needs a reference or key of its own\.$/,
+    )
+  })
+
+  it('of an attempt that was not sent speaks of the earlier one that may have been', async () => {
+    const { failureOf } = await import('../../../src/http/failure.ts')
+    const endpoint = { operation: 'orders.create', method: 'POST' }
+    const context = { endpoint, path: '/v1/orders', attempts: 2, secrets: [], now: 0 }
+    const result = { ...unreachable, detail: { name: 'Error', code: 'ECONNREFUSED' } }
+    const doubtful = failureOf(result, { ...context, charged: 'unknown' }).message
+    expect(doubtful).toContain(
+      'so this attempt was not sent, but an earlier one may have been (ECONNREFUSED)',
+    )
+    expect(doubtful).not.toContain('nothing was sent')
+    expect(failureOf(result, { ...context, charged: 'no' }).message).toContain('so nothing was sent')
+  })
+
+  it('of waitFor says of an order that was never there that it was not found', async () => {
+    const { client } = clientOver(() => refusal(404))
+    const error = await errorOf(client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
+    expect(error).toMatchObject({ code: 'timeout' })
+    expect(String(error)).toContain('the order was not found')
+    const failing = clientOver(() => new Promise(() => {}))
+    const unread = errorOf(failing.client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
+    expect(String(await unread)).toContain('the order could not be read')
+  })
+
+  it('has one full stop where it suggests a name, and names a quantity once', async () => {
+    const options = { baseUrl: 'https://api.example.com', apiKey: 'k', acount: 'x' }
+    expect(() => new CustomerOrderingClient(options as object)).toThrow(/\(did you mean account\?\)\.$/)
+
+    const { client } = clientOver(() => refusal(500))
+    const rules = { minQuantity: 10, maxQuantity: 100, stepQuantity: 10 }
+    const service = { productId: 'svc_standard', amount: 1, currency: 'EUR', ...rules }
+    const error = await errorOf(client.orders.create(order('r1', { quantity: 5 }), { service }))
+    expect((error as Error).message).toBe('Quantity 5 is below the minimum of 10. Nothing was sent.')
+  })
+
+  it('of a schema or an answer that does not fit says where to look', async () => {
+    const { client } = clientOver(() => ({ amount: 'x', currency: 'EUR' }))
+    expect(String(await errorOf(client.balance.retrieve()))).toMatch(
+      /Check baseUrl and schemas, then call again\.$/,
+    )
+  })
+
+  it('of client.request never speaks of create()', async () => {
+    const { client } = clientOver(() => new Response('<html>', { status: 200 }))
+    const error = await errorOf(client.request({ method: 'POST', path: '/v1/refunds', body: {} }))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown' })
+    expect(String(error)).toContain('nothing is remembered of it')
+    expect(String(error)).not.toContain('create()')
+  })
+})
+
+describe("a bug in the caller's fetch", () => {
+  /** What the bug's message holds is nobody's business: it may quote the request. */
+  const SECRET = 'https://user:hunter2@proxy.example/?token=s3cret\n    at secret (https://x:y@z:1:2)'
+
+  function brokenFetch(): never {
+    throw new TypeError(`cannot connect to ${SECRET}`)
+  }
+
+  it('is named, and its place is in the stack of the cause, without its text', async () => {
+    const lab = new Lab()
+    const client = lab.client({ fetch: async () => brokenFetch(), maxRetries: 0 })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'connection', charged: 'unknown' })
+    expect(error.message).toContain('fetch failed (TypeError)')
+    const cause = error.cause as Error
+    expect(cause.name).toBe('TypeError')
+    expect(cause.stack).toMatch(/^TypeError\n +at brokenFetch .*messages\.test\.ts:\d+:\d+\)/)
+    expect(`${error.stack}${error.message}${cause.stack}${cause.message}`).not.toMatch(/hunter2|s3cret|x:y@z/)
+  })
+
+  it.each([
+    ['a stack without its message', { stack: 'TypeError: other\n    at a (file:///a.ts:1:2)' }, ''],
+    [
+      'places with a password',
+      { stack: 'TypeError: m\n    at a (https://u:p@h/a.ts:1:2)\n    at b (/b.ts:3:4)' },
+      'at b',
+    ],
+    [
+      'places with a query',
+      { stack: 'TypeError: m\n    at a (https://h/a.ts?key=x:1:2)\n    at b (/b.ts:3:4)' },
+      'at b',
+    ],
+    ['a stack that is none', { stack: 7 }, ''],
+  ])('with %s shows no more than is safe', async (_what, changes, kept) => {
+    const lab = new Lab()
+    const thrown = Object.assign(new TypeError('m'), changes)
+    const client = lab.client({ fetch: () => Promise.reject(thrown), maxRetries: 0 })
+    const error: unknown = await errorOf(client.balance.retrieve())
+    if (!isCustomerOrderingError(error)) throw error
+    const stack = (error.cause as Error).stack ?? ''
+    if (kept !== '') expect(stack.split('\n').slice(1).join().trim()).toMatch(new RegExp(`^${kept} `))
+    expect(stack).not.toMatch(/u:p|key=x|file:\/\/\/a/)
+  })
+})
