@@ -309,19 +309,26 @@ describe('lists of a sandbox', () => {
     await expect(idsOf(clientOf(sandbox).orders.list({ limit: 10 }))).rejects.toThrow('ignores offset')
   })
 
-  it('end without an error where offset is ignored, or moved back to the last page, and one page holds all', async () => {
-    const sandbox = filled(5, { behaviour: { ignoreOffset: true } })
-    expect(await idsOf(clientOf(sandbox).orders.list())).toHaveLength(5)
-    const records = []
-    for await (const { kind } of clientOf(sandbox).orders.reconcile()) records.push(kind)
-    expect(records).toHaveLength(5)
+  it('end without an error where offset is ignored and the answer says that nothing is left', async () => {
+    const row = { id: 'ord_1', status: 'pending', amount: 1 }
+    for (const more of [{ total: 1 }, { hasMore: false }]) {
+      const { client, requests } = clientOver(() => ({ items: [row], ...more }))
+      expect(await idsOf(client.orders.list())).toEqual(['ord_1'])
+      expect(requests).toHaveLength(1)
+      const records = []
+      for await (const { kind } of client.orders.reconcile()) records.push(kind)
+      expect(records).toEqual(['only_remote'])
+    }
   })
 
-  it('end in an error where offset is ignored and the answer says that there is more', async () => {
+  it('end in an error where offset is ignored, however short the page, unless the answer says that nothing is left', async () => {
     const row = { id: 'ord_1', status: 'pending', amount: 1 }
-    for (const more of [{ total: 2 }, { hasMore: true }]) {
-      const { client } = clientOver(() => ({ items: [row], ...more }))
-      await expect(idsOf(client.orders.list())).rejects.toThrow('ignores offset')
+    const cut = [[row], { items: [row] }, { items: [row], total: 2 }, { items: [row], hasMore: true }]
+    for (const answer of cut) {
+      const { client } = clientOver(() => answer)
+      for (const prefetch of [0, 4]) {
+        await expect(idsOf(client.orders.list({}, { prefetch }))).rejects.toThrow('ignores offset')
+      }
       await expect(client.orders.reconcile()[Symbol.asyncIterator]().next()).resolves.toBeTruthy()
       const reading = async (): Promise<void> => {
         for await (const _line of client.orders.reconcile());
