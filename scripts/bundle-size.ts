@@ -27,7 +27,7 @@ const measured: readonly Measured[] = [
     what: 'client',
     code: `import { CustomerOrderingClient } from 'customer-ordering-sdk'; console.log(CustomerOrderingClient)`,
     // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-    budget: 49_000,
+    budget: 50_500,
   },
   {
     what: 'one error class',
@@ -71,7 +71,7 @@ const measured: readonly Measured[] = [
   {
     what: 'sandbox',
     code: `import { createSandbox } from 'customer-ordering-sdk/sandbox'; console.log(createSandbox)`,
-    budget: 15_000,
+    budget: 15_300,
     without: ['ky', 'zod', 'uuid'],
   },
 ]
