@@ -10,6 +10,7 @@ const published = {
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
   'sandbox/server': 'src/sandbox/server.ts',
+  undici: 'src/undici/index.ts',
   msw: 'src/sandbox/msw.ts',
 }
 

@@ -9,6 +9,7 @@ const alias = [
   { find: /^customer-ordering-sdk\/stores\/(.+)$/, replacement: source('stores/$1.ts') },
   { find: /^customer-ordering-sdk\/sandbox$/, replacement: source('sandbox/index.ts') },
   { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/server.ts') },
+  { find: /^customer-ordering-sdk\/undici$/, replacement: source('undici/index.ts') },
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/msw.ts') },
 ]
 
@@ -26,6 +27,13 @@ export default defineConfig({
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox'),
       project('server', { testTimeout: 20_000 }),
+      // The same once more over the other transport, without what is about the platform's fetch alone.
+      project('server-undici', {
+        include: ['test/server/**/*.test.ts'],
+        exclude: ['test/server/platform-fetch.test.ts'],
+        testTimeout: 20_000,
+        provide: { transport: 'undici' },
+      }),
       project('property', { testTimeout: 60_000 }),
       project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),

@@ -19,8 +19,10 @@ export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   request_timeout: '408',
   server_error: '5xx',
   unrecognised: 'any other status, or 400, 402, 403, 404, 422 without a recognisable error body',
-  unreachable: "no connection: DNS, refused, connect timeout (only with Node's own fetch)",
-  untrusted: "TLS certificate rejected (only with Node's own fetch)",
+  unreachable:
+    "no connection: DNS, refused, connect timeout (only with Node's own fetch and that of `customer-ordering-sdk/undici`)",
+  untrusted:
+    "TLS certificate rejected (only with Node's own fetch and that of `customer-ordering-sdk/undici`)",
   connection_closed: 'connection reset or closed before an answer',
   connection_lost: 'any other network failure, also all of them in browsers and with a custom fetch',
   timed_out: 'no answer within the time of one attempt',

@@ -65,6 +65,7 @@ export type {
   CreateManyRow,
   CreateOptions,
   EnqueueOptions,
+  ListOptions,
   ListOrdersParams,
   ListParams,
   OrderOf,

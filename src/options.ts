@@ -152,7 +152,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Sends requests in place of the global `fetch`: a proxy agent's, an instrumented one, the sandbox's.
-   * With it, no failure counts as "surely not sent". Default: the global `fetch`, looked up at each request.
+   * With it, no failure counts as "surely not sent", unless it is that of `customer-ordering-sdk/undici` with connections
+   * of its own. Default: the global `fetch`, looked up at each request.
    */
   readonly fetch?: typeof fetch | undefined
 
@@ -277,6 +278,16 @@ export interface RecoverOptions extends RequestOptions {
    * crash, when that process is known to be gone. Default false.
    */
   readonly takeOver?: boolean | undefined
+}
+
+/** Options of `list`; those of a call are for each page. */
+export interface ListOptions extends RequestOptions {
+  /**
+   * Pages to ask for ahead while the items of one are handed out, 0 to 16, all of them at once; together at most 1,000
+   * items (one page, if pages are larger). They come in the order of the list. Default 0: a page is fetched when it is
+   * needed.
+   */
+  readonly prefetch?: number | undefined
 }
 
 /** What part of a list to read. */

@@ -1,9 +1,7 @@
 import { defined } from './defined.ts'
 import { InvalidResponseError, invalidArgument } from './errors.ts'
+import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './read-ahead.ts'
 import { attachInfo, type ResponseInfo } from './response-info.ts'
-
-/** Rows of a page where a call names no limit (API document, "Limits"). */
-export const DEFAULT_LIMIT = 50
 
 /** One page of a list. `responseInfo(page)` gives what came with it. */
 export interface Page<T> {
@@ -17,34 +15,11 @@ export interface Page<T> {
   readonly total?: number
 }
 
-/** One page as fetched. */
-export interface FetchedPage<T> {
-  /** Rows in the order received; the id tells rows apart when they shift between pages. */
-  readonly rows: readonly { readonly id: string; readonly item: T }[]
-  readonly total?: number
-  readonly hasMore?: boolean
-  readonly info: ResponseInfo
-}
-
-/** Fetches one page. */
-export type FetchPage<T> = (at: {
-  readonly offset: number
-  readonly limit?: number
-  readonly signal: AbortSignal | undefined
-}) => Promise<FetchedPage<T>>
-
-/** Where a list begins, and what ends it early. */
-export interface Start {
-  readonly offset: number
-  readonly limit?: number
-  readonly signal?: AbortSignal | undefined
-}
-
 /**
  * A list of the service, read page by page while it is iterated: `for await (const order of client.orders.list())`.
  *
  * Nothing is fetched until then, each iteration begins afresh, and no more than one page is in memory, however long the
- * list is. Leaving the loop ends the request in flight.
+ * list is; with `prefetch`, those that were asked for ahead, too. Leaving the loop ends every request in flight.
  *
  * The list may change while it is read. Rows that move to the next page come once; where the service tells a total, rows
  * that moved to a page already read are fetched after all (and may come twice if more rows vanished than a page holds).
@@ -62,7 +37,11 @@ export class Pages<T> implements AsyncIterable<T> {
 
   /** Iterates the items. */
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
-    const walk = new Walk(this.#fetch, this.#start)
+    return this.#items(this.#start)
+  }
+
+  #items(start: Start): AsyncIterableIterator<T> {
+    const walk = new Walk(this.#fetch, start)
     let items: readonly T[] = []
     let position = 0
     return iterate(walk, async () => {
@@ -117,7 +96,8 @@ export class Pages<T> implements AsyncIterable<T> {
       throw invalidArgument('max', 'must be a positive integer', 'toArray: ')
     }
     const items: T[] = []
-    for await (const item of this) if (items.push(item) === max) break
+    const wanted = Number(max)
+    for await (const item of this.#items({ ...this.#start, wanted })) if (items.push(item) === wanted) break
     return items
   }
 }
@@ -153,15 +133,16 @@ function ignore(): void {}
 
 /** One walk over a list. Keeps ids of a few pages, never a page. */
 class Walk<T> {
-  readonly #fetch: FetchPage<T>
+  readonly #ahead: ReadAhead<T>
   readonly #start: Start
-  #controller: AbortController | undefined
   #ended = false
   #offset: number
   /** End of what was read so far. Pages before it are read again after rows vanished. */
   #frontier: number
-  /** Ids of the two pages before. */
+  /** Ids of the two pages before; of more, where they are shorter than others. */
   #near: readonly ReadonlySet<string>[] = []
+  /** Most rows of a page. */
+  #largest = 0
   readonly #progress = new Progress()
   /** Last believable total at the frontier. */
   #total: number | undefined
@@ -172,7 +153,7 @@ class Walk<T> {
   #rounds = 0
 
   constructor(fetch: FetchPage<T>, start: Start) {
-    this.#fetch = fetch
+    this.#ahead = new ReadAhead(fetch, start)
     this.#start = start
     this.#offset = start.offset
     this.#frontier = start.offset
@@ -187,37 +168,26 @@ class Walk<T> {
     return undefined
   }
 
-  /** Ends the walk and the request in flight. */
+  /** Ends the walk and every request in flight. */
   stop(): void {
     this.#ended = true
-    this.#controller?.abort()
+    this.#ahead.stop()
   }
 
   async #read(): Promise<Page<T> | undefined> {
-    const { limit, signal } = this.#start
-    const controller = new AbortController()
-    const onAbort = (): void => controller.abort(signal?.reason)
-    if (signal?.aborted === true) onAbort()
-    else signal?.addEventListener('abort', onAbort, { once: true })
-    this.#controller = controller
     try {
-      const fetched = await this.#fetch({
-        offset: this.#offset,
-        signal: controller.signal,
-        ...defined({ limit }),
-      })
-      return this.#ended ? undefined : this.#take(fetched)
+      const fetched = await this.#ahead.take(this.#offset)
+      return this.#ended || fetched === undefined ? undefined : this.#take(fetched)
     } catch (error) {
       if (this.#ended) return undefined
       this.#ended = true
       throw error
     } finally {
-      this.#controller = undefined
-      signal?.removeEventListener('abort', onAbort)
+      if (this.#ended) this.#ahead.stop()
     }
   }
 
-  #take({ rows, total, hasMore, info }: FetchedPage<T>): Page<T> {
+  #take({ rows, total, hasMore, continues, info }: FetchedPage<T>): Page<T> {
     const offset = this.#offset
     const received = rows.length
     const end = offset + received
@@ -228,7 +198,10 @@ class Walk<T> {
       if (!ids.has(id) && !this.#near.some((page) => page.has(id))) items.push(item)
       ids.add(id)
     }
-    if (received > 0) this.#near = [ids, ...this.#near.slice(0, 1)]
+    if (received > 0) {
+      this.#largest = Math.max(this.#largest, received)
+      this.#near = enough([ids, ...this.#near], 2 * this.#largest)
+    }
 
     if (atFrontier && received > 0) {
       this.#progress.take(items.length > 0)
@@ -236,17 +209,16 @@ class Walk<T> {
     }
     this.#frontier = Math.max(this.#frontier, end)
     this.#offset = end
-    if (received === 0 || hasMore === false) this.#ended = true
-    // The one page of a list may have its own count as total without harm; a full one may not be the only one.
-    const ownCount = total === received && received >= (this.#start.limit ?? DEFAULT_LIMIT)
-    if (hasMore === undefined && end === total && !ownCount && this.#progress.stale === 0) this.#ended = true
+    const asked = this.#start.limit ?? DEFAULT_LIMIT
+    const told = saysEnd({ end, received, asked, ...defined({ total, hasMore }) })
+    if (received === 0 || (told && (hasMore === false || this.#progress.stale === 0))) this.#ended = true
 
     // A total that is less than what is there (a page's own count, or the rows that remain) says nothing.
     const believable = total !== undefined && (received === 0 || total >= end)
     if (atFrontier && believable) {
       const before = this.#total ?? total
       this.#total = total
-      if (total < before && offset < before) {
+      if (total < before && offset < before && !continues) {
         // As many rows may have slipped from this page to the ones already read.
         this.#offset = Math.max(this.#start.offset, offset - (before - total))
         this.#ended = false
@@ -254,8 +226,7 @@ class Walk<T> {
     }
     if (atFrontier && !this.#ended) {
       this.#refuseCircles(ids, info)
-      const asked = this.#start.limit ?? DEFAULT_LIMIT
-      this.#ended = this.#progress.isOver({ received, asked, ...defined({ total, hasMore }) }, info)
+      this.#ended = this.#progress.isOver(info)
     }
     return pageOf(items, this.#start, offset, total, info)
   }
@@ -274,8 +245,20 @@ class Walk<T> {
   }
 }
 
-/** What a page says of whether it may be the whole list. */
+/** The first sets that together hold as many ids, or all of them. */
+function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly ReadonlySet<string>[] {
+  let held = 0
+  return sets.filter(({ size }) => {
+    const needed = held < ids
+    held += size
+    return needed
+  })
+}
+
+/** What a page says of the end of its list. */
 interface PageExtent {
+  /** Rows of the list up to and with this page. */
+  readonly end: number
   readonly received: number
   /** Rows asked for. */
   readonly asked: number
@@ -283,7 +266,15 @@ interface PageExtent {
   readonly hasMore?: boolean
 }
 
-/** Whether the pages of a walk still bring anything new: the one rule for the end of lists that never have an empty page. */
+/**
+ * Whether the envelope of a page itself says that nothing is left. A total that is a full page's own count does not: it
+ * is what a service says that knows no total.
+ */
+export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
+  return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
+}
+
+/** Whether the pages of a walk still bring anything new: the one rule for lists that never have an empty page. */
 export class Progress {
   /** Pages in a row without anything new. */
   stale = 0
@@ -298,13 +289,12 @@ export class Progress {
 
   /**
    * One page without news may be rows that shifted by a whole page. Two in a row are the end of a list whose service moves
-   * an offset past the end back to the last page, which may be the only one.
-   * @throws {InvalidResponseError} if there may be more, which a service that ignores `offset` never shows
+   * an offset past the end back to the last page, if it has been seen to look at `offset` at all.
+   * @throws {InvalidResponseError} if it has not: there may be more, however short the page, which such a service never shows
    */
-  isOver({ received, asked, total = 0, hasMore }: PageExtent, info: ResponseInfo): boolean {
+  isOver(info: ResponseInfo): boolean {
     if (this.stale < 2) return false
-    const whole = received < asked && hasMore !== true && total <= received
-    if (this.#moved || whole) return true
+    if (this.#moved) return true
     throw unreadable('ignores offset', info)
   }
 }

@@ -26,6 +26,7 @@ import type {
   CreateManyOptions,
   CreateOptions,
   EnqueueOptions,
+  ListOptions,
   ListOrdersParams,
   ListParams,
   ReconcileParams,
@@ -271,6 +272,7 @@ const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
 /** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
+  readonly listCall: ReadArgument<ListOptions>
   readonly create: ReadArgument<CreateOptions>
   readonly enqueue: ReadArgument<EnqueueOptions>
   readonly createMany: ReadArgument<CreateManyOptions>
@@ -284,6 +286,7 @@ export const readArguments: {
   readonly resolution: ReadArgument<{ as: 'created' | 'abandoned'; orderId: string }>
 } = {
   call: argument(CALL),
+  listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
   create: argument(CREATE),
   enqueue: argument(ENQUEUE),
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),

@@ -35,8 +35,10 @@ const LAYERS: readonly (readonly string[])[] = [
     'idempotency/identity.ts',
     'schemas/',
   ],
-  ['quantity.ts', 'runtime.ts', 'pages.ts'],
+  ['quantity.ts', 'runtime.ts', 'read-ahead.ts'],
+  ['pages.ts'],
   ['http/'],
+  ['undici/'],
   ['idempotency/'],
   ['stores/', 'options.ts'],
   ['credentials.ts'],
@@ -51,12 +53,13 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
   ky: (specifier, file) => specifier === 'ky' && file === 'http/transport.ts',
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
   uuid: (specifier, file) => specifier === 'uuid' && file === 'runtime.ts',
+  undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
   msw: (_specifier, file) => file === 'sandbox/msw.ts',
 }
 
 /** Files that run under Node, Bun and Deno only. */
 const SERVER_ONLY =
-  /^(stores\/sqlite|sandbox\/server|sandbox\/cli|sandbox\/control-server|sandbox\/live)\.ts$/
+  /^(undici\/.*|stores\/sqlite|sandbox\/server|sandbox\/cli|sandbox\/control-server|sandbox\/live)\.ts$/
 
 const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 

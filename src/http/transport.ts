@@ -1,6 +1,7 @@
 import ky from 'ky'
 import { defined } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
+import { type BodyProblem, type BodyText, ownBody, provesUnsent } from './own-fetch.ts'
 
 /** One HTTP request, complete: nothing is added or changed on the way. */
 export interface AttemptRequest {
@@ -18,9 +19,6 @@ export interface AttemptRequest {
 
 /** Most bytes of an error's body that are read, after decompression. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
-
-/** Why a body is not there as a whole. */
-export type BodyProblem = 'cut' | 'timeout' | 'aborted' | 'too_large'
 
 /** What is known of a failure before an answer: names and codes only, never a text that may hold a secret. */
 export interface FailureDetail {
@@ -87,17 +85,21 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     let thrown: unknown
     try {
-      const pending = ky(request.url, {
+      const init = {
         method: request.method,
         headers: request.headers,
         ...(request.body === undefined ? {} : { body: request.body }),
+        redirect: 'manual',
+      } as const
+      const pending = ky(request.url, {
+        ...init,
         retry: 0,
         timeout: false,
         throwHttpErrors: false,
-        redirect: 'manual',
-        fetch: async (input, init) => {
+        fetch: async () => {
           try {
-            return await (given ?? globalThis.fetch)(input, { ...init, signal: controller.signal })
+            // Not ky's Request: fetch would only take it apart again, its body as a stream.
+            return await (given ?? globalThis.fetch)(request.url, { ...init, signal: controller.signal })
           } catch (error) {
             // Kept here because ky wraps some errors and not others, differently by runtime.
             thrown = error
@@ -135,7 +137,9 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       if (stopped !== undefined) return { kind: stopped }
       return failure(
         thrown ?? error,
-        platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform),
+        given === undefined
+          ? platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform)
+          : provesUnsent(given),
         given !== undefined && thrown !== undefined,
       )
     } finally {
@@ -148,13 +152,10 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
 /** Lets go of an answer that nobody reads. Its connection may die of it, which concerns nobody either. */
 async function discard(response: Response): Promise<void> {
   try {
-    await response.body?.cancel()
+    const own = ownBody(response)
+    if (own === undefined) await response.body?.cancel()
+    else own.discard()
   } catch {}
-}
-
-interface BodyText {
-  readonly text: string
-  readonly problem?: BodyProblem
 }
 
 /**
@@ -166,6 +167,8 @@ async function readBody(
   maxBytes: number,
   interrupted: Promise<unknown>,
 ): Promise<BodyText> {
+  const own = ownBody(response)
+  if (own !== undefined) return own.read(maxBytes)
   let text = ''
   try {
     const reader = response.body?.getReader?.()

@@ -1,4 +1,4 @@
-import { InvalidRequestError, type Issue } from '../errors.ts'
+import { InvalidRequestError, type Issue, invalidArgument } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
 import { check, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
@@ -60,8 +60,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
       'is for orders without a reference and without a key; give another reference or key instead'
     throw invalid([{ path: 'options.allowDuplicate', message }])
   }
-  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)
-  if (misfit !== undefined) throw invalid([misfit])
+  if (options.service !== undefined) refuseMisfit(data, options.service)
   const fingerprint = fingerprintOf(derive, data)
   const slot = slotOf({ externalOrderId, idempotencyKey: idempotencyKey ?? duplicateKey, fingerprint })
   return {
@@ -95,12 +94,14 @@ function misspeltReference(request: CreateOrderRequest): Issue | undefined {
   return undefined
 }
 
-/** Why the service given in the options cannot be what is ordered, or not so much of it. */
-function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
+/** Refuses what the service given in the options cannot be, or not so much of it. */
+function refuseMisfit({ serviceId, quantity }: CreateOrderRequest, service: Service): void {
   if (service.productId !== serviceId)
-    return { path: 'serviceId', message: 'is not the productId of the service given in options.service' }
+    throw invalidArgument('serviceId', 'is not the productId of the service given in options.service')
   const checked = checkQuantity(service, quantity)
-  return checked.ok ? undefined : { path: 'quantity', message: checked.message }
+  if (checked.ok) return
+  const { message } = checked
+  throw new InvalidRequestError(`${message} Nothing was sent.`, { issues: [{ path: 'quantity', message }] })
 }
 
 /**

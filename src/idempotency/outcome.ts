@@ -66,8 +66,8 @@ function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow 
 }
 
 /**
- * The outcome table (design sections 4; research/reliability 1.1 to 1.4). `docs/errors.md` prints it and a test
- * compares the two. A kind without a row does not compile.
+ * The outcome table (design sections 4; research/reliability 1.1 to 1.4). `docs/errors.md` prints it, with the
+ * words of `outcome-words.ts`, and a test compares the two. A kind without a row does not compile.
  */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: row(YES, 'stop'),

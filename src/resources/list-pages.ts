@@ -1,12 +1,13 @@
 import { defined } from '../defined.ts'
-import type { CallSettings } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
-import type { ListOrdersParams } from '../options.ts'
-import { type FetchedPage, Pages } from '../pages.ts'
+import type { ListOptions, ListOrdersParams } from '../options.ts'
+import { Pages } from '../pages.ts'
+import type { FetchedPage } from '../read-ahead.ts'
 import type { Checked } from '../schemas/check.ts'
 import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
+import { callSettings, readArguments } from '../settings.ts'
 import type { Parse, ResourceContext } from './context.ts'
 
 /** One of the lists of the service. */
@@ -22,11 +23,13 @@ type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 /** A list as pages; nothing is sent before they are read. */
 export function listPages<T>(
-  { connection, lifetime, listEnvelope }: ResourceContext,
+  { connection, defaults, lifetime, listEnvelope }: ResourceContext,
   list: ListEndpoint<T>,
   { limit, offset = 0, sourceSystem }: ListOrdersParams,
-  settings: CallSettings,
+  options: ListOptions | undefined,
 ): Pages<T> {
+  const { prefetch, ...call } = readArguments.listCall(options)
+  const settings = callSettings(defaults, call)
   return new Pages<T>(
     async (at) => {
       lifetime.check()
@@ -45,7 +48,7 @@ export function listPages<T>(
       })
       return { ...value, info }
     },
-    { offset, signal: settings.signal, ...defined({ limit }) },
+    { offset, signal: settings.signal, ...defined({ limit, prefetch }) },
   )
 }
 

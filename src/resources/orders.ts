@@ -15,6 +15,7 @@ import type {
   CreateManyRow,
   CreateOptions,
   EnqueueOptions,
+  ListOptions,
   ListOrdersParams,
   OrderOf,
   ReconcileParams,
@@ -155,10 +156,9 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
-  list(params?: ListOrdersParams, options?: RequestOptions): Pages<OrderOf<S>> {
+  list(params?: ListOrdersParams, options?: ListOptions): Pages<OrderOf<S>> {
     const endpoint = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', parse: this.#parse }
-    const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return listPages(this.#context, endpoint, readArguments.listOrders(params), settings)
+    return listPages(this.#context, endpoint, readArguments.listOrders(params), options)
   }
 
   /**

@@ -61,7 +61,7 @@ export class PlaceOrderErrors {
   unresolved(record: JournalRecord, because: Because): CustomerOrderingError {
     const why = {
       window:
-        'is past the safe-retry window, or the clock went back, so the service may have forgotten its key',
+        'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
       age: 'is too old to tell whether this call means the same order',
       api_key: 'was sent with another API key, and the service may keep keys apart by API key',
       unreadable: 'was created, but its answer was never readable',

@@ -3,7 +3,7 @@ import type { CallSettings } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
-import { Progress } from '../pages.ts'
+import { Progress, saysEnd } from '../pages.ts'
 import { type Checked, check } from '../schemas/check.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
@@ -46,6 +46,7 @@ export async function* scanOrders(
   const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
   const seen = new Set<string>()
   let offset = 0
+  let frontier = 0
   const progress = new Progress()
   for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
     const { value: envelope, info } = await read(context.connection, {
@@ -68,9 +69,16 @@ export async function* scanOrders(
       seen.add(listed.id)
       yield listed
     }
-    progress.take(unseen > 0)
-    if (progress.isOver({ ...more, received: rows.length, asked: PAGE_SIZE }, info)) return
-    offset += rows.length - Math.min(MOST_OVERLAP, Math.floor(rows.length / 4))
+    const received = rows.length
+    // A page within what was read already has nothing new because pages overlap, not because offset is ignored.
+    if (unseen > 0 || offset + received > frontier) {
+      progress.take(unseen > 0)
+      const extent = { ...more, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
+      // Asked for all the same, but that nothing else comes is no surprise then.
+      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info)) return
+    }
+    frontier = Math.max(frontier, offset + received)
+    offset += received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
   }
 }
 

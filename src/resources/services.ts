@@ -1,5 +1,5 @@
 import { segment } from '../http/path.ts'
-import type { ListParams, RequestOptions, Schemas, ServiceOf } from '../options.ts'
+import type { ListOptions, ListParams, RequestOptions, Schemas, ServiceOf } from '../options.ts'
 import type { Pages } from '../pages.ts'
 import { serviceSchema } from '../schemas/service.ts'
 import { callSettings, readArguments } from '../settings.ts'
@@ -21,10 +21,9 @@ export class Services<S extends Schemas = Schemas> {
   }
 
   /** The published services, fetched page by page while they are iterated. Their `productId` is an order's `serviceId`. */
-  list(params?: ListParams, options?: RequestOptions): Pages<ServiceOf<S>> {
+  list(params?: ListParams, options?: ListOptions): Pages<ServiceOf<S>> {
     const endpoint = { endpoint: LIST, path: PATH, identifier: 'productId', parse: this.#parse }
-    const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return listPages(this.#context, endpoint, readArguments.list(params), settings)
+    return listPages(this.#context, endpoint, readArguments.list(params), options)
   }
 
   /** One service: current price, quantity limits and stock state. */

@@ -3,7 +3,7 @@ import { InvalidRequestError, InvalidResponseError, responseInfo } from 'custome
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { clientOf, clientOver } from '../support/client.ts'
-import { json } from '../support/fake-fetch.ts'
+import { hang, json } from '../support/fake-fetch.ts'
 
 const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
 const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))
@@ -59,6 +59,69 @@ describe('the query of a list', () => {
     params.limit = 4
     await list.page()
     expect(requests[0]?.url.search).toBe('?limit=2')
+  })
+})
+
+describe('prefetch', () => {
+  it.each([-1, 17, 1.5, '4', null, Number.NaN])(
+    'is refused before anything is sent if it is %j',
+    (prefetch) => {
+      const { client, requests } = clientOver(() => [])
+      const options = { prefetch } as never
+      expect(() => client.orders.list({}, options)).toThrow(InvalidRequestError)
+      expect(() => client.services.list({}, options)).toThrow(InvalidRequestError)
+      expect(requests).toHaveLength(0)
+    },
+  )
+
+  it('is an option of lists only', () => {
+    const { client } = clientOver(() => [])
+    expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow('prefetch is not known')
+  })
+
+  it('gives the same orders in the same order, several pages at once', async () => {
+    const sandbox = createSandbox({ behaviour: { maxLimit: 7 } })
+    for (let i = 0; i < 100; i++) sandbox.addOrder({ amount: i, createdAt: i })
+    sandbox.faults.add({ action: { type: 'shortPage', fewer: 3 }, skip: 4, times: 2 })
+    sandbox.faults.add({ action: { type: 'status', status: 503 }, skip: 9, times: 1 })
+    const client = clientOf(sandbox)
+    expect(await idsOf(client.orders.list({ limit: 100 }, { prefetch: 4 }))).toEqual(
+      await idsOf(client.orders.list({ limit: 100 })),
+    )
+  })
+
+  it('ends every request in flight when the loop is left', async () => {
+    const { client, requests, aborted } = clientOver(({ url }) =>
+      url.searchParams.has('offset') ? hang : { data: orders(50), total: 1000 },
+    )
+    for await (const { id } of client.orders.list({}, { prefetch: 4 })) {
+      if (id === 'ord_5') await new Promise((resolve) => setImmediate(resolve))
+      if (id === 'ord_9') break
+    }
+    expect(requests).toHaveLength(5)
+    expect(aborted()).toBe(4)
+  })
+
+  it("ends every request in flight when the caller's signal fires, and hands out no page after it", async () => {
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const { client, aborted } = clientOver(({ url }) => {
+      const offset = Number(url.searchParams.get('offset') ?? 0)
+      return offset > 60 ? hang : { data: orders(400).slice(offset, offset + 50), total: 400 }
+    })
+    const found: string[] = []
+    const reading = (async () => {
+      for await (const { id } of client.orders.list({}, { prefetch: 3, signal: controller.signal })) {
+        found.push(id)
+        if (id !== 'ord_49') continue
+        await new Promise((resolve) => setImmediate(resolve))
+        controller.abort(reason)
+      }
+    })()
+    await expect(reading).rejects.toMatchObject({ code: 'aborted', charged: 'no', cause: reason })
+    expect(found).toHaveLength(50)
+    expect(aborted()).toBe(2)
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
   })
 })
 
@@ -246,19 +309,26 @@ describe('lists of a sandbox', () => {
     await expect(idsOf(clientOf(sandbox).orders.list({ limit: 10 }))).rejects.toThrow('ignores offset')
   })
 
-  it('end without an error where offset is ignored, or moved back to the last page, and one page holds all', async () => {
-    const sandbox = filled(5, { behaviour: { ignoreOffset: true } })
-    expect(await idsOf(clientOf(sandbox).orders.list())).toHaveLength(5)
-    const records = []
-    for await (const { kind } of clientOf(sandbox).orders.reconcile()) records.push(kind)
-    expect(records).toHaveLength(5)
+  it('end without an error where offset is ignored and the answer says that nothing is left', async () => {
+    const row = { id: 'ord_1', status: 'pending', amount: 1 }
+    for (const more of [{ total: 1 }, { hasMore: false }]) {
+      const { client, requests } = clientOver(() => ({ items: [row], ...more }))
+      expect(await idsOf(client.orders.list())).toEqual(['ord_1'])
+      expect(requests).toHaveLength(1)
+      const records = []
+      for await (const { kind } of client.orders.reconcile()) records.push(kind)
+      expect(records).toEqual(['only_remote'])
+    }
   })
 
-  it('end in an error where offset is ignored and the answer says that there is more', async () => {
+  it('end in an error where offset is ignored, however short the page, unless the answer says that nothing is left', async () => {
     const row = { id: 'ord_1', status: 'pending', amount: 1 }
-    for (const more of [{ total: 2 }, { hasMore: true }]) {
-      const { client } = clientOver(() => ({ items: [row], ...more }))
-      await expect(idsOf(client.orders.list())).rejects.toThrow('ignores offset')
+    const cut = [[row], { items: [row] }, { items: [row], total: 2 }, { items: [row], hasMore: true }]
+    for (const answer of cut) {
+      const { client } = clientOver(() => answer)
+      for (const prefetch of [0, 4]) {
+        await expect(idsOf(client.orders.list({}, { prefetch }))).rejects.toThrow('ignores offset')
+      }
       await expect(client.orders.reconcile()[Symbol.asyncIterator]().next()).resolves.toBeTruthy()
       const reading = async (): Promise<void> => {
         for await (const _line of client.orders.reconcile());

@@ -91,7 +91,7 @@ function leaks(values: Readonly<Record<string, unknown>>): string[] {
 }
 
 /** A client whose every output is collected. */
-function observed(fetch: typeof globalThis.fetch | undefined, options: ClientOptions = {}) {
+function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, options: ClientOptions = {}) {
   const events: unknown[] = []
   const lines: unknown[] = []
   const consoles = (['log', 'info', 'warn', 'error', 'debug'] as const).map((name) =>
@@ -121,7 +121,9 @@ function observed(fetch: typeof globalThis.fetch | undefined, options: ClientOpt
       hooks: { onRequest: tell, onResponse: tell, onRetry: tell, onSettled: tell },
       logger: { debug: log, info: log, warn: log, error: log },
       logLevel: 'debug',
-      ...(fetch === undefined ? {} : { fetch }),
+      ...(fetch === undefined
+        ? {}
+        : { fetch: (input, init) => fetch(new Request(input, init)) as Promise<Response> }),
       ...options,
     },
     fetch === undefined ? {} : fakeRuntime({ auto: true }),
@@ -248,7 +250,7 @@ function headersWith(text: string): Record<string, string> {
 describe.each(calls)('the API key does not leave %s', (_name, call) => {
   test.each(echoes)('when a server answers %s', async (_what, respond) => {
     const { client, everything } = observed(async (input) =>
-      respond((input as Request).headers.get('authorization') ?? ''),
+      respond(input.headers.get('authorization') ?? ''),
     )
     const error = await errorOf(call(client))
     expect(error).toBeInstanceOf(CustomerOrderingError)
@@ -284,7 +286,7 @@ describe.each(calls)('the API key does not leave %s', (_name, call) => {
   ]
   test.each(thrown)('when a fetch throws %s', async (_what, make) => {
     const { client, everything } = observed((input) =>
-      Promise.reject(make((input as Request).headers.get('authorization') ?? '')),
+      Promise.reject(make(input.headers.get('authorization') ?? '')),
     )
     const error = await errorOf(call(client))
     expect(error).toMatchObject({ code: 'connection' })
@@ -318,7 +320,7 @@ describe.each(calls)('the API key does not leave %s', (_name, call) => {
 describe('the API key does not leave a success', () => {
   test.each(['as it is', 'in base64'])('whose headers have it %s', async (how) => {
     const { client, everything } = observed(async (input) => {
-      const { headers, method } = input as Request
+      const { headers, method } = input
       const text =
         how === 'in base64' ? btoa(headers.get('authorization') ?? '') : (headers.get('authorization') ?? '')
       const body =
@@ -340,8 +342,8 @@ describe('the API key does not leave a success', () => {
   test('and comes to the right place all the same', async () => {
     const seen: unknown[] = []
     const { client } = observed(async (input) => {
-      seen.push([...(input as Request).headers].filter(([, value]) => value.includes(CANARY)))
-      expect((input as Request).url + (await (input as Request).text())).not.toContain(CANARY)
+      seen.push([...input.headers].filter(([, value]) => value.includes(CANARY)))
+      expect(input.url + (await input.text())).not.toContain(CANARY)
       return Response.json({ amount: 1, currency: 'EUR' })
     })
     await client.balance.retrieve()
@@ -396,7 +398,7 @@ describe('an API key that no header can carry never reaches the platform', () =>
       const seen: (string | null)[] = []
       const { client } = observed(
         async (input) => {
-          seen.push((input as Request).headers.get('authorization'))
+          seen.push(input.headers.get('authorization'))
           return Response.json({ amount: 1, currency: 'EUR' })
         },
         { apiKey: `${CANARY}${end}` },

@@ -14,7 +14,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
   const node = (): string => nodeBinary(version)
 
   test.each(['load.mjs', 'load.cjs'])('works in every entry point, %s', async (program) => {
-    const cwd = inject('consumerWithMsw')
+    const cwd = inject('consumerWithPeers')
     const { stdout } = await run(node(), [program], { cwd })
     const exported: Record<string, string[]> = JSON.parse(stdout)
     expect(Object.keys(exported)).toEqual(
@@ -30,14 +30,22 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       './sandbox': expect.arrayContaining(['createSandbox']),
       './sandbox/server': ['serveSandbox'],
       './msw': ['sandboxHandlers'],
+      './undici': ['createUndiciFetch'],
     })
   })
 
-  test.each(['load.mjs', 'load.cjs'])('needs msw for ./msw only, %s', async (program) => {
-    const env = { ...process.env, WITHOUT_MSW: 'true' }
-    const { stdout } = await run(node(), [program], { cwd: inject('consumer'), env })
-    expect(JSON.parse(stdout)).not.toHaveProperty('./msw')
-  })
+  test.each(['load.mjs', 'load.cjs'])(
+    'needs each optional peer for its own entry point only, %s',
+    async (program) => {
+      const env = { ...process.env, WITHOUT_PEERS: 'true' }
+      const { stdout } = await run(node(), [program], { cwd: inject('consumer'), env })
+      expect(Object.keys(JSON.parse(stdout))).toEqual(
+        Object.keys(manifest.exports).filter(
+          (path) => !/\.(json|yaml)$/.test(path) && !['./msw', './undici'].includes(path),
+        ),
+      )
+    },
+  )
 
   test('has errors that are the same by import and by require', async () => {
     const { stdout } = await run(node(), ['both-copies.mjs'], { cwd: inject('consumer') })

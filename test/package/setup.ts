@@ -17,8 +17,8 @@ declare module 'vitest' {
     readonly packedFiles: readonly string[]
     /** Project with the package and its dependencies, nothing else. */
     readonly consumer: string
-    /** The same with msw. */
-    readonly consumerWithMsw: string
+    /** The same with the optional peers. */
+    readonly consumerWithPeers: string
     /** Folder of test/package/versions as installed. */
     readonly versions: string
     /** Folder of test/package/runners as installed. */
@@ -29,17 +29,14 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (!isBuilt()) throw new Error('dist is missing or older than src: npm run build')
   const directory = await mkdtemp(join(tmpdir(), 'customer-ordering-sdk-'))
-  const [, versions, runners] = await Promise.all([
-    packAndInstall(project, directory),
-    installOnce('versions'),
-    installOnce('runners'),
-  ])
+  const [versions, runners] = await Promise.all([installOnce('versions'), installOnce('runners')])
   project.provide('versions', versions)
   project.provide('runners', runners)
+  await packAndInstall(project, directory, versions)
   return () => rm(directory, { recursive: true, force: true })
 }
 
-async function packAndInstall(project: TestProject, directory: string): Promise<void> {
+async function packAndInstall(project: TestProject, directory: string, versions: string): Promise<void> {
   const flags = ['--json', '--ignore-scripts', '--pack-destination', directory]
   const { stdout } = await run('npm', ['pack', ...flags], { cwd: root })
   const [{ filename, files }] = JSON.parse(stdout)
@@ -56,10 +53,13 @@ async function packAndInstall(project: TestProject, directory: string): Promise<
   await cp(join(root, 'test/package/consumer'), consumer, { recursive: true })
   project.provide('consumer', consumer)
 
-  const consumerWithMsw = join(directory, 'consumer-with-msw')
-  await cp(consumer, consumerWithMsw, { recursive: true, verbatimSymlinks: true })
-  await symlink(join(root, 'node_modules/msw'), join(consumerWithMsw, 'node_modules/msw'))
-  project.provide('consumerWithMsw', consumerWithMsw)
+  const consumerWithPeers = join(directory, 'consumer-with-peers')
+  await cp(consumer, consumerWithPeers, { recursive: true, verbatimSymlinks: true })
+  // The oldest major of undici, because later ones need a later Node than the package does.
+  const peers = { msw: join(root, 'node_modules/msw'), undici: join(versions, 'node_modules/undici-7') }
+  for (const [peer, path] of Object.entries(peers))
+    await symlink(path, join(consumerWithPeers, 'node_modules', peer))
+  project.provide('consumerWithPeers', consumerWithPeers)
 }
 
 /** Installs what a folder beside this file names, unless it is there from an earlier run. */

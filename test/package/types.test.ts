@@ -72,9 +72,9 @@ describe('the packed types compile under', () => {
     },
   )
 
-  test('TypeScript 6.0 with msw', async () => {
+  test('TypeScript 6.0 with the optional peers', async () => {
     const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
-    await compile('6.0', inject('consumerWithMsw'), options, 'usage-msw.ts')
+    await compile('6.0', inject('consumerWithPeers'), options, 'usage-peers.ts')
   })
 })
 

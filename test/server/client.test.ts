@@ -11,6 +11,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
 import { AUTHORITY, KEY } from './support/certificates.ts'
+import { fetchUnderTest } from './support/fetch-under-test.ts'
 import { listening } from './support/raw-server.ts'
 
 /** The longest wait that passes at once here: polls and backoffs, but no time limit of an attempt, a call or a store. */
@@ -56,7 +57,7 @@ async function served(): Promise<Served> {
   onTestFinished(() => server.close())
   const connect = (options: ClientOptions = {}): CustomerOrderingClient =>
     new CustomerOrderingClient(
-      { baseUrl: server.url, apiKey: sandbox.apiKey, account: 'shop', ...options },
+      { baseUrl: server.url, apiKey: sandbox.apiKey, account: 'shop', fetch: fetchUnderTest(), ...options },
       runtime,
     )
   return { sandbox, server, connect }

@@ -1,6 +1,7 @@
 import { CustomerOrderingClient, CustomerOrderingError } from 'customer-ordering-sdk'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { fetchUnderTest } from './support/fetch-under-test.ts'
 import { rawServer } from './support/raw-server.ts'
 
 const unhandled: unknown[] = []
@@ -85,7 +86,7 @@ test('whatever bytes a server sends, calls end in a result or in one of our erro
     },
   }
   const client = new CustomerOrderingClient(
-    { baseUrl: server.url, apiKey: 'key', maxRetries: 1, totalTimeout: 60_000 },
+    { baseUrl: server.url, apiKey: 'key', maxRetries: 1, totalTimeout: 60_000, fetch: fetchUnderTest() },
     runtime,
   )
   let results = 0

@@ -18,6 +18,7 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { AUTHORITY, KEY } from './support/certificates.ts'
+import { fetchUnderTest } from './support/fetch-under-test.ts'
 import { listening, type RawRequest, rawServer } from './support/raw-server.ts'
 
 /** Time runs twenty times as fast, and no wait is longer than it must be. */
@@ -151,7 +152,15 @@ async function bench(): Promise<Bench> {
 
 function clientOf({ sandbox, url, store }: Bench, options: ClientOptions = {}): CustomerOrderingClient {
   return new CustomerOrderingClient(
-    { baseUrl: url, apiKey: sandbox.apiKey, store, ...LABELS, maxRetries: MAX_RETRIES, ...options },
+    {
+      baseUrl: url,
+      apiKey: sandbox.apiKey,
+      store,
+      ...LABELS,
+      maxRetries: MAX_RETRIES,
+      fetch: fetchUnderTest(),
+      ...options,
+    },
     runtime,
   )
 }

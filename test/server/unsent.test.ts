@@ -2,21 +2,10 @@ import { createServer as createTlsServer } from 'node:https'
 import net from 'node:net'
 import tls from 'node:tls'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type AttemptResult, createTransport } from '../../src/http/transport.ts'
-import { platformRuntime } from '../../src/runtime.ts'
 import { attempt } from './support/attempt.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from './support/certificates.ts'
 import { answerText, listening, rawServer } from './support/raw-server.ts'
-
-/** Where nobody listens: a port that was free a moment ago. */
-async function refusing(): Promise<string> {
-  const server = net.createServer()
-  const port = await listening(server)
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}`
-}
-
-const unsentOf = (result: AttemptResult): unknown => (result.kind === 'failed' ? result.unsent : result.kind)
+import { refusing, unsentOf } from './support/refusing.ts'
 
 /** Makes the next connections of this process fail as if the system said so. */
 function connectionsFail(error: Error): void {
@@ -31,7 +20,7 @@ function connectionsFail(error: Error): void {
 const failure = (code: string, syscall?: string): Error =>
   Object.assign(new Error(`${syscall} ${code}`), { code, ...(syscall === undefined ? {} : { syscall }) })
 
-describe("with Node's own fetch, a request is surely unsent", () => {
+describe('with connections that nobody else has a hand in, a request is surely unsent', () => {
   test('if the connection is refused', async () => {
     expect(await attempt(await refusing())).toEqual({
       kind: 'failed',
@@ -68,7 +57,7 @@ describe("with Node's own fetch, a request is surely unsent", () => {
   })
 })
 
-describe("with Node's own fetch, a request may have been sent", () => {
+describe('with connections that nobody else has a hand in, a request may have been sent', () => {
   test.each([
     ['ECONNRESET', 'read'],
     ['EPIPE', 'write'],
@@ -91,7 +80,6 @@ describe("with Node's own fetch, a request may have been sent", () => {
   })
 
   test.each([
-    ['a port that fetch refuses', 'http://127.0.0.1:9'],
     ['an address that is none', 'http://'],
     ['a protocol that is none', 'gopher://127.0.0.1'],
   ])('as far as anybody can prove, with %s', async (_what, url) => {
@@ -151,148 +139,5 @@ describe('a server with TLS', () => {
     const server = await serveTls(AUTHORITY, false)
     const result = await attempt(server.url, {}, { fetch: (...args) => globalThis.fetch(...args) })
     expect(result).toMatchObject({ unsent: false, detail: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } })
-  })
-})
-
-describe('a fetch that is not the one that Node came with never proves that nothing was sent', () => {
-  const original = globalThis.fetch
-
-  /** What a transport says of a refused connection when the global fetch is another one. */
-  async function patched(fetch: typeof globalThis.fetch, when: 'before' | 'after'): Promise<unknown> {
-    onTestFinished(() => {
-      globalThis.fetch = original
-    })
-    const url = await refusing()
-    if (when === 'before') globalThis.fetch = fetch
-    const transport = createTransport({ runtime: platformRuntime })
-    globalThis.fetch = fetch
-    return unsentOf(await transport({ method: 'GET', url, headers: {}, timeout: 10_000, maxBytes: 100 }))
-  }
-
-  const wrappers: Record<string, typeof globalThis.fetch> = {
-    'a function': (...args) => original(...args),
-    'a function that names undici': (...args) => {
-      const undici = { fetch: original }
-      return undici.fetch(...args)
-    },
-    'a bound function': original.bind(globalThis),
-    'a proxy': new Proxy(original, { apply: (target, self, args) => Reflect.apply(target, self, args) }),
-    'a function with the text of another': Object.assign(
-      ((...args) => original(...args)) as typeof globalThis.fetch,
-      { toString: () => original.toString() },
-    ),
-  }
-  for (const when of ['before', 'after'] as const) {
-    test.each(Object.entries(wrappers))(
-      `the global one is %s, patched ${when} the client was made`,
-      async (_what, wrapper) => {
-        expect(await patched(wrapper, when)).toBe(false)
-      },
-    )
-  }
-
-  test('the caller brought it, even if it is the same function', async () => {
-    expect(unsentOf(await attempt(await refusing(), {}, { fetch: original }))).toBe(false)
-  })
-
-  test('but it does if it was never patched, or is no longer', async () => {
-    expect(await patched(original, 'before')).toBe('unreachable')
-  })
-})
-
-describe('a dispatcher that is not the one that Node came with never proves that nothing was sent', () => {
-  type Slots = Record<symbol, unknown>
-  const slots = globalThis as unknown as Slots
-  const generations = [1, 2].map((generation) => Symbol.for(`undici.globalDispatcher.${generation}`))
-
-  /** The dispatcher in use, and a way to put others in its places until the test ends. */
-  async function current(): Promise<{
-    agent: { dispatch(...args: unknown[]): unknown }
-    put(values: unknown[]): void
-  }> {
-    // Node loads its fetch, and with it the dispatcher, on first use.
-    await attempt(await refusing())
-    const before = generations.map((name) => slots[name])
-    onTestFinished(() => {
-      for (const [index, name] of generations.entries()) slots[name] = before[index]
-    })
-    return {
-      agent: (before[1] ?? before[0]) as { dispatch(): unknown },
-      put: (values) => {
-        for (const [index, name] of generations.entries()) slots[name] = values[index]
-      },
-    }
-  }
-  const ask = async (): Promise<unknown> => unsentOf(await attempt(await refusing()))
-
-  type Agent = { dispatch(...args: unknown[]): unknown }
-  const foreign: Record<string, (agent: Agent) => unknown> = {
-    'composed of interceptors, as a proxy': (agent) =>
-      new Proxy(agent, {
-        get: (target, name) =>
-          name === 'dispatch' ? (...args: unknown[]) => target.dispatch(...args) : Reflect.get(target, name),
-      }),
-    'an object that hands on': (agent) => ({ dispatch: (...args: unknown[]) => agent.dispatch(...args) }),
-    'the same one with a dispatch of its own': (agent) => {
-      const dispatch = agent.dispatch.bind(agent)
-      onTestFinished(() => {
-        delete (agent as Partial<Agent>).dispatch
-      })
-      return Object.assign(agent, { dispatch: (...args: unknown[]) => dispatch(...args) })
-    },
-    'of another class': (agent) => {
-      class RetryAgent {
-        dispatch(...args: unknown[]): unknown {
-          return agent.dispatch(...args)
-        }
-      }
-      return new RetryAgent()
-    },
-    'of another class of the same name': (agent) => {
-      class Agent {
-        dispatch(...args: unknown[]): unknown {
-          return agent.dispatch(...args)
-        }
-      }
-      return new Agent()
-    },
-    'one whose connections are made by somebody else': (agent) => {
-      const name = Object.getOwnPropertySymbols(agent).find(({ description }) => description === 'factory')
-      if (name === undefined) throw new Error('no factory')
-      const factory = (agent as unknown as Slots)[name] as (...args: unknown[]) => unknown
-      onTestFinished(() => {
-        ;(agent as unknown as Slots)[name] = factory
-      })
-      return Object.assign(agent, { [name]: (...args: unknown[]) => factory(...args) })
-    },
-  }
-
-  test.each(Object.entries(foreign))('%s', async (_what, make) => {
-    const { agent, put } = await current()
-    const dispatcher = make(agent)
-    put([dispatcher, dispatcher])
-    expect(await ask()).toBe(false)
-  })
-
-  test('even if it stands in one of the places only', async () => {
-    const { agent, put } = await current()
-    const other = { dispatch: (...args: unknown[]) => agent.dispatch(...args) }
-    put([other, agent])
-    expect(await ask()).toBe(false)
-    put([agent, other])
-    expect(await ask()).toBe(false)
-  })
-
-  test('but it does if the first place holds the wrapper that undici 8 (Node 26) puts there', async () => {
-    const { agent, put } = await current()
-    class Dispatcher1Wrapper {
-      dispatch(...args: unknown[]): unknown {
-        return agent.dispatch(...args)
-      }
-    }
-    put([new Dispatcher1Wrapper(), agent])
-    expect(await ask()).toBe('unreachable')
-    put([new Dispatcher1Wrapper(), undefined])
-    expect(await ask()).toBe(false)
   })
 })

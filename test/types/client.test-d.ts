@@ -5,6 +5,7 @@ import {
   type CreateOptions,
   CustomerOrderingClient,
   type EnqueueOptions,
+  type ListOptions,
   type ListParams,
   MemoryStore,
   type Order,
@@ -200,7 +201,7 @@ describe('options', () => {
     plain.orders.enqueue(request, { allowDuplicate: true })
     expectTypeOf(plain.orders.retrieve).parameter(1).toEqualTypeOf<RequestOptions | undefined>()
     expectTypeOf(plain.services.list).parameters.toEqualTypeOf<
-      [params?: ListParams | undefined, options?: RequestOptions | undefined]
+      [params?: ListParams | undefined, options?: ListOptions | undefined]
     >()
     expectTypeOf(plain.balance.retrieve).parameters.toEqualTypeOf<[options?: RequestOptions | undefined]>()
     // @ts-expect-error a signal is no parameter of the list

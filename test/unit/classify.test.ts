@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AttemptResult, BodyProblem } from '../../src/http/transport.ts'
+import type { BodyProblem } from '../../src/http/own-fetch.ts'
+import type { AttemptResult } from '../../src/http/transport.ts'
 import { classify } from '../../src/idempotency/classify.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
 

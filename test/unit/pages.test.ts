@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { InvalidRequestError, InvalidResponseError } from '../../src/errors.ts'
-import { type FetchedPage, Pages } from '../../src/pages.ts'
+import { Pages } from '../../src/pages.ts'
+import type { FetchedPage } from '../../src/read-ahead.ts'
 import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
 
 type Row = { readonly id: string }

@@ -42,16 +42,19 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 describe("a caller's fetch", () => {
   test('gets the complete request once, with a signal, and told not to follow redirects', async () => {
-    const seen: { input: Request; init: RequestInit | undefined; text: string }[] = []
+    const seen: { sent: Request; body: unknown; init: RequestInit | undefined; text: string }[] = []
     await attempt(async (input, init) => {
-      seen.push({ input, init, text: await input.text() })
+      const sent = new Request(input, init)
+      seen.push({ sent, body: init?.body, init, text: await sent.text() })
       return new Response('{}')
     })
     expect(seen).toHaveLength(1)
-    const [{ input, init, text } = {}] = seen
-    expect(input).toMatchObject({ method: 'POST', url: request.url, redirect: 'manual' })
-    expect([...(input?.headers ?? [])]).toContainEqual(['authorization', 'Bearer key'])
+    const [{ sent, body, init, text } = {}] = seen
+    expect(sent).toMatchObject({ method: 'POST', url: request.url, redirect: 'manual' })
+    expect([...(sent?.headers ?? [])]).toContainEqual(['authorization', 'Bearer key'])
     expect(text).toBe('{"a":1}')
+    // As it was given: a Request's body is a stream, which is sent in chunks or read into memory first.
+    expect(body).toBe('{"a":1}')
     expect(init?.signal).toBeInstanceOf(AbortSignal)
     expect(init?.signal?.aborted).toBe(false)
   })

@@ -5,9 +5,11 @@ const { CustomerOrderingClient, isCustomerOrderingError } = require('customer-or
 const { createSandbox } = require('customer-ordering-sdk/sandbox')
 const { SqliteStore } = require('customer-ordering-sdk/stores/sqlite')
 
+/** Entry points that need a package of their own. */
+const peers = ['./msw', './undici']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
-  if (/\.(json|yaml)$/.test(path) || (path === './msw' && process.env.WITHOUT_MSW === 'true')) continue
+  if (/\.(json|yaml)$/.test(path) || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue
   exported[path] = Object.keys(require(path.replace('.', 'customer-ordering-sdk'))).sort()
 }
 

@@ -8,9 +8,11 @@ import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 const manifest = JSON.parse(
   await readFile(new URL(import.meta.resolve('customer-ordering-sdk/package.json'))),
 )
+/** Entry points that need a package of their own. */
+const peers = ['./msw', './undici']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
-  if (/\.(json|yaml)$/.test(path) || (path === './msw' && process.env.WITHOUT_MSW === 'true')) continue
+  if (/\.(json|yaml)$/.test(path) || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue
   exported[path] = Object.keys(await import(path.replace('.', 'customer-ordering-sdk'))).sort()
 }
 

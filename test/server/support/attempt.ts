@@ -1,11 +1,15 @@
 import { type AttemptRequest, type AttemptResult, createTransport } from '../../../src/http/transport.ts'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
+import { fetchUnderTest } from './fetch-under-test.ts'
 
-/** Sends one request as the client would, with real timers and the platform's fetch unless others are given. */
+/** Sends one request as the client would, with real timers and the fetch under test unless others are given. */
 export function attempt(
   url: string,
   changes: Partial<AttemptRequest> = {},
-  { fetch, runtime = platformRuntime }: { fetch?: typeof globalThis.fetch; runtime?: Runtime } = {},
+  {
+    fetch = fetchUnderTest(),
+    runtime = platformRuntime,
+  }: { fetch?: typeof globalThis.fetch; runtime?: Runtime } = {},
 ): Promise<AttemptResult> {
   return createTransport({ fetch, runtime })({
     method: 'POST',

@@ -1,0 +1,140 @@
+import { createRequire } from 'node:module'
+import { CustomerOrderingClient, type StandardSchemaV1 } from 'customer-ordering-sdk'
+import { createUndiciFetch } from 'customer-ordering-sdk/undici'
+import ky from 'ky'
+import * as z from 'zod/mini'
+
+/** Somebody who sends requests to the service and hands out parsed answers. */
+export interface Contender {
+  readonly name: string
+  get(): Promise<unknown>
+  list(): Promise<unknown>
+  post(): Promise<unknown>
+}
+
+const ITEM = '/v1/orders/ord_1'
+const LIST = '/v1/orders?limit=50'
+const BODY = {
+  serviceId: 'svc_standard',
+  target: '@someone',
+  quantity: 100,
+  metadata: { externalOrderId: 'invoice-1' },
+}
+const KEY = 'sk_test_benchmark'
+
+/** Raw `fetch` and JSON: what everything is compared with. */
+export const BASELINE = 'raw fetch'
+
+function rawFetch(url: string, name: string): Contender {
+  const authorization = `Bearer ${KEY}`
+  const read = async (path: string, init: RequestInit = {}): Promise<unknown> => {
+    const response = await fetch(url + path, { ...init, headers: { authorization, ...init.headers } })
+    return await response.json()
+  }
+  return {
+    name,
+    get: () => read(ITEM),
+    list: () => read(LIST),
+    post: () =>
+      read('/v1/orders', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(BODY),
+      }),
+  }
+}
+
+function kyDefaults(url: string): Contender {
+  const client = ky.create({ headers: { authorization: `Bearer ${KEY}` } })
+  return {
+    name: 'ky, defaults',
+    get: () => client.get(url + ITEM).json(),
+    list: () => client.get(url + LIST).json(),
+    post: () => client.post(`${url}/v1/orders`, { json: BODY }).json(),
+  }
+}
+
+const orderSchema = z.looseObject({ id: z.string(), status: z.string(), amount: z.number() })
+
+/** This package, every answer checked. */
+function sdk(url: string, name: string, fetch?: typeof globalThis.fetch): Contender {
+  const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, fetch })
+  const schema: StandardSchemaV1 = orderSchema
+  return {
+    name,
+    get: () => client.orders.retrieve('ord_1'),
+    list: () => client.orders.list({ limit: 50 }).page(),
+    post: () => client.request({ method: 'POST', path: '/v1/orders', body: BODY, schema }),
+  }
+}
+
+/** Clients of other services; installed by `npm ci --prefix bench/peers`. */
+function peers(url: string): Contender[] {
+  const require = createRequire(new URL('peers/package.json', import.meta.url))
+  const { hostname, port } = new URL(url)
+  const Stripe = require('stripe')
+  const stripe = new Stripe(KEY, {
+    host: hostname,
+    port,
+    protocol: 'http',
+    maxNetworkRetries: 0,
+    telemetry: false,
+  })
+  const { OpenAI } = require('openai')
+  const openai = new OpenAI({ apiKey: KEY, baseURL: url, maxRetries: 0 })
+  const axios = require('axios').create({ baseURL: url, headers: { authorization: `Bearer ${KEY}` } })
+  const { Client } = require('@notionhq/client')
+  const notion = new Client({ auth: KEY, baseUrl: `${url}`, retry: false })
+  return [
+    {
+      name: 'stripe',
+      get: () => stripe.customers.retrieve('cus_1'),
+      list: () => stripe.customers.list({ limit: 50 }),
+      post: () => stripe.customers.create({ name: BODY.target, metadata: BODY.metadata }),
+    },
+    {
+      name: 'openai',
+      get: () => openai.get(ITEM),
+      list: () => openai.get(LIST),
+      post: () => openai.post('/v1/orders', { body: BODY }),
+    },
+    {
+      name: 'axios',
+      get: () => axios.get(ITEM),
+      list: () => axios.get(LIST),
+      post: () => axios.post('/v1/orders', BODY),
+    },
+    {
+      name: 'notion',
+      get: () => notion.request({ path: 'orders/ord_1', method: 'get' }),
+      list: () => notion.request({ path: 'orders', method: 'get', query: { limit: '50' } }),
+      post: () => notion.request({ path: 'orders', method: 'post', body: BODY }),
+    },
+  ]
+}
+
+async function octokit(url: string): Promise<Contender> {
+  // It has no CommonJS, and no types that anybody here needs.
+  const path = new URL('peers/node_modules/@octokit/request/dist-bundle/index.js', import.meta.url).href
+  const { request } = await import(path)
+  const client = request.defaults({ baseUrl: url, headers: { authorization: `Bearer ${KEY}` } })
+  return {
+    name: 'octokit request',
+    get: () => client('GET /v1/orders/{id}', { id: 'ord_1' }),
+    list: () => client('GET /v1/orders', { limit: 50 }),
+    post: () => client('POST /v1/orders', BODY),
+  }
+}
+
+/** Everybody, the baseline twice: how far apart the two are is the noise of the run. */
+export async function contenders(url: string): Promise<Contender[]> {
+  return [
+    rawFetch(url, BASELINE),
+    rawFetch(url, `${BASELINE}, again`),
+    sdk(url, 'this package'),
+    sdk(url, 'this package, undici', createUndiciFetch()),
+    kyDefaults(url),
+    ...peers(url),
+    await octokit(url),
+  ]
+}

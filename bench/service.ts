@@ -1,0 +1,15 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+
+/** A server in a process of its own. */
+export interface Service {
+  readonly url: string
+  close(): void
+}
+
+/** Starts the server that answers after so many milliseconds and has so many orders. */
+export async function startService(latency: number, total: number): Promise<Service> {
+  const child = fork(new URL('server.ts', import.meta.url), [String(latency), String(total)])
+  const [port] = await once(child, 'message')
+  return { url: `http://127.0.0.1:${port}`, close: () => child.disconnect() }
+}

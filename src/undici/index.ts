@@ -1,0 +1,132 @@
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
+import { declareProvingUnsent } from '../http/own-fetch.ts'
+import { toResponse } from './answer.ts'
+import { acceptEncoding } from './decoding.ts'
+
+/** Options of {@link createUndiciFetch}. */
+export interface UndiciFetchOptions {
+  /**
+   * Sends the requests: a `ProxyAgent`, an agent with certificates of your own, a `MockAgent`. It stays yours: `close()`
+   * leaves it open. With it, no failure counts as "surely not sent". Default: an `Agent` of this function's own.
+   */
+  readonly dispatcher?: Dispatcher | undefined
+  /**
+   * `'environment'` sends through the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name; no failure counts as
+   * "surely not sent" then. Default: no proxy.
+   */
+  readonly proxy?: 'environment' | undefined
+  /** Most connections to one service. Default: as many as there are requests at once. */
+  readonly connections?: number | undefined
+}
+
+/** A `fetch` over connections of its own. */
+export interface UndiciFetch {
+  (input: RequestInfo | URL, init?: RequestInit): Promise<Response>
+  /** Waits for the requests in flight and closes the connections, except those of a `dispatcher` that was passed. */
+  close(): Promise<void>
+}
+
+/**
+ * A `fetch` for Node over undici's `request`, which does without what browsers need and takes about half the time.
+ *
+ * Redirects are never followed, whatever `redirect` says, and cookies, caches and CORS do not exist. Answers are
+ * decompressed (gzip, brotli, deflate). There are no time limits but the signal's; the client has its own.
+ *
+ * @throws {TypeError} if the options contradict each other
+ * @example
+ * const client = new CustomerOrderingClient({ fetch: createUndiciFetch() })
+ */
+export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch {
+  const { dispatcher: given, proxy, connections } = options
+  if (given !== undefined && (proxy !== undefined || connections !== undefined))
+    throw new TypeError('createUndiciFetch: a dispatcher decides on proxy and connections itself')
+  if (proxy !== undefined && proxy !== 'environment')
+    throw new TypeError("createUndiciFetch: proxy must be 'environment'; pass a dispatcher for any other one")
+  if (connections !== undefined && !(Number.isSafeInteger(connections) && connections > 0))
+    throw new TypeError('createUndiciFetch: connections must be a positive integer')
+  const settings = {
+    // HTTP/2 sends a request again by itself when the server goes away.
+    allowH2: false,
+    ...(connections === undefined ? {} : { connections }),
+  }
+  const dispatcher = given ?? (proxy === undefined ? new Agent(settings) : new EnvHttpProxyAgent(settings))
+
+  const fetch = async (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
+    const { url, method, headers, body, signal } = await readRequest(input, init)
+    signal?.throwIfAborted()
+    headers['accept'] ??= '*/*'
+    headers['accept-encoding'] ??= acceptEncoding(url.protocol)
+    try {
+      const answer = await dispatcher.request({
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method: method as Dispatcher.HttpMethod,
+        headers,
+        body,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        ...(signal === undefined ? {} : { signal }),
+      })
+      return toResponse(url.href, answer)
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw new TypeError('fetch failed', { cause: error })
+    }
+  }
+  const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
+  const own = Object.assign(fetch, {
+    close: async () => {
+      if (given === undefined) await dispatcher.close()
+    },
+  })
+  // Bun has an undici of its own under that name, and Deno sockets of its own under Node's.
+  if (given === undefined && proxy === undefined && Bun === undefined && Deno === undefined)
+    declareProvingUnsent(own)
+  return own
+}
+
+interface PlainRequest {
+  readonly url: URL
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body: string | Uint8Array | null
+  readonly signal: AbortSignal | undefined
+}
+
+/** What to send. What the client passes needs no `Request`, whose making takes longer than sending it. */
+async function readRequest(input: RequestInfo | URL, init: RequestInit): Promise<PlainRequest> {
+  const { body = null, headers, signal } = init
+  if (!(typeof input === 'string' || input instanceof URL) || !isPlain(body, headers)) {
+    const request = new Request(input, { ...init, ...(isStream(body) ? { duplex: 'half' } : {}) })
+    const bytes = request.body === null ? null : new Uint8Array(await request.arrayBuffer())
+    return {
+      url: new URL(request.url),
+      method: request.method,
+      headers: Object.fromEntries(request.headers),
+      body: bytes,
+      signal: request.signal,
+    }
+  }
+  const url = new URL(input)
+  if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+    throw new TypeError('createUndiciFetch: only http and https addresses without credentials can be fetched')
+  const named: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers ?? {})) named[name.toLowerCase()] = value
+  if (body !== null) named['content-type'] ??= 'text/plain;charset=UTF-8'
+  return {
+    url,
+    method: init.method?.toUpperCase() ?? 'GET',
+    headers: named,
+    body,
+    signal: signal ?? undefined,
+  }
+}
+
+function isPlain(body: BodyInit | null, headers: HeadersInit | undefined): body is string | null {
+  const plainHeaders = headers === undefined || !(Symbol.iterator in headers || headers instanceof Headers)
+  return plainHeaders && (body === null || typeof body === 'string')
+}
+
+function isStream(body: BodyInit | null): boolean {
+  return body instanceof ReadableStream
+}

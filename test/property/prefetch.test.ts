@@ -1,0 +1,252 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Pages } from '../../src/pages.ts'
+import type { FetchedPage } from '../../src/read-ahead.ts'
+
+interface Row {
+  readonly id: string
+}
+type Fetch = ConstructorParameters<typeof Pages<Row>>[0]
+type At = Parameters<Fetch>[0]
+
+const info = { headers: new Headers(), attempts: 1, durationMs: 0, status: 200 }
+const rows = (count: number, from = 0): Row[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `r${from + i}` }))
+
+const TOTALS = {
+  none: () => undefined,
+  honest: (whole: number) => whole,
+  'its own count': (_whole: number, page: number) => page,
+  'rows that remain': (whole: number, _page: number, offset: number) => whole - offset,
+  'too small': (whole: number) => Math.min(whole, 1),
+  'too large': (whole: number) => whole + 7,
+} as const
+
+const behaviour = fc.record({
+  rows: fc.integer({ min: 0, max: 130 }),
+  limit: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined }),
+  start: fc.integer({ min: 0, max: 5 }),
+  cap: fc.constantFrom(Number.POSITIVE_INFINITY, 1, 2, 3, 7, 20),
+  /** Rows that are missing from the page at an offset, by the offset's remainder. */
+  short: fc.array(fc.constantFrom(0, 0, 0, 1, 5), { minLength: 1, maxLength: 11 }),
+  total: fc.constantFrom(...(Object.keys(TOTALS) as (keyof typeof TOTALS)[])),
+  hasMore: fc.constantFrom('none', 'honest', 'always'),
+  offset: fc.constantFrom('kept', 'kept', 'clamped', 'ignored', 'refused past the end'),
+})
+type Behaviour = typeof behaviour extends fc.Arbitrary<infer T> ? T : never
+
+/** Turns that requests wait until the list is read, and until they are answered: answers overtake each other. */
+const turns = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 })
+
+function answerOf(list: readonly Row[], given: Behaviour, at: At): FetchedPage<Row> {
+  const size = Math.min(at.limit ?? 50, given.cap)
+  let offset = at.offset
+  if (given.offset === 'ignored') offset = 0
+  if (given.offset === 'clamped' && offset >= list.length) offset = Math.max(0, list.length - size)
+  if (given.offset === 'refused past the end' && offset >= list.length && offset > 0)
+    throw new Error(`refused: ${offset}`)
+  // Clamped and short at once, rows come again further from where they were than is remembered, with and without prefetch.
+  const fewer = given.offset === 'clamped' ? 0 : (given.short[offset % given.short.length] ?? 0)
+  const page = list.slice(offset, offset + Math.max(1, size - fewer))
+  const total = TOTALS[given.total](list.length, page.length, offset)
+  const hasMore = given.hasMore === 'honest' ? offset + page.length < list.length : true
+  return {
+    rows: page.map((item) => ({ id: item.id, item })),
+    info,
+    ...(total === undefined ? {} : { total }),
+    ...(given.hasMore === 'none' ? {} : { hasMore }),
+  }
+}
+
+/** A service whose answers come in any order; knows what is in flight. */
+function service(delays: readonly number[], answer: (at: At) => FetchedPage<Row>) {
+  let count = 0
+  const flying = new Set<At>()
+  const seen = { most: 0, mostRows: 0, asked: [] as number[] }
+  const pause = async (n: number): Promise<void> => {
+    for (let i = 0; i < n; i++) await Promise.resolve()
+  }
+  const fetch: Fetch = async (at) => {
+    if (count > 3000) throw new Error('endless')
+    const [before, after] = [count, count + 7].map((n) => delays[n % delays.length] ?? 0)
+    count++
+    flying.add(at)
+    at.signal?.addEventListener('abort', () => flying.delete(at))
+    seen.asked.push(at.offset)
+    seen.most = Math.max(seen.most, flying.size)
+    seen.mostRows = Math.max(seen.mostRows, flying.size * (at.limit ?? 50))
+    try {
+      await pause(before ?? 0)
+      at.signal?.throwIfAborted()
+      const answered = answer(at)
+      await pause(after ?? 0)
+      at.signal?.throwIfAborted()
+      return answered
+    } finally {
+      flying.delete(at)
+    }
+  }
+  return { fetch, flying, seen }
+}
+
+async function collect(items: AsyncIterable<Row>, most = 5000): Promise<{ ids: string[]; ending: unknown }> {
+  const ids: string[] = []
+  try {
+    for await (const { id } of items) if (ids.push(id) >= most) return { ids, ending: 'left' }
+    return { ids, ending: 'done' }
+  } catch (error) {
+    return { ids, ending: String(error) }
+  }
+}
+
+test('whatever the service does, a list that stands still gives the same items with prefetch as without', async () => {
+  await fc.assert(
+    fc.asyncProperty(behaviour, turns, fc.integer({ min: 1, max: 16 }), async (given, delays, prefetch) => {
+      const list = rows(given.rows)
+      const start = {
+        offset: given.start,
+        ...(given.limit === undefined ? {} : { limit: given.limit }),
+      }
+      const alone = service([0], (at) => answerOf(list, given, at))
+      const ahead = service(delays, (at) => answerOf(list, given, at))
+      const expected = await collect(new Pages(alone.fetch, start))
+      const found = await collect(new Pages(ahead.fetch, { ...start, prefetch }))
+      expect(found).toEqual(expected)
+      expect(ahead.flying.size).toBe(0)
+      expect(ahead.seen.most).toBeLessThanOrEqual(prefetch)
+    }),
+    { numRuns: 1500 },
+  )
+})
+
+test('leaving the loop, an abort and an error leave nothing in flight', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      behaviour,
+      turns,
+      fc.integer({ min: 1, max: 16 }),
+      fc.integer({ min: 1, max: 60 }),
+      fc.constantFrom('break', 'abort', 'error', 'throw'),
+      async (given, delays, prefetch, after, how) => {
+        const list = rows(given.rows)
+        const controller = new AbortController()
+        const { fetch, flying, seen } = service(delays, (at) => {
+          if (how === 'error' && seen.asked.length * 5 > after) throw new Error('broken')
+          return answerOf(list, given, at)
+        })
+        const { signal } = controller
+        const pages = new Pages(fetch, { offset: 0, limit: given.limit ?? 20, prefetch, signal })
+        let count = 0
+        let left = false
+        const read = async (): Promise<void> => {
+          for await (const _ of pages) {
+            count++
+            // Once aborted, items of the page at hand may still come, and none that had to be asked for.
+            if (left && how === 'abort') continue
+            if (count < after) continue
+            left = true
+            if (how === 'break') break
+            if (how === 'throw') throw new Error('mine')
+            if (how === 'abort') {
+              controller.abort()
+              expect(flying.size).toBe(0)
+            }
+          }
+        }
+        await read().catch(() => {})
+        const asked = seen.asked.length
+        expect(flying.size).toBe(0)
+        for (let i = 0; i < 50; i++) await Promise.resolve()
+        expect(seen.asked.length).toBe(asked)
+      },
+    ),
+    { numRuns: 500 },
+  )
+})
+
+test('toArray asks for no page behind the items that are wanted', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 60 }),
+      fc.integer({ min: 1, max: 16 }),
+      fc.integer({ min: 2, max: 20 }),
+      turns,
+      async (max, prefetch, limit, delays) => {
+        const list = rows(200)
+        const { fetch, seen } = service(delays, ({ offset }) => ({
+          rows: list.slice(offset, offset + limit).map((item) => ({ id: item.id, item })),
+          total: 200,
+          info,
+        }))
+        const found = await new Pages(fetch, { offset: 0, limit, prefetch }).toArray({ max })
+        expect(found).toEqual(list.slice(0, max))
+        expect(Math.max(...seen.asked)).toBeLessThan(max)
+      },
+    ),
+  )
+})
+
+/** Rows that come or go at a certain read of the list. */
+const change = fc.record({ read: fc.integer({ min: 1, max: 12 }), rows: fc.integer({ min: 1, max: 6 }) })
+const changes = fc.array(change, { maxLength: 4 })
+
+test('rows put before or behind the others hide none of them and repeat none', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      changes,
+      changes,
+      turns,
+      fc.integer({ min: 1, max: 8 }),
+      fc.constantFrom<keyof typeof TOTALS>('none', 'honest', 'too large'),
+      async (before, behind, delays, prefetch, total) => {
+        const first = rows(90)
+        let list = first
+        let reads = 0
+        const { fetch } = service(delays, (at) => {
+          reads++
+          for (const change of before.filter(({ read }) => read === reads))
+            list = [...rows(change.rows, 1000 * reads), ...list]
+          for (const change of behind.filter(({ read }) => read === reads))
+            list = [...list, ...rows(change.rows, 1000 * reads + 500)]
+          const page = list.slice(at.offset, at.offset + 15)
+          const all = TOTALS[total](list.length, page.length, at.offset)
+          return {
+            rows: page.map((item) => ({ id: item.id, item })),
+            info,
+            ...(all === undefined ? {} : { total: all }),
+          }
+        })
+        const { ids, ending } = await collect(new Pages(fetch, { offset: 0, limit: 15, prefetch }))
+        expect(ending).toBe('done')
+        expect(ids.filter((id) => first.some((row) => row.id === id))).toEqual(first.map(({ id }) => id))
+        expect(new Set(ids).size).toBe(ids.length)
+      },
+    ),
+    { numRuns: 800 },
+  )
+})
+
+test('rows that vanish hide no other where the service tells a total', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.tuple(change),
+      turns,
+      fc.integer({ min: 0, max: 8 }),
+      async (removed, delays, prefetch) => {
+        const first = rows(120)
+        let list = first
+        let reads = 0
+        const { fetch } = service(delays, (at) => {
+          reads++
+          for (const change of removed.filter(({ read }) => read === reads)) list = list.slice(change.rows)
+          const page = list.slice(at.offset, at.offset + 15)
+          return { rows: page.map((item) => ({ id: item.id, item })), info, total: list.length }
+        })
+        const { ids, ending } = await collect(new Pages(fetch, { offset: 0, limit: 15, prefetch }))
+        expect(ending).toBe('done')
+        expect(list.filter(({ id }) => !ids.includes(id))).toEqual([])
+      },
+    ),
+    { numRuns: 500 },
+  )
+})

@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest'
+import { Pages } from '../../src/pages.ts'
+import type { FetchedPage, FetchPage, Start } from '../../src/read-ahead.ts'
+
+interface Row {
+  readonly id: string
+}
+
+const info = { headers: new Headers(), attempts: 1, durationMs: 0 }
+const rows = (count: number, from = 0): Row[] =>
+  Array.from({ length: count }, (_, i) => ({ id: `r${from + i}` }))
+const fetched = (items: readonly Row[], more: Partial<FetchedPage<Row>> = {}): FetchedPage<Row> => ({
+  rows: items.map((item) => ({ id: item.id, item })),
+  info,
+  ...more,
+})
+
+interface Request {
+  readonly offset: number
+  readonly signal: AbortSignal | undefined
+  answer(items: readonly Row[], more?: Partial<FetchedPage<Row>>): Promise<void>
+  fail(error: Error): Promise<void>
+}
+
+/** A service that answers when the test says so. */
+function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[]; flying(): number[] } {
+  const requests: Request[] = []
+  const open = new Set<Request>()
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+  return {
+    requests,
+    flying: () => [...open].map(({ offset }) => offset),
+    fetch: ({ offset, signal }) =>
+      new Promise((resolve, reject) => {
+        const request: Request = {
+          offset,
+          signal,
+          answer: (items, more) => {
+            open.delete(request)
+            resolve(fetched(items, more))
+            return settle()
+          },
+          fail: (error) => {
+            open.delete(request)
+            reject(error)
+            return settle()
+          },
+        }
+        requests.push(request)
+        open.add(request)
+        signal?.addEventListener('abort', () => {
+          open.delete(request)
+          reject(signal.reason)
+        })
+      }),
+  }
+}
+
+/** Begins to read, and says what has come so far. */
+function reading(
+  start: Partial<Start>,
+): ReturnType<typeof held> & { readonly found: string[]; readonly done: Promise<unknown> } {
+  const service = held()
+  const found: string[] = []
+  const done = (async () => {
+    for await (const { id } of new Pages(service.fetch, { offset: 0, limit: 10, ...start })) found.push(id)
+  })().catch((error: unknown) => error)
+  return { ...service, found, done }
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const at = (offset: number): Row[] => rows(10, offset)
+
+describe('reading ahead', () => {
+  it('asks for nothing before it is needed where prefetch is 0', async () => {
+    const { requests, fetch } = held()
+    const iterator = new Pages(fetch, { offset: 0, limit: 10, prefetch: 0 })[Symbol.asyncIterator]()
+    void iterator.next()
+    await settled()
+    await requests[0]?.answer(at(0), { total: 90 })
+    await settled()
+    expect(requests).toHaveLength(1)
+  })
+
+  it('begins with one page, for it tells how large pages are', async () => {
+    const { requests, flying } = reading({ prefetch: 4 })
+    await settled()
+    expect(flying()).toEqual([0])
+    await requests[0]?.answer(at(0), { total: 90 })
+    expect(flying()).toEqual([10, 19, 28, 37])
+  })
+
+  it('asks from the last row of the page before on, unless that one is there', async () => {
+    const { requests, flying } = reading({ prefetch: 1 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    expect(flying()).toEqual([10])
+    await requests[1]?.answer(at(10))
+    expect(flying()).toEqual([20])
+  })
+
+  it('hands pages out in order, however they arrive', async () => {
+    const { requests, found } = reading({ prefetch: 3 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[3]?.answer(at(28))
+    await requests[2]?.answer(at(19))
+    expect(found).toHaveLength(10)
+    await requests[1]?.answer(at(10))
+    expect(found).toEqual(rows(38).map(({ id }) => id))
+  })
+
+  it('drops what it asked for ahead as soon as a page is short, and goes on from there with one page', async () => {
+    const { requests, flying, found } = reading({ prefetch: 3 })
+    await settled()
+    await requests[0]?.answer(at(0), { total: 90 })
+    expect(flying()).toEqual([10, 19, 28])
+    await requests[1]?.answer(rows(4, 10), { total: 90 })
+    expect(requests.slice(2, 4).every(({ signal }) => signal?.aborted)).toBe(true)
+    expect(flying()).toEqual([14])
+    await requests[4]?.answer(rows(10, 14), { total: 90 })
+    expect(found).toHaveLength(24)
+    expect(flying()).toEqual([24])
+    await requests[5]?.answer(at(24), { total: 90 })
+    expect(flying()).toEqual([34, 43])
+  })
+
+  it('counts with pages as large as they come where the service caps the limit', async () => {
+    const { requests, flying } = reading({ prefetch: 3, limit: 100 })
+    await settled()
+    await requests[0]?.answer(rows(20), { total: 500 })
+    expect(flying()).toEqual([20, 39, 58])
+  })
+
+  it('asks again, from where the list really goes on, if a page does not begin with the last row', async () => {
+    const { requests, flying, found, done } = reading({ prefetch: 2 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[1]?.answer(at(10))
+    expect(flying()).toEqual([19, 28])
+    // Rows were put before the others after this page was read and before its predecessor was.
+    await requests[2]?.answer(at(24))
+    expect(found).toHaveLength(20)
+    expect(flying()).toEqual([20])
+    await requests.at(-1)?.answer(at(15))
+    expect(found).toEqual(rows(25).map(({ id }) => id))
+    await requests.at(-1)?.answer([])
+    await done
+    expect(flying()).toEqual([])
+  })
+
+  it('forgets the failure of a page that was asked for too early, and asks for it when it is its turn', async () => {
+    const { requests, found, done } = reading({ prefetch: 2 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[2]?.fail(new Error('out of range'))
+    await requests[1]?.answer(rows(5, 10))
+    expect(found).toHaveLength(15)
+    await requests.at(-1)?.answer([])
+    expect(await done).toBeUndefined()
+  })
+
+  it('ends with the error of a page that fails again, after the items before it and with nothing in flight', async () => {
+    const { requests, found, flying, done } = reading({ prefetch: 2 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[2]?.fail(new Error('no'))
+    await requests[1]?.answer(at(10))
+    expect(flying()).toEqual([20])
+    await requests.at(-1)?.fail(new Error('still no'))
+    expect(await done).toMatchObject({ message: 'still no' })
+    expect(found).toHaveLength(20)
+    expect(flying()).toEqual([])
+  })
+
+  it.each([
+    [{ total: 25 }, [10, 19]],
+    [{ total: 11 }, [10]],
+    [{ hasMore: false }, []],
+    [{ total: 5 }, [10, 19, 28, 37]],
+    [{}, [10, 19, 28, 37]],
+  ])('asks for nothing behind the end that %j tells', async (more, ahead) => {
+    const { requests, flying } = reading({ prefetch: 4 })
+    await settled()
+    await requests[0]?.answer(at(0), { ...more })
+    expect(flying().filter((offset) => offset !== 10 || !('total' in more && more.total === 10))).toEqual(
+      ahead,
+    )
+  })
+
+  it.each([
+    [50, 16],
+    [100, 10],
+    [400, 2],
+    [1000, 1],
+    [5000, 1],
+  ])('holds at most 1,000 items: of %i a page, %i pages', async (limit, most) => {
+    const { requests, flying } = reading({ prefetch: 16, limit })
+    await settled()
+    await requests[0]?.answer(rows(limit), { total: 1_000_000 })
+    expect(flying()).toHaveLength(most)
+  })
+
+  it('asks for one page ahead where the first is short and nothing tells that there are more', async () => {
+    const { requests, flying, done } = reading({ prefetch: 8 })
+    await settled()
+    await requests[0]?.answer(rows(7))
+    expect(flying()).toEqual([7])
+    await requests[1]?.answer([])
+    expect(await done).toBeUndefined()
+  })
+})
