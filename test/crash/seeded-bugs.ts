@@ -364,7 +364,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       edit(
         'resources/place-order.ts',
         'return { ...rest, ambiguous: true, busyUntil',
-        'return { ...rest, body: intent.body, ambiguous: true, busyUntil',
+        'return { ...rest, body: this.#intent.body, ambiguous: true, busyUntil',
       ),
     ],
   },
