@@ -127,10 +127,14 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
    *
    * Every call made later, reads included, ends in a {@link ConfigurationError} before anything is sent, and so does the
    * next step of an iteration that is under way. Clients derived from this one that share its store are closed with it.
-   * Closing again does nothing.
+   * Closing again does nothing, or tries again what failed.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close()
+    this.#closing ??= this.#close().catch((error: unknown) => {
+      // Closing again tries again what failed.
+      this.#closing = undefined
+      throw error
+    })
     return this.#closing
   }
 

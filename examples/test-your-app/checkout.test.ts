@@ -58,6 +58,18 @@ describe('checkout buys a cart once', () => {
     sandbox.expectChargedOnce(cart.id)
   })
 
+  test('and does not pass off what was bought before as what is in the cart now', async () => {
+    const { sandbox, client } = shop({ balance: 10_000 })
+    await checkout(client, cart)
+
+    expect(await checkout(client, { ...cart, quantity: 3 })).toEqual({
+      state: 'refused',
+      reason: 'idempotency_conflict',
+    })
+    sandbox.expectChargedOnce(cart.id)
+    sandbox.expectBalance(10_000 - price)
+  })
+
   test('when a gateway shows its HTML page instead of the order', async () => {
     const { sandbox, client } = shop()
     sandbox.faults.add({ times: 2, action: { type: 'status', status: 502, html: true, commit: true } })

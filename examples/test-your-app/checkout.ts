@@ -23,6 +23,8 @@ export async function checkout(client: CustomerOrderingClient, cart: Cart): Prom
     return { state: 'ordered', orderId: order.id }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
+    // The cart was changed after it was ordered. What is charged is the order as it was; this one was not placed.
+    if (error.code === 'idempotency_conflict') return { state: 'refused', reason: error.code }
     switch (error.charged) {
       case 'yes':
         return { state: 'ordered', orderId: error.orderId }

@@ -47,6 +47,9 @@ export async function enqueueOrder(
       if (step.action === 'unresolved' && record.state === 'open')
         throw errors.unresolved(record, step.because)
       if (step.action === 'continue' && record.hold !== undefined) throw errors.unresolved(record, 'held')
+      // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
+      // wait for its end would hold the caller's transaction.
+      if (step.action === 'wait') throw errors.unresolved(record, 'busy')
       if (step.action !== 'reopen') return publicRecord(record)
       moved = step.key === 'given'
     }

@@ -108,7 +108,8 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @throws {InvalidRequestError} if the order has neither a reference nor a key
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
-   * @throws {UnresolvedOrderError} if the order was sent before and `recover()` would not repeat it
+   * @throws {UnresolvedOrderError} if a call is placing the order right now, or if it was sent before and `recover()` would not
+   *   repeat it
    * @throws {StoreError} if it could not be written; roll the transaction back
    * @example
    * await connection.query('BEGIN')
@@ -117,7 +118,12 @@ export class Orders<S extends Schemas = Schemas> {
    * await connection.query('COMMIT')
    */
   async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
-    return await enqueueOrder(this.#journal, request, readArguments.enqueue(options), this.#context.defaults)
+    // What a forgotten connection gives: the order would be written down whatever became of the transaction.
+    if (options !== undefined && 'within' in options && options.within === undefined)
+      refuseArgument('must be store.within(transaction), or be left out', 'within')
+    const { lifetime, defaults } = this.#context
+    const read = readArguments.enqueue(options)
+    return await lifetime.use(() => enqueueOrder(this.#journal, request, read, defaults))
   }
 
   /**
@@ -300,6 +306,8 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {
+    // Outside of the row's own result: once the client is closed, no further row may be taken from the source.
+    this.#context.lifetime.check('unknown')
     const keyed = typeof row === 'object' && row !== null && !('serviceId' in row) && 'idempotencyKey' in row
     const { request, idempotencyKey } = keyed
       ? (row as Extract<CreateManyRow, { readonly idempotencyKey: string }>)

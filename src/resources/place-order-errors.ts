@@ -22,7 +22,7 @@ import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
 import type { Sent } from './send-order.ts'
 
 /** Why a record cannot be continued, as `decideAction` says it, or because only its caller may repeat it. */
-type Because = Extract<Action, { readonly action: 'unresolved' }>['because'] | 'held'
+type Because = Extract<Action, { readonly action: 'unresolved' }>['because'] | 'held' | 'busy'
 
 /** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
@@ -66,10 +66,15 @@ export class PlaceOrderErrors {
       api_key: 'was sent with another API key, and the service may keep keys apart by API key',
       unreadable: 'was created, but its answer was never readable',
       held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
+      busy: 'is placing it right now',
     }[because]
     const charged = chargedOf(record)
+    const next =
+      because === 'busy'
+        ? 'try again'
+        : 'run orders.recover(), then settle what is left with orders.resolve()'
     return new UnresolvedOrderError(
-      `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: run orders.recover(), then settle what is left with orders.resolve().`,
+      `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
     )
   }

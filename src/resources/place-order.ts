@@ -72,6 +72,16 @@ export function placeOrder<Output>(
   return new Placement(context, intent, options, duplicateKey).run(options)
 }
 
+/** What a call knows of the record that it has claimed. */
+interface Sending {
+  /** The refusal that an earlier call heard under the same key. */
+  readonly earlier: Rejection | undefined
+  /** True if an earlier call may have sent it. */
+  readonly continued: boolean
+  /** True if it was enqueued and never sent. */
+  readonly queued: boolean
+}
+
 /** What a call does with what it found: nothing was there, or the record says what. */
 type Step = Action | { readonly action: 'begin' }
 
@@ -203,7 +213,7 @@ class Placement {
       const again = (unsent || step.action === 'reopen') && earlier?.key === content.key
       const heardBefore = again ? earlier?.rejection : undefined
       const continued = (step.action === 'continue' && !unsent) || step.action === 'read'
-      return await this.#send(written.found, credential, heardBefore, continued)
+      return await this.#send(written.found, credential, { earlier: heardBefore, continued, queued: unsent })
     }
   }
 
@@ -288,8 +298,7 @@ class Placement {
   async #send(
     claimed: FoundRecord,
     credential: string | null,
-    earlier: Rejection | undefined,
-    continued: boolean,
+    { earlier, continued, queued }: Sending,
   ): Promise<Placed> {
     const sent = await sendOrder(this.#context, claimed, {
       settings: this.#settings,
@@ -297,6 +306,7 @@ class Placement {
       callId: this.#callId,
       credential,
       earlier,
+      queued,
     })
     this.#attempts = sent.attempts
     if (sent.order !== undefined) {

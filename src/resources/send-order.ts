@@ -34,7 +34,7 @@ export interface SendOptions {
   readonly operation?: string
   /** True to ask the service only once, whatever it answers; for recovery. */
   readonly once?: boolean
-  /** True if nobody waits for the order: unless the service itself refuses it, it stays to be sent by the next recovery. */
+  /** True if the order was enqueued and never sent: unless the service itself refuses it, it stays to be sent by the next recovery. */
   readonly queued?: boolean
   /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
   readonly sendUntil?: number
@@ -192,11 +192,17 @@ export async function sendOrder(
     // Whoever ends a recovery early has said nothing about the order.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
+    if (meaning.state === 'rejected' && rejection !== undefined && options.queued === true && !refused) {
+      const requeued = requeuedContent(mine.record, trail.attempts, earlier)
+      // Not 'no', although nothing was bought so far: the next recovery sends it.
+      return {
+        ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
+        charged: 'unknown',
+      }
+    }
     const content =
       meaning.state === 'rejected' && rejection !== undefined
-        ? options.queued === true && !refused
-          ? requeuedContent(mine.record, trail.attempts, earlier)
-          : closedContent(mine.record, rejection, trail.attempts)
+        ? closedContent(mine.record, rejection, trail.attempts)
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }

@@ -33,6 +33,30 @@ export interface SandboxOptions {
   readonly sleep?: SandboxSleep
 }
 
+const OPTIONS: Readonly<Record<keyof SandboxOptions, true>> = {
+  baseUrl: true,
+  seed: true,
+  preset: true,
+  behaviour: true,
+  faults: true,
+  balance: true,
+  currency: true,
+  apiKey: true,
+  organizationApiKey: true,
+  services: true,
+  keepRequests: true,
+  now: true,
+  sleep: true,
+}
+
+/** Refuses a name that is no option with a TypeError: a misspelt fault script would let a test pass that tests nothing. */
+export function checkOptionNames(options: SandboxOptions): void {
+  for (const name of Object.keys(options)) {
+    if (Object.hasOwn(OPTIONS, name)) continue
+    throw new TypeError(`createSandbox has no option "${name}"; it has ${Object.keys(OPTIONS).join(', ')}`)
+  }
+}
+
 /** A customer for `sandbox.addCustomer`. */
 export interface NewCustomer {
   /** Default: made from the seed. */

@@ -6,7 +6,14 @@ import { createFetch, messageOf, type SandboxFetch } from './fetch.ts'
 import { createHandler } from './handler.ts'
 import { forgetKeys } from './idempotency.ts'
 import { createAssertions, type SandboxAssertions } from './ledger.ts'
-import type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './options.ts'
+import {
+  checkOptionNames,
+  type NewApiKey,
+  type NewCustomer,
+  type NewOrder,
+  type NewService,
+  type SandboxOptions,
+} from './options.ts'
 import { createRandom } from './random.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import { assertShape } from './shape.ts'
@@ -97,6 +104,7 @@ export interface Sandbox extends SandboxAssertions {
 
 /** Makes a sandbox. Without options it has a personal customer, an organization, money and a small catalogue. */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
+  checkOptionNames(options)
   const seed = options.seed ?? 1
   const currency = options.currency ?? 'EUR'
   const baseUrl = new URL(options.baseUrl ?? 'https://sandbox.customer-ordering.test')

@@ -109,13 +109,43 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is left to the call that is placing it', async () => {
+  it('is refused while a call is placing it, because that call may yet close it as not sent', async () => {
     const lab = new Lab()
     lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
     const { ending } = await lab.begin(() => lab.client().orders.create(order('r1')))
-    expect(await lab.elsewhere().orders.enqueue(order('r1'))).toMatchObject({ state: 'open', version: 1 })
+    await expect(lab.elsewhere().orders.enqueue(order('r1'))).rejects.toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+      message: expect.stringContaining('is placing it right now'),
+    })
     await ending
+    expect(await lab.elsewhere().orders.enqueue(order('r1'))).toMatchObject({ state: 'created' })
     lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it.each([401, 403, 425, 429])(
+    'stays written down when create() hears %i, and is placed by the next recovery',
+    async (status) => {
+      const lab = new Lab()
+      const client = lab.client({ maxRetries: 0 })
+      await client.orders.enqueue(order('r1'))
+      lab.sandbox.faults.add({ action: { type: 'status', status, code: 'NO' } })
+      const error = await failure(client.orders.create(order('r1')))
+      // Nothing was bought so far, but it is not over: 'no' would have the caller buy it elsewhere.
+      expect(error).toMatchObject({ status, charged: 'unknown' })
+      expect(await recover(lab)).toEqual(['r1 created'])
+      lab.sandbox.expectChargedOnce('r1')
+    },
+  )
+
+  it('is refused with a transaction that is undefined, which is no transaction at all', async () => {
+    const lab = new Lab()
+    const options: object = { within: undefined }
+    await expect(lab.client().orders.enqueue(order('r1'), options)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('within'),
+    })
+    expect(await lab.record('ref:r1')).toBeUndefined()
   })
 
   it('is another order with the same name: a conflict', async () => {

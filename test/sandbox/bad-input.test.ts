@@ -22,6 +22,15 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
+describe('options of createSandbox', () => {
+  test('are refused if they are unknown, because a misspelt one would test nothing', () => {
+    const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
+    expect(() => createSandbox({ ...misspelt })).toThrow(
+      'createSandbox has no option "fault"; it has baseUrl',
+    )
+  })
+})
+
 describe('a malformed or impossible request gets its status and code in the error shape', () => {
   test.each(shapes)('%s', async (errorShape, shaped) => {
     const sandbox = createSandbox({ behaviour: { errorShape: errorShape as ErrorShape } })

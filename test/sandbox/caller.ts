@@ -77,33 +77,45 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
   }
 }
 
-/** Time that moves only by hand. */
-export function manualClock(start = Date.UTC(2026, 0, 1)) {
-  let time = start
-  const waiting = new Set<{ readonly at: number; readonly wake: () => void }>()
-  return {
-    now: () => time,
-    sleep: (ms: number, signal?: AbortSignal) =>
-      new Promise<void>((resolve, reject) => {
-        if (signal?.aborted) return reject(signal.reason)
-        const entry = { at: time + ms, wake: resolve }
-        waiting.add(entry)
-        signal?.addEventListener('abort', () => {
-          waiting.delete(entry)
-          reject(signal.reason)
-        })
-      }),
-    /** Number of sleepers. */
-    sleepers: () => waiting.size,
-    advance(ms: number) {
-      time += ms
-      for (const entry of [...waiting])
-        if (entry.at <= time) {
-          waiting.delete(entry)
-          entry.wake()
-        }
-    },
+/** Time that moves only by hand. Spread into options it is `now` and `sleep` and nothing else. */
+class ManualClock {
+  #time: number
+  readonly #waiting = new Set<{ readonly at: number; readonly wake: () => void }>()
+
+  constructor(start: number) {
+    this.#time = start
   }
+
+  readonly now = (): number => this.#time
+
+  readonly sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise<void>((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const entry = { at: this.#time + ms, wake: resolve }
+      this.#waiting.add(entry)
+      signal?.addEventListener('abort', () => {
+        this.#waiting.delete(entry)
+        reject(signal.reason)
+      })
+    })
+
+  /** Number of sleepers. */
+  sleepers(): number {
+    return this.#waiting.size
+  }
+
+  advance(ms: number): void {
+    this.#time += ms
+    for (const entry of [...this.#waiting])
+      if (entry.at <= this.#time) {
+        this.#waiting.delete(entry)
+        entry.wake()
+      }
+  }
+}
+
+export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
+  return new ManualClock(start)
 }
 
 /** Lets everything run that can run without time passing. */
