@@ -372,16 +372,22 @@ describe('the live page', () => {
       })
 })
 
+/** The page draws a switch anew as the sandbox confirms it, so its state is waited for, not expected at once. */
+async function switchOn(page: Page, name: string): Promise<void> {
+  await page.getByRole('switch', { name }).click()
+  await page.getByRole('switch', { name, checked: true }).waitFor()
+}
+
 /** Something of everything. */
 async function fill(page: Page): Promise<void> {
   await order('5f0c7d1e-6a0b-4d7e-9a52-0c3b8f1d2e44', 'shop-1001')
-  await page.getByRole('switch', { name: 'Charge, then lose the answer' }).check()
+  await switchOn(page, 'Charge, then lose the answer')
   await page.getByText('acted 0 of 1').waitFor()
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('c2f6ab10-93f4-4b7b-a9d8-3e5a1c7f6b02', 'shop-1003', 'svc_premium')
   await page.getByRole('radio', { name: 'one in four' }).check()
-  await page.getByRole('switch', { name: 'Still in progress' }).check()
+  await switchOn(page, 'Still in progress')
   await fetch(`${url}/v1/orders?limit=5`, { headers: { authorization: `Bearer ${apiKey}` } })
   await fetch(`${url}/v1/balance`)
   await page.getByText('always on').waitFor()
