@@ -1,0 +1,4 @@
+declare module 'tests:client' {
+  /** Loads a file of test/client, by its name. */
+  export const files: Readonly<Record<string, () => void>>
+}
