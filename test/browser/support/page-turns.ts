@@ -1,26 +1,53 @@
 /**
  * Gives a page Node's `setImmediate`, with which the tests let everything run that can run without time passing. In Node,
- * the body of an answer in memory is read within one turn of the event loop; browsers read it elsewhere and take
- * longer, so that a turn waits for what is being read.
+ * a body that is in memory is read within one turn of the event loop; browsers read it elsewhere and take longer, so
+ * here a turn waits for the reads at work. Streams that a test makes itself do not count: they may stall on purpose.
  */
 
-/** Milliseconds after which a body counts as one that does not come. */
-const STALLED = 100
+type Method = (this: unknown, ...args: unknown[]) => unknown
+
+function replace<Name extends string>(
+  prototype: { [_ in Name]: unknown },
+  name: Name,
+  replacement: (original: Method) => Method,
+): void {
+  prototype[name] = replacement(prototype[name] as Method)
+}
 
 let reading = 0
-let readingSince = 0
 
-type Method = (this: unknown, ...args: unknown[]) => Promise<unknown>
-
-function counted<Name extends string>(prototype: { [_ in Name]: unknown }, name: Name): void {
-  const original = prototype[name] as Method
-  const counting: Method = function (...args) {
+const counting = (original: Method): Method =>
+  function (...args) {
     reading++
-    readingSince = performance.now()
-    return original.apply(this, args).finally(() => reading--)
+    return Promise.resolve(original.apply(this, args)).finally(() => reading--)
   }
-  prototype[name] = counting
+
+function countReads(): void {
+  const made = new WeakSet<object>()
+  const ofMade = new WeakSet<object>()
+  globalThis.ReadableStream = new Proxy(ReadableStream, {
+    construct(target, args, newTarget) {
+      const stream: object = Reflect.construct(target, args, newTarget)
+      made.add(stream)
+      return stream
+    },
+  })
+  replace(ReadableStream.prototype, 'getReader', (original) => {
+    return function (...args) {
+      const reader = original.apply(this, args) as object
+      if (made.has(this as object)) ofMade.add(reader)
+      return reader
+    }
+  })
+  replace(ReadableStreamDefaultReader.prototype, 'read', (original) => {
+    const counted = counting(original)
+    return function (...args) {
+      return (ofMade.has(this as object) ? original : counted).apply(this, args)
+    }
+  })
+  replace(Request.prototype, 'text', counting)
 }
+
 const channel = new MessageChannel()
 const waiting: (() => void)[] = []
 
@@ -31,13 +58,11 @@ function setImmediate(callback: () => void): void {
 
 /** From here on, the page has it. */
 export function provideTurns(): void {
-  counted(ReadableStreamDefaultReader.prototype, 'read')
-  counted(Response.prototype, 'text')
-  counted(Request.prototype, 'text')
+  countReads()
   channel.port1.onmessage = () => {
     const callback = waiting.shift()
     if (callback === undefined) return
-    if (reading > 0 && performance.now() - readingSince < STALLED) setImmediate(callback)
+    if (reading > 0) setImmediate(callback)
     else callback()
   }
   Object.assign(globalThis, { setImmediate })

@@ -1,6 +1,6 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { globSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import puppeteer from 'puppeteer-core'
@@ -20,15 +20,6 @@ export interface RealBrowser {
   /** Why it cannot run; undefined if it can. */
   missing(): string | undefined
   start(): Promise<OpenBrowser>
-}
-
-function found(program: string, ...args: readonly string[]): boolean {
-  try {
-    execFileSync(program, args, { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
 }
 
 const chromium: RealBrowser = {
@@ -75,8 +66,8 @@ const webkit: RealBrowser = {
   name: 'WebKit',
   missing() {
     if (miniBrowser() === undefined) return 'no libwebkit2gtk-4.1-0 is installed'
-    if (!found('WebKitWebDriver', '--version')) return 'no webkit2gtk-driver is installed'
-    return found('xvfb-run', '--help') ? undefined : 'no xvfb is installed'
+    if (!existsSync('/usr/bin/WebKitWebDriver')) return 'no webkit2gtk-driver is installed'
+    return existsSync('/usr/bin/xvfb-run') ? undefined : 'no xvfb is installed'
   },
   async start() {
     const port = await freePort()
