@@ -5,7 +5,7 @@ import type { Runtime } from '../runtime.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, requestIdOf } from './failure.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
-import type { AttemptResult, Transport } from './transport.ts'
+import { type AttemptResult, answerOf, type Transport } from './transport.ts'
 
 /** Where API keys come from. */
 export interface Credentials {
@@ -143,7 +143,7 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
     })
     trail.last = result
     trail.cutByDeadline = remaining <= settings.timeout
-    const answered = 'headers' in result ? result : undefined
+    const answered = answerOf(result)
     reporter.response({
       ...event,
       outcome: result.kind,

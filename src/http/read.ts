@@ -19,7 +19,7 @@ import {
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
 import { redact } from './redact.ts'
-import type { AttemptResult } from './transport.ts'
+import { type AttemptResult, answerOf } from './transport.ts'
 
 /** Most bytes of one order, service or balance. */
 export const MAX_ITEM_BYTES: number = 1024 * 1024
@@ -92,7 +92,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     ...defined({ idempotencyKey: call.idempotencyKey }),
   }
   if (ending.end === 'done') {
-    const answer = last !== undefined && 'headers' in last ? last : undefined
+    const answer = answerOf(last)
     reporter.settled({ ...event, ok: true, ...defined({ status: answer?.status }) })
     return { value: ending.value, info: infoOf(ending.trail, event.durationMs) }
   }
@@ -164,7 +164,7 @@ export function errorOf(
 
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
-  const answer = trail.last !== undefined && 'headers' in trail.last ? trail.last : undefined
+  const answer = answerOf(trail.last)
   return {
     attempts: trail.attempts,
     durationMs,

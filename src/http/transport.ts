@@ -52,6 +52,13 @@ export type AttemptResult =
 /** Performs one attempt and says how it ended; never throws. */
 export type Transport = (request: AttemptRequest) => Promise<AttemptResult>
 
+/** The result, if it has the status and headers of an answer. Not by `'headers' in`: every object may inherit one. */
+export function answerOf(
+  result: AttemptResult | undefined,
+): Extract<AttemptResult, { readonly headers: Headers }> | undefined {
+  return result?.kind === 'answer' || result?.kind === 'redirect' ? result : undefined
+}
+
 /** Transports for tests, other platforms and the default all look like this. */
 export interface TransportOptions {
   /** Sends requests in place of the platform's fetch. */
@@ -88,7 +95,8 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       const init = {
         method: request.method,
         headers: request.headers,
-        ...(request.body === undefined ? {} : { body: request.body }),
+        // Each of its own, so that the platform takes none from a polluted `Object.prototype`.
+        body: request.body ?? null,
         redirect: 'manual',
       } as const
       const pending = ky(request.url, {

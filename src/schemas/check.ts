@@ -35,12 +35,28 @@ export function check<T>(
   value: unknown,
 ): Checked<T> | Promise<Checked<T>> {
   try {
-    const result = schema['~standard'].validate(value)
+    const result = schema['~standard'].validate(polluted() ? owned(value, 2) : value)
     // Not `instanceof Promise`: a schema may come from another realm, or bring its own promises.
     return 'then' in result ? Promise.resolve(result).then(toChecked).catch(schemaThrew) : toChecked(result)
   } catch {
     return schemaThrew()
   }
+}
+
+/** Properties of `Object.prototype` in the language's own definition. */
+const STANDARD = 12
+
+/** Whether every object inherits something that it should not. */
+function polluted(): boolean {
+  return Reflect.ownKeys(Object.prototype).length > STANDARD
+}
+
+/** Data without what it inherits, which zod would take for fields that the API document does not show. */
+function owned(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || depth === 0) return value
+  const own: Record<string, unknown> = Object.create(null)
+  for (const [name, field] of Object.entries(value)) own[name] = owned(field, depth - 1)
+  return own
 }
 
 function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {

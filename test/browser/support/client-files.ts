@@ -6,6 +6,7 @@ const folder = new URL('../../client/', import.meta.url)
 export const NODE_ONLY: Readonly<Record<string, string>> = {
   'close.test.ts': 'SqliteStore',
   'codec.test.ts': 'ciphers of node:crypto',
+  'hostile-prototypes.test.ts': 'processes of its own; pages have the same',
   'msw.test.ts': 'the server of msw/node',
   'secrets.test.ts': 'util.inspect, and a raw TCP server',
   'server-runtimes.test.ts': 'what browsers do not have',
