@@ -1,5 +1,5 @@
 /** The files of test/client, as they are. */
-import { files } from 'tests:client'
+import { files } from 'virtual:client-tests'
 import { runAndReport } from '../support/page-report.ts'
 import { provideTurns } from '../support/page-turns.ts'
 

@@ -144,11 +144,11 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
 
 const load = (file: string): string => `'${file}': () => require('./${file}')`
 
-/** `tests:client` names the files of test/client that run in pages, each behind a function. */
+/** `virtual:client-tests` names the files of test/client that run in pages, each behind a function. */
 const testFiles: Plugin = {
   name: 'test files',
   setup(build) {
-    build.onResolve({ filter: /^tests:client$/ }, ({ path }) => ({ path, namespace: 'tests' }))
+    build.onResolve({ filter: /^virtual:client-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }))
     build.onLoad({ filter: /.*/, namespace: 'tests' }, () => ({
       resolveDir: at('../../client'),
       contents: `export const files = { ${clientFiles.map(load).join(', ')} }`,
