@@ -66,11 +66,21 @@ export function passOn(
     pipeline(answer, response, () => {})
   })
   upstream.on('timeout', () => upstream.destroy())
-  // A lost answer is lost to the page. Nothing is repeated here: the page's client knows when that is safe.
-  pipeline(request, upstream, (error) => {
-    if (error) response.destroy()
-  })
-  upstream.on('error', () => response.destroy())
+  upstream.on('error', () => lose(response))
+  pipeline(request, upstream, () => {})
+}
+
+/**
+ * No answer came: nobody knows whether the order was made, and 502 says no more than that. Nothing is repeated here, and the
+ * connection is not just closed either: a browser may then repeat the request by itself, unseen by the page, and the page would
+ * take the second answer for the first.
+ */
+function lose(response: ServerResponse): void {
+  if (response.headersSent) response.destroy()
+  else
+    response
+      .writeHead(502, { 'content-type': 'text/plain', 'cache-control': 'no-store' })
+      .end('No answer came.')
 }
 
 /** Answers in the shape of the service's errors, so that the client knows: this was refused, and nothing was charged. */

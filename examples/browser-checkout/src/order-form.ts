@@ -36,6 +36,8 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
   const onward = byId('onward', HTMLAnchorElement)
   let service: Service | undefined
   let balance: Balance | undefined
+  /** Whether the quantity is somebody's choice, which another service should keep where it can. */
+  let picked = false
 
   function choose(next: Service): void {
     service = next
@@ -46,8 +48,8 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     onward.textContent = `Continue with ${titleOf(next)}`
     onward.hidden = false
     show(quantityHint, choices ? quantityRule(choices.first, choices.last, choices.step) : '')
-    const kept = readQuantity(quantity.value)
-    if (!checkQuantity(next, kept).ok) quantity.value = String(choices?.first ?? '')
+    if (!picked || !checkQuantity(next, readQuantity(quantity.value)).ok)
+      quantity.value = String(choices?.first ?? '')
     show(refusal, '')
     update()
   }
@@ -59,6 +61,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     if (fits) {
       show(quantityProblem, '')
       nearest.hidden = true
+      quantityHint.hidden = false
       quantity.removeAttribute('aria-invalid')
     }
     if (target.value.trim() !== '') {
@@ -107,6 +110,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
         ? 'Enter a whole number.'
         : `Choose ${quantityRule(choices.first, choices.last, choices.step)}.`,
     )
+    quantityHint.hidden = true
     quantity.setAttribute('aria-invalid', 'true')
     const [below, above] = [nextQuantity(service, wanted, -1), nextQuantity(service, wanted, 1)]
     const offers = [below, above].filter((value) => value !== undefined).map(offer)
@@ -127,6 +131,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
 
   function setQuantity(value: number): void {
     quantity.value = String(value)
+    picked = true
     update()
   }
 
@@ -142,6 +147,9 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     if (event.key !== 'ArrowUp' && event.key !== 'ArrowDown') return
     event.preventDefault()
     step(event.key === 'ArrowUp' ? 1 : -1)
+  })
+  quantity.addEventListener('input', () => {
+    picked = true
   })
   quantity.addEventListener('change', showQuantityProblem)
   form.addEventListener('input', () => {
@@ -182,6 +190,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     fill: (values) => {
       target.value = values.target
       quantity.value = String(values.quantity ?? '')
+      picked = values.quantity !== undefined
       if (service !== undefined && values.quantity === undefined) choose(service)
       update()
     },
