@@ -74,10 +74,15 @@ for (const colorScheme of ['light', 'dark'] as const)
 
       test('with an order that was refused', async () => {
         shop.sandbox.setBalance('cus_personal', 1)
+        await page.getByRole('radio', { name: /Brand campaign/ }).check()
+        await page.getByLabel('Quantity').fill('10')
         await order('@ada')
         await page.getByRole('alert').getByText('Nothing was charged.').waitFor()
         await looksRight()
+        for (const amount of await page.locator('#preview dd').all())
+          assert.ok(((await amount.boundingBox())?.height ?? 99) < 30, 'an amount is broken in two')
         shop.sandbox.setBalance('cus_personal', 1_234_567_890)
+        await page.getByRole('radio', { name: /Impressions/ }).check()
       })
 
       test('with an order that is being checked, and was placed', async () => {
