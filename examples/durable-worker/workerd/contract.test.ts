@@ -5,7 +5,7 @@ import { Miniflare } from 'miniflare'
 import config from '../wrangler.json' with { type: 'json' }
 import { bundle } from './bundle.ts'
 
-const modules = [await bundle('test/contract-worker.ts')]
+const modules = [await bundle('workerd/contract-worker.ts')]
 const objects = { className: 'TestedObject', useSQLite: true }
 const compatibilityDate = config.compatibility_date
 const miniflare = new Miniflare({
