@@ -1,16 +1,22 @@
-import { defineConfig } from 'tsup'
+import { readdirSync, readFileSync } from 'node:fs'
+import { defineConfig, type Options } from 'tsup'
 
-/** Entry points of the package; `package.json` exports each of them. */
-const published = {
+/** Entry points that hold parts of the client; `package.json` exports each of them, for Node in a build of its own. */
+const ofTheClient = {
   index: 'src/index.ts',
   'stores/sqlite': 'src/stores/sqlite.ts',
   'stores/postgres': 'src/stores/postgres.ts',
   'stores/redis': 'src/stores/redis.ts',
   'stores/indexeddb': 'src/stores/indexeddb.ts',
+  undici: 'src/undici/index.ts',
+}
+
+/** Entry points of the package; `package.json` exports each of them. */
+const published = {
+  ...ofTheClient,
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
   'sandbox/server': 'src/sandbox/server.ts',
-  undici: 'src/undici/index.ts',
   msw: 'src/sandbox/msw.ts',
 }
 
@@ -24,10 +30,56 @@ const parts = {
   'parts/response-info': 'src/response-info.ts',
 }
 
-export default defineConfig({
-  entry: { ...published, ...parts, 'sandbox/cli': 'src/sandbox/cli.ts' },
+/**
+ * ky makes a `Request` when it is evaluated, which makes Node load its whole fetch: two thirds of the time that an import
+ * of the client would take. zod makes some hundred classes. So a package in here is evaluated when a function of it is
+ * first called: ky by the first request, zod by the first answer or argument that is wrong.
+ */
+const evaluatedByFirstCall: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'evaluated-by-first-call',
+  setup(build) {
+    const functions = { ky: ['default'], 'zod/mini': functionsOfZod() }
+    build.onResolve({ filter: /^(ky|zod\/mini)$/ }, ({ path }) => ({ path, namespace: 'by-first-call' }))
+    build.onLoad({ filter: /.*/, namespace: 'by-first-call' }, async ({ path }) => {
+      const names = functions[path as keyof typeof functions]
+      const { outputFiles } = await build.esbuild.build({
+        // Only what is called, so that the rest is left out.
+        stdin: { contents: `export { ${names.join(', ')} } from '${path}'`, resolveDir: import.meta.dirname },
+        bundle: true,
+        write: false,
+        format: 'iife',
+        globalName: 'evaluated',
+        target: 'es2022',
+      })
+      const proxies = names.map(
+        (name) =>
+          `export ${name === 'default' ? name : `const ${name} =`} (...parameters) => get().${name}(...parameters)`,
+      )
+      return {
+        contents: `
+          let known
+          const get = () => (known ??= evaluate())
+          const evaluate = () => {
+            ${outputFiles[0]?.text}
+            return evaluated
+          }
+          ${proxies.join('\n')}`,
+      }
+    })
+  },
+}
+
+/** The names in `z.name(`, wherever zod is used. */
+function functionsOfZod(): string[] {
+  const folder = new URL('src/schemas/', import.meta.url)
+  const texts = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'))
+  return [
+    ...new Set(texts.flatMap((text) => [...text.matchAll(/\bz\s*\.(\w+)\(/g)].map(([, name = '']) => name))),
+  ]
+}
+
+const common: Options = {
   format: ['esm', 'cjs'],
-  dts: { entry: published },
   target: 'es2022',
   platform: 'neutral',
   // Shared chunks keep one copy of the error classes per format, so `instanceof` holds across entries.
@@ -35,8 +87,26 @@ export default defineConfig({
   // Without it the CommonJS output rewrites class fields into prototype methods.
   treeshake: true,
   sourcemap: true,
-  clean: true,
   // tsup would turn `node:sqlite` into `sqlite`, which does not exist.
   removeNodeProtocol: false,
   external: [/^node:/],
-})
+}
+
+export default defineConfig([
+  {
+    ...common,
+    entry: { ...published, ...parts, 'sandbox/cli': 'src/sandbox/cli.ts' },
+    dts: { entry: published },
+    // Not what the other build writes at the same time.
+    clean: ['!node/**'],
+  },
+  {
+    ...common,
+    // docs/decisions/node-build.md
+    entry: ofTheClient,
+    outDir: 'dist/node',
+    noExternal: ['ky', 'zod', 'uuid'],
+    esbuildPlugins: [evaluatedByFirstCall],
+    clean: true,
+  },
+])

@@ -1,3 +1,5 @@
+import type { Footprint } from './footprint.ts'
+import { goals } from './goals.ts'
 import { type Overhead, TASKS } from './overhead.ts'
 import type { Spread } from './statistics.ts'
 
@@ -12,6 +14,9 @@ export interface Measured {
   readonly firstAnswer: ReadonlyMap<string, Spread>
   readonly memory: ReadonlyMap<string, Spread>
   readonly sizes: ReadonlyMap<string, number>
+  readonly footprint: ReadonlyMap<string, Footprint>
+  /** Text of bench/explained.md: where the time goes, by hand. */
+  readonly explained: string
   /** Processes that were running or waiting, per processor, on average: above 1 the machine had other work. */
   readonly load: number
 }
@@ -52,7 +57,20 @@ function compared(found: ReadonlyMap<string, Spread>, baseline: string): string[
 
 /** The page, written anew by each run. */
 export function page(measured: Measured): string {
-  const { rounds, items, node, overhead, paging, imports, firstAnswer, memory, sizes, load } = measured
+  const {
+    rounds,
+    items,
+    node,
+    overhead,
+    paging,
+    imports,
+    firstAnswer,
+    memory,
+    sizes,
+    load,
+    footprint,
+    explained,
+  } = measured
   const busy =
     load > 1
       ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor busy or waiting. Ratios scatter far too much to judge anything by but factors of two; run it again on an idle machine.`
@@ -116,6 +134,33 @@ ${table(
   ['import', 'kB'],
   [...sizes].map(([name, bytes]) => [name, (bytes / 1000).toFixed(1)]),
 )}
+
+## Installed
+
+Packages, files and MB that an installation brings, dependencies included.
+
+${table(
+  ['', 'packages', 'files', 'MB'],
+  [...footprint].map(([name, { packages, files, bytes }]) => [
+    name,
+    String(packages),
+    String(files),
+    (bytes / 1_000_000).toFixed(2),
+  ]),
+)}
+
+## Figures to reach
+
+Ratios to raw fetch where nothing else is said, judged by the medians above.
+
+${table(
+  ['what', 'goal', 'this run', ''],
+  goals(measured).map(({ what, goal, found, met }) => [what, goal, found, met ? 'met' : '**not met**']),
+)}
+
+\`create()\` with a \`MemoryStore\` against a bare POST is measured by \`npm run bench:journal\`.
+
+${explained.trim()}
 
 ## Repeating it
 

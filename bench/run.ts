@@ -3,10 +3,11 @@
  *
  *     npm run bench [-- --rounds 30 --items 1000000]
  */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { isBuilt } from '../scripts/ensure-built.ts'
+import { measureFootprint } from './footprint.ts'
 import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
 import { measureFirstAnswer, measureImports, measureMemory } from './processes.ts'
@@ -43,12 +44,27 @@ say('memory')
 const memory = await measureMemory(items, Math.ceil(rounds / 15))
 say('sizes')
 const sizes = await measureSizes()
+const footprint = measureFootprint()
 noteLoad()
 
 const load = loads.reduce((sum, value) => sum + value, 0) / loads.length
 const docs = new URL('../docs/', import.meta.url)
 const node = process.versions.node
-const measured = { rounds, items, node, overhead, paging, imports, firstAnswer, memory, sizes, load }
+const explained = readFileSync(new URL('explained.md', import.meta.url), 'utf8')
+const measured = {
+  rounds,
+  items,
+  node,
+  overhead,
+  paging,
+  imports,
+  firstAnswer,
+  memory,
+  sizes,
+  footprint,
+  explained,
+  load,
+}
 writeFileSync(new URL('performance.md', docs), page(measured))
 writeFileSync(new URL('performance.svg', docs), chart(overhead))
 // undici's connections and those of other clients would be waited for.

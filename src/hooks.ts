@@ -87,11 +87,14 @@ export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined
   readonly #least: number
+  /** Whether anybody may want an event. Where nobody does, none need be made. */
+  readonly watched: boolean
 
   constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
     this.#hooks = hooks
     this.#logger = logger
     this.#least = LEVELS.indexOf(level)
+    this.watched = logger !== undefined || Object.values(hooks).some((hook) => hook !== undefined)
   }
 
   request(event: RequestEvent): void {

@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
-import type { Reporter } from '../hooks.ts'
+import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, requestIdOf } from './failure.ts'
@@ -52,21 +52,32 @@ export interface Call<T> {
   /** Below the base URL, encoded, with the leading slash. */
   readonly path: string
   /** With the leading `?`, or empty. */
-  readonly query?: string
+  readonly query?: string | undefined
   readonly body?: string | undefined
   readonly idempotencyKey?: string | undefined
   readonly settings: CallSettings
   readonly deadline: Deadline
+  /** For events. */
   readonly callId: string
   readonly maxBytes: number
   /** Attempts that the caller's call made before, for the numbers in events. */
-  readonly attemptsBefore?: number
+  readonly attemptsBefore?: number | undefined
   /** API key of the first attempt, where it was asked for already. */
-  readonly credential?: string | null
+  readonly credential?: string | null | undefined
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
   /** Last look before every send; false holds the request back and ends the call. */
-  beforeSend?(credential: string | null): Promise<boolean>
+  beforeSend?: ((credential: string | null) => Promise<boolean>) | undefined
 }
+
+/** What a call may leave out, so that it does not come out of a polluted `Object.prototype`. */
+const LEFT_OUT = {
+  query: undefined,
+  body: undefined,
+  idempotencyKey: undefined,
+  attemptsBefore: undefined,
+  credential: undefined,
+  beforeSend: undefined,
+} as const
 
 /** What a call has been through. */
 export interface Trail {
@@ -97,8 +108,7 @@ export type Ending<T> =
 /** The one loop of all calls: send, judge, wait, send again. Decisions are the judge's and the retry policy's. */
 export async function perform<T>(connection: Connection, given: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
-  // Without a prototype: an optional field must not come out of a polluted `Object.prototype`.
-  const call: Call<T> = Object.assign(Object.create(null), given)
+  const call: Call<T> = { ...LEFT_OUT, ...given }
   const { deadline, settings } = call
   const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
   let counts = noCounts
@@ -122,15 +132,8 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
     const remaining = deadline.remaining()
 
     trail.attempts++
-    const event = {
-      callId: call.callId,
-      operation: call.endpoint.operation,
-      method: call.endpoint.method,
-      path: call.path,
-      attempt: (call.attemptsBefore ?? 0) + trail.attempts,
-      ...defined({ idempotencyKey: call.idempotencyKey }),
-    }
-    reporter.request({ ...event })
+    const event = reporter.watched ? eventOf(call, trail) : undefined
+    if (event !== undefined) reporter.request({ ...event })
     const sentAt = runtime.monotonic()
     const result = await connection.transport({
       method: call.endpoint.method,
@@ -144,16 +147,17 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
     trail.last = result
     trail.cutByDeadline = remaining <= settings.timeout
     const answered = answerOf(result)
-    reporter.response({
-      ...event,
-      outcome: result.kind,
-      durationMs: runtime.monotonic() - sentAt,
-      ...defined({
-        status: answered?.status,
-        requestId: answered && requestIdOf(answered.headers, trail.secrets),
-        failure: result.kind === 'failed' ? (result.detail.code ?? result.detail.name) : undefined,
-      }),
-    })
+    if (event !== undefined)
+      reporter.response({
+        ...event,
+        outcome: result.kind,
+        durationMs: runtime.monotonic() - sentAt,
+        ...defined({
+          status: answered?.status,
+          requestId: answered && requestIdOf(answered.headers, trail.secrets),
+          failure: result.kind === 'failed' ? (result.detail.code ?? result.detail.name) : undefined,
+        }),
+      })
 
     let judgement = await call.judge(result, trail)
     if (judgement.next === 'done') return { end: 'done', value: judgement.value, trail }
@@ -178,16 +182,28 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
     if ('stop' in decision) return { end: decision.stop, trail }
     counts = decision.counts
     trail.retries = counts.retries
-    reporter.retry({
-      ...event,
-      reason: judgement.pace,
-      delayMs: decision.wait,
-      ...defined({ status: answered?.status, retryAfter }),
-    })
+    if (event !== undefined)
+      reporter.retry({
+        ...event,
+        reason: judgement.pace,
+        delayMs: decision.wait,
+        ...defined({ status: answered?.status, retryAfter }),
+      })
     if (decision.wait > 0) {
       const interrupted = await deadline.sleep(decision.wait)
       if (interrupted !== undefined) return { end: interrupted.why, trail }
     }
+  }
+}
+
+function eventOf<T>(call: Call<T>, trail: Trail): RequestEvent {
+  return {
+    callId: call.callId,
+    operation: call.endpoint.operation,
+    method: call.endpoint.method,
+    path: call.path,
+    attempt: (call.attemptsBefore ?? 0) + trail.attempts,
+    ...defined({ idempotencyKey: call.idempotencyKey }),
   }
 }
 

@@ -64,7 +64,8 @@ export interface Reply<T> {
 export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
-  const callId = runtime.randomId()
+  // The first id makes Node load its whole crypto.
+  const callId = reporter.watched ? runtime.randomId() : ''
   let unsent = true
   let interrupted: Interruption | undefined
   const performed = await perform<T>(connection, {
@@ -82,19 +83,20 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
   const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
   const { attempts, last } = ending.trail
-  const event = {
+  const durationMs = deadline.elapsed()
+  const eventOf = () => ({
     callId,
     operation: call.endpoint.operation,
     method: call.endpoint.method,
     path: call.path,
     attempts,
-    durationMs: deadline.elapsed(),
+    durationMs,
     ...defined({ idempotencyKey: call.idempotencyKey }),
-  }
+  })
   if (ending.end === 'done') {
     const answer = answerOf(last)
-    reporter.settled({ ...event, ok: true, ...defined({ status: answer?.status }) })
-    return { value: ending.value, info: infoOf(ending.trail, event.durationMs) }
+    if (reporter.watched) reporter.settled({ ...eventOf(), ok: true, ...defined({ status: answer?.status }) })
+    return { value: ending.value, info: infoOf(ending.trail, durationMs) }
   }
   const error = errorOf(ending, {
     endpoint: call.endpoint,
@@ -104,7 +106,12 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     now: runtime.now(),
     reason: call.settings.signal?.reason,
   })
-  reporter.settled({ ...event, ok: false, code: error.code, ...defined({ status: error.status, charged }) })
+  reporter.settled({
+    ...eventOf(),
+    ok: false,
+    code: error.code,
+    ...defined({ status: error.status, charged }),
+  })
   throw error
 }
 
@@ -165,11 +172,31 @@ export function errorOf(
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
   const answer = answerOf(trail.last)
+  const { attempts, secrets } = trail
+  if (answer === undefined) return { attempts, durationMs, headers: new Headers() }
+  const { status, headers } = answer
+  const requestId = requestIdOf(headers, secrets)
+  return answerInfo(
+    requestId === undefined ? { status, attempts, durationMs } : { status, requestId, attempts, durationMs },
+    headers,
+    secrets,
+  )
+}
+
+/** A function of its own, so that what looks for keys later holds nothing else of the call, its body least of all. */
+function answerInfo(
+  known: Omit<ResponseInfo, 'headers'>,
+  headers: Headers,
+  secrets: Iterable<string>,
+): ResponseInfo {
+  let clean: Headers | undefined
   return {
-    attempts: trail.attempts,
-    durationMs,
-    headers: answer === undefined ? new Headers() : withoutKeys(answer.headers, trail.secrets),
-    ...defined({ status: answer?.status, requestId: answer && requestIdOf(answer.headers, trail.secrets) }),
+    ...known,
+    // Looked through when somebody asks, which is seldom.
+    get headers() {
+      clean ??= withoutKeys(headers, secrets)
+      return clean
+    },
   }
 }
 

@@ -92,22 +92,23 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     let thrown: unknown
     try {
-      const init = {
-        method: request.method,
-        headers: request.headers,
-        // Each of its own, so that the platform takes none from a polluted `Object.prototype`.
-        body: request.body ?? null,
-        redirect: 'manual',
-      } as const
+      // Not the headers and the body: ky would only make a Request of them, and the fetch below sends what it has.
       const pending = ky(request.url, {
-        ...init,
+        method: request.method,
         retry: 0,
         timeout: false,
         throwHttpErrors: false,
         fetch: async () => {
           try {
             // Not ky's Request: fetch would only take it apart again, its body as a stream.
-            return await (given ?? globalThis.fetch)(request.url, { ...init, signal: controller.signal })
+            return await (given ?? globalThis.fetch)(request.url, {
+              method: request.method,
+              headers: request.headers,
+              // One of its own, so that the platform takes none from a polluted `Object.prototype`.
+              body: request.body ?? null,
+              redirect: 'manual',
+              signal: controller.signal,
+            })
           } catch (error) {
             // Kept here because ky wraps some errors and not others, differently by runtime.
             thrown = error

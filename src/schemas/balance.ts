@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
-import { anyText, NO_OBJECT, safeInteger } from './check.ts'
+import { anyText, atSight, isJsonObject, isSafeInteger, NO_OBJECT, safeInteger } from './check.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** Wallet balance (API document, "Balance"). Fields the document does not show are kept. */
 export interface Balance {
@@ -11,10 +12,13 @@ export interface Balance {
 }
 
 /** Checks a balance as the service returned it. */
-export const balanceSchema: z.ZodMiniType<Balance> = z.looseObject(
-  {
-    amount: safeInteger,
-    currency: anyText,
-  },
-  NO_OBJECT,
+export const balanceSchema: StandardSchemaV1<unknown, Balance> = /* @__PURE__ */ atSight(
+  (value): value is Balance =>
+    isJsonObject(value) && isSafeInteger(value['amount']) && typeof value['currency'] === 'string',
+  makeBalanceSchema,
 )
+
+/** The whole of the check, and its messages. */
+export function makeBalanceSchema(): z.ZodMiniType<Balance> {
+  return z.looseObject({ amount: safeInteger(), currency: anyText() }, NO_OBJECT)
+}

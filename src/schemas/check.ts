@@ -3,25 +3,86 @@ import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** An integer that JavaScript holds exactly. JSON has already rounded a larger one, so money must never pass as one. */
-export const safeInteger: z.ZodMiniType<number> = z
-  .number('must be an integer')
-  .check(
-    z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
-  )
+export const safeInteger = (): z.ZodMiniType<number> =>
+  z
+    .number('must be an integer')
+    .check(
+      z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
+    )
 
 /** Any text. */
-export const anyText: z.ZodMiniType<string> = z.string('must be a text')
+export const anyText = (): z.ZodMiniType<string> => z.string('must be a text')
 
 /** Any number. */
-export const anyNumber: z.ZodMiniType<number> = z.number('must be a number')
+export const anyNumber = (): z.ZodMiniType<number> => z.number('must be a number')
 
 /** What an object of the service or of the caller must be, whatever its fields. */
 export const NO_OBJECT = 'must be an object'
 
 /** Not blank: an empty reference, id or service would make different things look the same. */
-export const filled: z.ZodMiniType<string> = z
-  .string('must be a text that is not empty')
-  .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
+export const filled = (): z.ZodMiniType<string> =>
+  z
+    .string('must be a text that is not empty')
+    .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
+
+/** An object as JSON makes them, and nothing that reads or inherits in an unusual way. */
+export interface JsonObject {
+  readonly [field: string]: unknown
+}
+
+/** True for an object as `JSON.parse` makes them, or one that inherits nothing. One with a field `__proto__` is left to the schema, which drops that. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  if (typeof value !== 'object' || value === null || Object.hasOwn(value, '__proto__')) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
+/** Any JSON object, without what could change what it inherits; undefined if the value is something else. */
+export function anyObject(value: unknown): JsonObject | undefined {
+  if (isJsonObject(value)) return value
+  const parsed = z.safeParse(z.looseObject({}), value)
+  return parsed.success ? parsed.data : undefined
+}
+
+/** {@link filled}, at sight. */
+export function isFilled(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== ''
+}
+
+/** {@link safeInteger}, at sight. */
+export function isSafeInteger(value: unknown): value is number {
+  return Number.isSafeInteger(value)
+}
+
+/** {@link anyNumber}, at sight. */
+export function isAnyNumber(value: unknown): value is number {
+  return Number.isFinite(value)
+}
+
+/**
+ * A schema that is asked only about values which are not right at sight, and made when it is first asked: a page of a
+ * thousand rows costs a few comparisons a row, and a process in which nothing is wrong never makes the schema.
+ *
+ * @param isRight true only for values that the schema accepts. What it accepts is handed out as it is, not as a copy.
+ * @param make the schema, which decides about everything else and says what is wrong
+ */
+export function atSight<T>(
+  isRight: (value: unknown) => value is T,
+  make: () => z.ZodMiniType<T>,
+): StandardSchemaV1<unknown, T> {
+  let schema: z.ZodMiniType<T> | undefined
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'customer-ordering-sdk',
+      validate: (value) => {
+        if (isRight(value)) return { value }
+        schema ??= make()
+        return schema['~standard'].validate(value)
+      },
+    },
+  }
+}
 
 /** A checked value, or what is wrong with it. */
 export type Checked<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
@@ -51,7 +112,7 @@ function polluted(): boolean {
   return Reflect.ownKeys(Object.prototype).length > STANDARD
 }
 
-/** Data without what it inherits, which zod would take for fields that the API document does not show. */
+/** Data without what it inherits, which could pass for fields of the service or of the caller. */
 function owned(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || depth === 0) return value
   const own: Record<string, unknown> = Object.create(null)

@@ -1,5 +1,5 @@
-import * as z from 'zod/mini'
 import type { Issue } from '../errors.ts'
+import { anyObject } from './check.ts'
 import type { Order } from './order.ts'
 import type { Service } from './service.ts'
 
@@ -18,9 +18,6 @@ export type OrderListResponse = readonly Order[] | { readonly [field: string]: u
 /** Response of `GET /v1/services`. The API document does not show the envelope, so only the rows have a type. */
 export type ServiceListResponse = readonly Service[] | { readonly [field: string]: unknown }
 
-/** Any JSON object; what its fields mean is read by {@link readEnvelope}. */
-export const listObjectSchema: z.ZodMiniType<{ readonly [field: string]: unknown }> = z.looseObject({})
-
 const TOTALS = ['total', 'totalCount', 'total_count']
 const MORE = ['hasMore', 'has_more', 'hasNext', 'has_next']
 const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
@@ -34,9 +31,8 @@ export function readEnvelope(
   identifier: string,
 ): { readonly envelope: ListEnvelope } | { readonly issues: readonly Issue[] } {
   if (Array.isArray(body)) return { envelope: { items: body } }
-  const parsed = z.safeParse(listObjectSchema, body)
-  if (!parsed.success) return { issues: [{ path: '', message: 'is neither an array nor an object' }] }
-  const fields = parsed.data
+  const fields = anyObject(body)
+  if (fields === undefined) return { issues: [{ path: '', message: 'is neither an array nor an object' }] }
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
   if (arrays.length === 0) {
     return {

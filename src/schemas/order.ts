@@ -1,5 +1,15 @@
 import * as z from 'zod/mini'
-import { anyText, filled, NO_OBJECT, safeInteger } from './check.ts'
+import {
+  anyText,
+  atSight,
+  filled,
+  isFilled,
+  isJsonObject,
+  isSafeInteger,
+  NO_OBJECT,
+  safeInteger,
+} from './check.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** Client metadata of an order. Other keys than the documented one are sent as they are. */
 export interface OrderMetadata {
@@ -33,22 +43,46 @@ export interface Order {
 }
 
 /** Checks a request before anything is sent. */
-export const createOrderRequestSchema: z.ZodMiniType<CreateOrderRequest> = z.looseObject(
-  {
-    serviceId: filled,
-    target: filled,
-    quantity: safeInteger.check(z.refine((value) => value >= 1, 'must be at least 1')),
-    metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled) }, NO_OBJECT)),
-  },
-  NO_OBJECT,
-)
+export const createOrderRequestSchema: StandardSchemaV1<unknown, CreateOrderRequest> =
+  /* @__PURE__ */ atSight(
+    (value): value is CreateOrderRequest =>
+      isJsonObject(value) &&
+      isFilled(value['serviceId']) &&
+      isFilled(value['target']) &&
+      isSafeInteger(value['quantity']) &&
+      value['quantity'] >= 1 &&
+      (!('metadata' in value) || isMetadata(value['metadata'])),
+    makeCreateOrderRequestSchema,
+  )
+
+function isMetadata(value: unknown): boolean {
+  return isJsonObject(value) && (!('externalOrderId' in value) || isFilled(value['externalOrderId']))
+}
+
+/** The whole of the check, and its messages. */
+export function makeCreateOrderRequestSchema(): z.ZodMiniType<CreateOrderRequest> {
+  return z.looseObject(
+    {
+      serviceId: filled(),
+      target: filled(),
+      quantity: safeInteger().check(z.refine((value) => value >= 1, 'must be at least 1')),
+      metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled()) }, NO_OBJECT)),
+    },
+    NO_OBJECT,
+  )
+}
 
 /** Checks an order as the service returned it. */
-export const orderSchema: z.ZodMiniType<Order> = z.looseObject(
-  {
-    id: filled,
-    status: anyText,
-    amount: safeInteger,
-  },
-  NO_OBJECT,
+export const orderSchema: StandardSchemaV1<unknown, Order> = /* @__PURE__ */ atSight(
+  (value): value is Order =>
+    isJsonObject(value) &&
+    isFilled(value['id']) &&
+    typeof value['status'] === 'string' &&
+    isSafeInteger(value['amount']),
+  makeOrderSchema,
 )
+
+/** The whole of the check, and its messages. */
+export function makeOrderSchema(): z.ZodMiniType<Order> {
+  return z.looseObject({ id: filled(), status: anyText(), amount: safeInteger() }, NO_OBJECT)
+}

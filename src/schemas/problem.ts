@@ -1,4 +1,4 @@
-import * as z from 'zod/mini'
+import { anyObject } from './check.ts'
 
 /**
  * Body of an error answer. The API document does not show its shape, so every usual one is understood: `code` and
@@ -7,9 +7,6 @@ import * as z from 'zod/mini'
 export interface ErrorResponse {
   readonly [field: string]: unknown
 }
-
-/** Any JSON object. */
-export const errorResponseSchema: z.ZodMiniType<ErrorResponse> = z.looseObject({})
 
 /** The two codes that the API document names. */
 export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
@@ -35,15 +32,15 @@ export function readProblem(text: string): Problem {
   } catch {
     return { recognised: false }
   }
-  const parsed = z.safeParse(errorResponseSchema, body)
-  if (!parsed.success) return { recognised: false }
-  const { error, errors, type } = parsed.data
-  const places: unknown[] = [parsed.data, error, Array.isArray(errors) ? errors[0] : errors]
+  const fields: ErrorResponse | undefined = anyObject(body)
+  if (fields === undefined) return { recognised: false }
+  const { error, errors, type } = fields
+  const places: unknown[] = [fields, error, Array.isArray(errors) ? errors[0] : errors]
   const code =
     find(places, CODE, asCode) ?? asCode(error) ?? (type === 'about:blank' ? undefined : asCode(type))
   const found =
     find(places, MESSAGE, asText) ?? asText(error) ?? asText(Array.isArray(errors) ? errors[0] : undefined)
-  const idempotency = documentedCode(parsed.data)
+  const idempotency = documentedCode(fields)
   return {
     recognised: code !== undefined || found !== undefined,
     ...((idempotency ?? code) === undefined ? {} : { code: idempotency ?? code ?? '' }),

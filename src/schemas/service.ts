@@ -1,5 +1,17 @@
 import * as z from 'zod/mini'
-import { anyNumber, anyText, filled, NO_OBJECT, safeInteger } from './check.ts'
+import {
+  anyNumber,
+  anyText,
+  atSight,
+  filled,
+  isAnyNumber,
+  isFilled,
+  isJsonObject,
+  isSafeInteger,
+  NO_OBJECT,
+  safeInteger,
+} from './check.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
 export interface Service {
@@ -20,14 +32,29 @@ export interface Service {
 }
 
 /** Checks a service as the service catalogue returned it. */
-export const serviceSchema: z.ZodMiniType<Service> = z.looseObject(
-  {
-    productId: filled,
-    amount: safeInteger,
-    currency: anyText,
-    minQuantity: anyNumber,
-    maxQuantity: anyNumber,
-    stepQuantity: anyNumber,
-  },
-  NO_OBJECT,
+export const serviceSchema: StandardSchemaV1<unknown, Service> = /* @__PURE__ */ atSight(
+  (value): value is Service =>
+    isJsonObject(value) &&
+    isFilled(value['productId']) &&
+    isSafeInteger(value['amount']) &&
+    typeof value['currency'] === 'string' &&
+    isAnyNumber(value['minQuantity']) &&
+    isAnyNumber(value['maxQuantity']) &&
+    isAnyNumber(value['stepQuantity']),
+  makeServiceSchema,
 )
+
+/** The whole of the check, and its messages. */
+export function makeServiceSchema(): z.ZodMiniType<Service> {
+  return z.looseObject(
+    {
+      productId: filled(),
+      amount: safeInteger(),
+      currency: anyText(),
+      minQuantity: anyNumber(),
+      maxQuantity: anyNumber(),
+      stepQuantity: anyNumber(),
+    },
+    NO_OBJECT,
+  )
+}

@@ -8,14 +8,16 @@ const installed = (...path: string[]): string =>
   join(inject('consumer'), 'node_modules/customer-ordering-sdk', ...path)
 
 describe('the packed file', () => {
-  test('holds the build, the OpenAPI description, the manifest, README, CHANGELOG and LICENSE, and nothing else', () => {
+  test('holds the build, the OpenAPI description, the manifest, README, CHANGELOG and licences, and nothing else', () => {
     const others = inject('packedFiles').filter(
-      (path) => !/^dist\/(stores\/|sandbox\/)?[\w-]+\.(js|cjs|d\.ts|d\.cts)(\.map)?$/.test(path),
+      (path) =>
+        !/^dist\/((node\/)?stores\/|sandbox\/|node\/)?[\w-]+\.(js|cjs|d\.ts|d\.cts)(\.map)?$/.test(path),
     )
     expect(others.toSorted()).toEqual([
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
+      'THIRD-PARTY-LICENSES.txt',
       'openapi/customer-ordering.yaml',
       'package.json',
     ])
@@ -55,6 +57,21 @@ describe('the packed file', () => {
       ).toEqual([])
       expect(sourcesContent?.length ?? 0, files[index]).toBe(sources.length)
     }
+  })
+
+  test('has the licence of every package that the build for Node holds a copy of', async () => {
+    const notice = await readFile(installed('THIRD-PARTY-LICENSES.txt'), 'utf8')
+    const map = JSON.parse(await readFile(installed('dist/node/index.js.map'), 'utf8'))
+    const copied = new Set(
+      map.sources.flatMap((path: string) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),
+    )
+    // ky and zod are evaluated from a text, which has no map.
+    for (const name of new Set([...copied, 'ky', 'zod'])) {
+      const folder = join(inject('consumer'), 'node_modules', String(name))
+      const file = (await readdir(folder)).find((path) => /^licen[cs]e/i.test(path))
+      expect(notice, String(name)).toContain((await readFile(join(folder, file ?? ''), 'utf8')).trim())
+    }
+    expect([...copied]).toEqual(['uuid'])
   })
 
   test('brings ky, uuid and zod, and nothing else', async () => {

@@ -10,18 +10,31 @@ import type {
 } from 'customer-ordering-sdk'
 import { describe, expectTypeOf, it } from 'vitest'
 import type * as z from 'zod/mini'
-import type { balanceSchema } from '../../src/schemas/balance.ts'
-import type { createOrderRequestSchema, orderSchema } from '../../src/schemas/order.ts'
-import type { errorResponseSchema } from '../../src/schemas/problem.ts'
-import type { serviceSchema } from '../../src/schemas/service.ts'
+import type { balanceSchema, makeBalanceSchema } from '../../src/schemas/balance.ts'
+import type { anyObject } from '../../src/schemas/check.ts'
+import type {
+  createOrderRequestSchema,
+  makeCreateOrderRequestSchema,
+  makeOrderSchema,
+  orderSchema,
+} from '../../src/schemas/order.ts'
+import type { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
 
 describe('public types', () => {
   it('are what their schemas say', () => {
-    expectTypeOf<z.output<typeof orderSchema>>().toEqualTypeOf<Order>()
-    expectTypeOf<z.output<typeof serviceSchema>>().toEqualTypeOf<Service>()
-    expectTypeOf<z.output<typeof balanceSchema>>().toEqualTypeOf<Balance>()
-    expectTypeOf<z.output<typeof createOrderRequestSchema>>().toEqualTypeOf<CreateOrderRequest>()
-    expectTypeOf<z.output<typeof errorResponseSchema>>().toEqualTypeOf<ErrorResponse>()
+    expectTypeOf<z.output<ReturnType<typeof makeOrderSchema>>>().toEqualTypeOf<Order>()
+    expectTypeOf<StandardSchemaV1.InferOutput<typeof orderSchema>>().toEqualTypeOf<Order>()
+    expectTypeOf<z.output<ReturnType<typeof makeServiceSchema>>>().toEqualTypeOf<Service>()
+    expectTypeOf<StandardSchemaV1.InferOutput<typeof serviceSchema>>().toEqualTypeOf<Service>()
+    expectTypeOf<z.output<ReturnType<typeof makeBalanceSchema>>>().toEqualTypeOf<Balance>()
+    expectTypeOf<StandardSchemaV1.InferOutput<typeof balanceSchema>>().toEqualTypeOf<Balance>()
+    expectTypeOf<
+      z.output<ReturnType<typeof makeCreateOrderRequestSchema>>
+    >().toEqualTypeOf<CreateOrderRequest>()
+    expectTypeOf<
+      StandardSchemaV1.InferOutput<typeof createOrderRequestSchema>
+    >().toEqualTypeOf<CreateOrderRequest>()
+    expectTypeOf<NonNullable<ReturnType<typeof anyObject>>>().toEqualTypeOf<ErrorResponse>()
     expectTypeOf<readonly Order[]>().toExtend<OrderListResponse>()
     expectTypeOf<{ readonly data: Order[] }>().toExtend<OrderListResponse>()
     expectTypeOf<readonly Service[]>().toExtend<ServiceListResponse>()

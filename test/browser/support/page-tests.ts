@@ -84,6 +84,7 @@ function defineTest(title: string, body: Body): void {
 
 export const describe = Object.assign(defineSuite, { each: eachOf(defineSuite) })
 const it = Object.assign(defineTest, { each: eachOf(defineTest) })
+
 export { it, it as test }
 export const beforeAll = (body: Body): void => void collecting.beforeAll.push(body)
 export const beforeEach = (body: Body): void => void collecting.beforeEach.push(body)

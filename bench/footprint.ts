@@ -1,0 +1,76 @@
+/** What an installation brings, by the packages that lie here already: nothing is installed for it. */
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** Packages, files and bytes, dependencies included. */
+export interface Footprint {
+  readonly packages: number
+  readonly files: number
+  readonly bytes: number
+}
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const peers = fileURLToPath(new URL('peers', import.meta.url))
+
+/** Folders of a package and of everything that it depends on. */
+function closure(folder: string, name: string, found: Set<string> = new Set(), from = ''): Set<string> {
+  // As Node looks for it: beside the package that needs it, then further up.
+  const places = from === '' ? [] : [join(from, 'node_modules', name)]
+  const place = [...places, join(folder, 'node_modules', name)].find((path) =>
+    statSync(path, { throwIfNoEntry: false }),
+  )
+  if (place === undefined) throw new Error(`${name} is not installed in ${folder}`)
+  if (found.has(place)) return found
+  found.add(place)
+  const { dependencies = {} } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
+  for (const dependency of Object.keys(dependencies)) closure(folder, dependency, found, place)
+  return found
+}
+
+function contentOf(folder: string): { files: number; bytes: number } {
+  let [files, bytes] = [0, 0]
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.name === 'node_modules') continue
+    const path = join(folder, entry.name)
+    const inside = entry.isDirectory() ? contentOf(path) : { files: 1, bytes: statSync(path).size }
+    files += inside.files
+    bytes += inside.bytes
+  }
+  return { files, bytes }
+}
+
+function sum(folders: Iterable<string>): Footprint {
+  let total: Footprint = { packages: 0, files: 0, bytes: 0 }
+  for (const folder of folders) {
+    const { files, bytes } = contentOf(folder)
+    total = { packages: total.packages + 1, files: total.files + files, bytes: total.bytes + bytes }
+  }
+  return total
+}
+
+/** This package as it is packed, with its dependencies, and the others. */
+export function measureFootprint(): ReadonlyMap<string, Footprint> {
+  const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: root,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const [{ unpackedSize, entryCount }] = JSON.parse(packed)
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const needed = sum(Object.keys(dependencies).flatMap((name) => [...closure(root, name)]))
+  const ours = {
+    packages: needed.packages + 1,
+    files: needed.files + entryCount,
+    bytes: needed.bytes + unpackedSize,
+  }
+  const others = Object.entries({
+    'octokit request': '@octokit/request',
+    notion: '@notionhq/client',
+    axios: 'axios',
+    stripe: 'stripe',
+    openai: 'openai',
+  }).map(([name, pkg]) => [name, sum(closure(peers, pkg))] as const)
+  return new Map<string, Footprint>([['this package', ours], ['ky', sum(closure(root, 'ky'))], ...others])
+}

@@ -1,0 +1,100 @@
+/**
+ * Passes the page's calls on to the service and adds the API key, which never leaves this side. The page and the proxy have
+ * one origin, so the browser asks for no CORS, and no other site can use the proxy through a visitor's browser.
+ */
+import { type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import { pipeline } from 'node:stream'
+
+/** Where calls go. */
+export interface Upstream {
+  /** Address of the service, before `/v1`. */
+  readonly baseUrl: string
+  /** The API key of the wallet that this visitor may read and spend; undefined refuses the call. */
+  readonly apiKeyFor: (request: IncomingMessage) => string | undefined
+}
+
+/** All that a page needs of the service. Ids are plain text, so that no path can lead anywhere else. */
+const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
+  ['GET', /^\/v1\/services(?:\/[\w.:~-]+)?$/],
+  ['GET', /^\/v1\/balance$/],
+  ['GET', /^\/v1\/orders(?:\/[\w.:~-]+)?$/],
+  ['POST', /^\/v1\/orders$/],
+]
+
+/** Headers that go to the service. Cookies and whatever else the browser sends stay here. */
+const SENT = ['accept', 'content-type', 'content-length', 'idempotency-key']
+/** Headers that come back. */
+const RETURNED = ['content-type', 'content-length', 'content-encoding', 'retry-after', 'x-request-id']
+
+/** Milliseconds without a byte from the service until its connection is given up. The page's own limit is shorter. */
+const SILENCE = 60_000
+
+/** Handles what came for `/api`; `path` begins after that. */
+export function passOn(
+  { baseUrl, apiKeyFor }: Upstream,
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { pathname, search } = new URL(path, 'http://page')
+  if (!ROUTES.some(([method, route]) => method === request.method && route.test(pathname))) {
+    refuse(response, 404, 'NOT_FOUND', 'The proxy passes no such call on.')
+    return
+  }
+  // Every current browser says which site a request comes from. Only the shop's own page may order.
+  if (request.headers['sec-fetch-site'] !== 'same-origin') {
+    refuse(response, 403, 'FORBIDDEN', 'The proxy serves its own page only.')
+    return
+  }
+  const apiKey = apiKeyFor(request)
+  if (apiKey === undefined) {
+    refuse(response, 401, 'UNAUTHENTICATED', 'Sign in to see services and to order.')
+    return
+  }
+
+  const url = new URL(baseUrl.replace(/\/+$/, '') + pathname + search)
+  const headers = { ...pick(request.headers, SENT), authorization: `Bearer ${apiKey}` }
+  const send = url.protocol === 'https:' ? requestHttps : requestHttp
+  const upstream = send(url, { method: request.method, headers, timeout: SILENCE })
+  upstream.on('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 502, {
+      ...pick(answer.headers, RETURNED),
+      'cache-control': 'no-store',
+    })
+    // An answer that is cut off is cut off for the page, too.
+    pipeline(answer, response, () => {})
+  })
+  upstream.on('timeout', () => upstream.destroy())
+  upstream.on('error', () => lose(response))
+  pipeline(request, upstream, () => {})
+}
+
+/**
+ * No answer came: nobody knows whether the order was made, and 502 says no more than that. Nothing is repeated here, and the
+ * connection is not just closed either: a browser may then repeat the request by itself, unseen by the page, and the page would
+ * take the second answer for the first.
+ */
+function lose(response: ServerResponse): void {
+  if (response.headersSent) response.destroy()
+  else
+    response
+      .writeHead(502, { 'content-type': 'text/plain', 'cache-control': 'no-store' })
+      .end('No answer came.')
+}
+
+/** Answers in the shape of the service's errors, so that the client knows: this was refused, and nothing was charged. */
+function refuse(response: ServerResponse, status: number, code: string, message: string): void {
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+    .end(JSON.stringify({ code, message }))
+}
+
+function pick(headers: IncomingMessage['headers'], names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = headers[name]
+      return typeof value === 'string' ? [[name, value]] : []
+    }),
+  )
+}

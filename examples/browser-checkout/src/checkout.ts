@@ -1,0 +1,91 @@
+/**
+ * Placing an order, and finding out what became of one. Knows the client and no page, so it fits any framework.
+ */
+import {
+  type CreateOrderRequest,
+  type CustomerOrderingClient,
+  type CustomerOrderingError,
+  isCustomerOrderingError,
+  type Order,
+} from 'customer-ordering-sdk'
+
+/** How an order stands, as far as it is known. */
+export type Ending =
+  /** Bought, once. Where the service's answer could not be read, not all of it is known. */
+  | { readonly state: 'placed'; readonly orderId: string | undefined; readonly amount?: number | undefined }
+  /** Not bought, nothing charged. */
+  | { readonly state: 'refused'; readonly error?: CustomerOrderingError | undefined }
+  /** Nobody knows yet. Ordering again under another reference could buy twice. */
+  | { readonly state: 'checking' }
+  /** Only a person can find out. */
+  | { readonly state: 'attention'; readonly key: string }
+
+/** What an order needs: its reference is what makes it one order. */
+export type ReferencedOrder = CreateOrderRequest & { readonly metadata: { readonly externalOrderId: string } }
+
+/** Held by a tab while it places an order, so that other tabs leave that order to it. Gone as soon as the tab is. */
+const PLACING = 'placing an order'
+
+export class Checkout {
+  readonly #client: CustomerOrderingClient
+  /** Orders that only a person can find out about. They keep nobody from ordering something else. */
+  readonly #hopeless = new Set<string>()
+
+  constructor(client: CustomerOrderingClient) {
+    this.#client = client
+  }
+
+  /** Places the order. Calling it again with the same reference never buys twice. */
+  async place(request: ReferencedOrder): Promise<Ending> {
+    try {
+      const order = await navigator.locks.request(PLACING, { mode: 'shared' }, () =>
+        this.#client.orders.create(request),
+      )
+      return placed(order)
+    } catch (error) {
+      if (!isCustomerOrderingError(error)) throw error
+      // The order that has this reference is another one, from another tab. What counts is how that one stands.
+      if (error.code === 'idempotency_conflict' && error.local)
+        return (await this.find(request.metadata.externalOrderId)) ?? { state: 'refused', error }
+      if (error.charged === 'no') return { state: 'refused', error }
+      if (error.charged === 'yes') return { state: 'placed', orderId: error.orderId }
+      if (error.code === 'idempotency_conflict')
+        return { state: 'attention', key: error.idempotencyKey ?? '' }
+      return { state: 'checking' }
+    }
+  }
+
+  /** How the order with this reference stands by what this browser remembers; undefined if it may be placed. */
+  async find(reference: string): Promise<Ending | undefined> {
+    for await (const { state, order } of this.#client.orders.remembered({ externalOrderId: reference })) {
+      if (state === 'created') return placed(order)
+      if (state === 'open') return { state: 'checking' }
+    }
+    return undefined
+  }
+
+  /** The reference of an order that was left without a known ending and is being asked about; undefined if there is none. */
+  async findOpen(): Promise<string | undefined> {
+    for await (const { externalOrderId, slot } of this.#client.orders.unresolved())
+      if (externalOrderId !== undefined && !this.#hopeless.has(slot)) return externalOrderId
+    return undefined
+  }
+
+  /** Asks the service about every order whose ending is not known. Safe at any time, and in many tabs at once. */
+  async *settle(): AsyncGenerator<{ readonly reference: string | undefined; readonly ending: Ending }> {
+    const { held = [] } = await navigator.locks.query()
+    const takeOver = !held.some(({ name }) => name === PLACING)
+    for await (const { outcome, record, order, error } of this.#client.orders.recover({ takeOver })) {
+      const reference = record.externalOrderId
+      if (outcome === 'created') yield { reference, ending: placed(order ?? record.order) }
+      else if (outcome === 'rejected') yield { reference, ending: { state: 'refused', error } }
+      else if (outcome === 'needs_attention')
+        yield { reference, ending: { state: 'attention', key: record.key } }
+      else yield { reference, ending: { state: 'checking' } }
+    }
+  }
+}
+
+function placed(order: Partial<Order> | undefined): Ending {
+  return { state: 'placed', orderId: order?.id, amount: order?.amount }
+}

@@ -1,0 +1,58 @@
+/** What the page says, in one place: to be translated, and to be read by whoever answers for it. */
+import type { CustomerOrderingError, Service } from 'customer-ordering-sdk'
+
+/** Why an order was refused. All of these are said only when nothing was charged. */
+export function refusal(error: CustomerOrderingError | undefined): string {
+  return `${reasonOf(error)} Nothing was charged.`
+}
+
+function reasonOf(error: CustomerOrderingError | undefined): string {
+  switch (error?.code) {
+    case 'payment_required':
+      return 'Your balance does not cover this order.'
+    case 'order_not_accepted':
+      return 'This cannot be ordered at the moment. It may be sold out, or not be sold in this quantity.'
+    case 'not_found':
+      return 'This service is not offered any more.'
+    case 'authentication':
+    case 'permission_denied':
+      return 'You may not order with this account. Sign in again.'
+    case 'invalid_request':
+    case 'bad_request':
+      return 'The shop did not understand this order. Check what you entered.'
+    case 'rate_limit':
+      return 'There are too many orders at the moment. Wait a little, then try again.'
+    case 'store':
+      return 'This browser has no room to keep your order safe, or may not keep anything for this site, so it was not sent.'
+    case 'connection':
+    case 'timeout':
+      return 'The shop could not be reached. Check your connection, then try again.'
+    default:
+      return 'Your order was not placed. Try again later.'
+  }
+}
+
+/** Why something could not be shown. */
+export function readingFailed(what: string): string {
+  return navigator.onLine ? `${what} could not be loaded.` : `${what} cannot be loaded: you are offline.`
+}
+
+/** The API document shows no name of a service. Put yours here, or what yours sends. */
+export function titleOf({ productId }: Service): string {
+  const words = productId.replace(/^svc_/, '').replaceAll(/[_-]+/g, ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** The document does not name the field of the stock state either. This is the sandbox's. */
+export function isSoldOut(service: Service): boolean {
+  return service['stockState'] === 'out_of_stock'
+}
+
+export function quantityRule(first: number, last: number, step: number): string {
+  const range = `${formatNumber(first)} to ${formatNumber(last)}`
+  return step === 1 ? range : `${range}, in steps of ${formatNumber(step)}`
+}
+
+export function formatNumber(value: number): string {
+  return value.toLocaleString(navigator.language)
+}

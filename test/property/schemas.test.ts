@@ -1,0 +1,185 @@
+import { deepStrictEqual } from 'node:assert/strict'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type * as z from 'zod/mini'
+import { balanceSchema, makeBalanceSchema } from '../../src/schemas/balance.ts'
+import { anyObject } from '../../src/schemas/check.ts'
+import {
+  createOrderRequestSchema,
+  makeCreateOrderRequestSchema,
+  makeOrderSchema,
+  orderSchema,
+} from '../../src/schemas/order.ts'
+import { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
+import type { StandardSchemaV1 } from '../../src/schemas/standard-schema.ts'
+
+type Fields = readonly (readonly [name: string, json: string])[]
+
+/** A value of every kind that JSON has, and those at the edges of what the schemas accept, as JSON. */
+const odd = fc.oneof(
+  fc.constantFrom(
+    'null',
+    'true',
+    'false',
+    '0',
+    '-0',
+    '1',
+    '-1',
+    '0.5',
+    '1e999',
+    '-1e999',
+    '1e300',
+    '9007199254740991',
+  ),
+  fc.constantFrom('9007199254740992', '-9007199254740991', '-9007199254740992', '5e-324', '"1"', '""', '" "'),
+  fc.constantFrom(...['\u00a0', '\ufeff', '\u200b', '\n', '\ud800', 'x'].map((text) => JSON.stringify(text))),
+  fc.constantFrom(
+    '[]',
+    '{}',
+    '[{}]',
+    '{"__proto__":{"a":1}}',
+    '{"externalOrderId":"e"}',
+    '{"externalOrderId":""}',
+  ),
+  fc.constantFrom('{"externalOrderId":null}', '{"externalOrderId":"e","__proto__":[1]}', '{"toString":1}'),
+  fc.jsonValue().map((value) => JSON.stringify(value)),
+)
+/** Names that are fields, and names that mean something to JavaScript. */
+const name = fc.oneof(
+  fc.constantFrom(
+    'id',
+    'status',
+    'amount',
+    'currency',
+    'productId',
+    'minQuantity',
+    'maxQuantity',
+    'stepQuantity',
+  ),
+  fc.constantFrom('serviceId', 'target', 'quantity', 'metadata', 'externalOrderId'),
+  fc.constantFrom('__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '', '0', 'then'),
+  fc.string(),
+)
+
+type Mutation =
+  | { readonly kind: 'leave out'; readonly at: number }
+  | { readonly kind: 'repeat'; readonly at: number }
+  | { readonly kind: 'change'; readonly at: number; readonly json: string }
+  | { readonly kind: 'add'; readonly at: number; readonly name: string; readonly json: string }
+
+const at = fc.nat({ max: 7 })
+const mutation: fc.Arbitrary<Mutation> = fc.oneof(
+  fc.record({ kind: fc.constant('leave out' as const), at }),
+  fc.record({ kind: fc.constant('repeat' as const), at }),
+  fc.record({ kind: fc.constant('change' as const), at, json: odd }),
+  fc.record({ kind: fc.constant('add' as const), at, name, json: odd }),
+)
+
+function mutated(fields: Fields, change: Mutation): Fields {
+  const place = change.at % (fields.length + 1)
+  const [before, after] = [fields.slice(0, place), fields.slice(place + 1)]
+  const field = fields[place]
+  if (change.kind === 'add') return [...before, [change.name, change.json], ...fields.slice(place)]
+  if (field === undefined) return fields
+  if (change.kind === 'leave out') return [...before, ...after]
+  if (change.kind === 'repeat') return [...fields, field]
+  return [...before, [field[0], change.json], ...after]
+}
+
+const textOf = (fields: Fields): string =>
+  `{${fields.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`
+
+const cases: readonly [
+  name: string,
+  schema: StandardSchemaV1,
+  make: () => z.ZodMiniType<unknown>,
+  valid: Readonly<Record<string, unknown>>,
+][] = [
+  [
+    'an order',
+    orderSchema,
+    makeOrderSchema,
+    { id: 'o', status: 's', amount: 5, currency: 'EUR', metadata: {} },
+  ],
+  ['a balance', balanceSchema, makeBalanceSchema, { amount: 5, currency: 'EUR' }],
+  [
+    'a service',
+    serviceSchema,
+    makeServiceSchema,
+    { productId: 'p', amount: 5, currency: 'EUR', minQuantity: 1, maxQuantity: 9.5, stepQuantity: 0.5 },
+  ],
+  [
+    'a request',
+    createOrderRequestSchema,
+    makeCreateOrderRequestSchema,
+    { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'e' } },
+  ],
+]
+
+const answerOf = (schema: StandardSchemaV1, value: unknown): StandardSchemaV1.Result<unknown> => {
+  const result = schema['~standard'].validate(value)
+  if ('then' in result) throw new Error('answered later')
+  return result
+}
+/** What the schema decided, and why. Compared by Node and not by `expect`, which takes a field `constructor` for a class. */
+const decision = (result: StandardSchemaV1.Result<unknown>): unknown =>
+  result.issues === undefined
+    ? { value: result.value }
+    : { issues: result.issues.map(({ message, path }) => ({ message, path })) }
+
+describe.each(cases)('%s', (_name, schema, make, valid) => {
+  const whole = make()
+  const fields: Fields = Object.entries(valid).map(([key, value]) => [key, JSON.stringify(value)])
+
+  test('is judged at sight as by the schema, whatever JSON comes', () => {
+    let accepted = 0
+    let refused = 0
+    fc.assert(
+      fc.property(fc.array(mutation, { maxLength: 4 }), (mutations) => {
+        const text = textOf(mutations.reduce(mutated, fields))
+        const result = answerOf(schema, JSON.parse(text))
+        deepStrictEqual(decision(result), decision(answerOf(whole, JSON.parse(text))))
+        if (result.issues === undefined) accepted++
+        else refused++
+      }),
+      { numRuns: 5_000 },
+    )
+    // A generator that only ever makes one of the two would prove nothing.
+    expect(Math.min(accepted, refused)).toBeGreaterThan(500)
+  })
+
+  test('is judged as by the schema if it is no object at all', () => {
+    fc.assert(
+      fc.property(odd, (text) => {
+        const value: unknown = JSON.parse(text)
+        deepStrictEqual(decision(answerOf(schema, value)), decision(answerOf(whole, value)))
+      }),
+    )
+  })
+
+  test.each([
+    ['without a prototype', () => Object.assign(Object.create(null), valid)],
+    ['of a class', () => Object.assign(new (class Row {})(), valid)],
+    ['that inherits its fields', () => Object.create(valid)],
+    [
+      'with an accessor',
+      () => Object.defineProperty({ ...valid }, 'more', { get: () => 1, enumerable: true }),
+    ],
+    ['with an undefined field', () => ({ ...valid, more: undefined })],
+    ['with metadata that is undefined', () => ({ ...valid, metadata: undefined })],
+    ['that is a proxy', () => new Proxy({ ...valid }, {})],
+  ])('is judged as by the schema if it is an object %s', (_what, value) => {
+    expect(decision(answerOf(schema, value()))).toEqual(decision(answerOf(whole, value())))
+  })
+
+  test('is handed out as it came where it is right, so that a page is not copied', () => {
+    const value = JSON.parse(textOf(fields))
+    expect(answerOf(schema, value)).toEqual({ value })
+    expect((answerOf(schema, value) as { readonly value: unknown }).value).toBe(value)
+  })
+})
+
+test('any object is taken without what could change what it inherits, and nothing else is taken', () => {
+  expect(anyObject(JSON.parse('{"a":1,"__proto__":{"b":2}}'))).toStrictEqual({ a: 1 })
+  for (const value of [null, undefined, [], [{}], 'text', 1, true]) expect(anyObject(value)).toBeUndefined()
+})
