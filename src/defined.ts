@@ -5,3 +5,8 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
     if (Object.hasOwn(fields, name) && fields[name] !== undefined) kept[name] = fields[name]
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
 }
+
+/** The object's own fields and nothing else: an optional one must not come out of a polluted `Object.prototype`. */
+export function bare<T extends object>(fields: T): T {
+  return Object.assign(Object.create(null), fields)
+}

@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
@@ -109,7 +109,8 @@ export type Ending<T> =
 export async function perform<T>(connection: Connection, given: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const call: Call<T> = { ...LEFT_OUT, ...given }
-  const { deadline, settings } = call
+  const { deadline } = call
+  const settings = bare(call.settings)
   const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
   let counts = noCounts
   let refreshed = false

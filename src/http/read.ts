@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import {
   type Charged,
   ConfigurationError,
@@ -61,7 +61,8 @@ export interface Reply<T> {
 }
 
 /** Performs a call and returns its parsed answer, or throws one of our errors. */
-export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
+export async function read<T>(connection: Connection, given: ReadCall<T>): Promise<Reply<T>> {
+  const call = bare(given)
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
   // The first id makes Node load its whole crypto.
