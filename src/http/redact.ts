@@ -1,8 +1,8 @@
 const HIDDEN = '[redacted]'
 
 /**
- * Takes API keys out of a text of the server, also percent-encoded or in base64: services do echo a key in "invalid
- * key" messages, and such a text ends up in errors.
+ * Takes API keys out of a text of the server, also percent-encoded, in base64, in hexadecimal or escaped as JSON in JSON
+ * is: services do echo a key in "invalid key" messages, and such a text ends up in errors.
  */
 export function redact(text: string, secrets: Iterable<string>): string {
   // No form is shorter than the key itself, and most texts are.
@@ -18,8 +18,19 @@ function formsOf(secret: string): string[] {
   const lower = percent.replace(/%../g, (octet) => octet.toLowerCase())
   const base64 = [0, 1, 2].map((before) => withinBase64(secret, before))
   const url = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
-  // Of very short keys, base64 leaves pieces that are found in any text.
-  return [...[...base64, ...url].filter((form) => form.length >= 8), percent, lower, secret].filter(Boolean)
+  // Keys are ASCII, so each character is one byte.
+  const hex = Array.from(secret, (character) => character.charCodeAt(0).toString(16)).join('')
+  const json = escaped(secret)
+  const slashed = json.replaceAll('/', '\\/')
+  // Of very short keys, these leave pieces that are found in any text.
+  const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
+  const forms = [...encoded, percent, lower, json, slashed, escaped(json), escaped(slashed), secret]
+  return [...new Set(forms)].filter(Boolean)
+}
+
+/** A text as JSON has it, which matters for JSON within JSON, and for schemas that quote what they do not like. */
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
 }
 
 /**
