@@ -276,6 +276,29 @@ describe('the API key does not leave a success', () => {
     expect(leaks({ order, balance, infos, headers, ...all })).toEqual([])
   })
 
+  test.each([
+    ['whole', { id: 'ord_1', status: 'pending', amount: 1 }],
+    ['flawed', { id: 'ord_1', status: 'pending', amount: 'much' }],
+    ['named by the key', { status: 'pending', amount: 1 }],
+    ['named by the key and flawed', { status: 'pending' }],
+  ])('whose order is %s and says how it was asked for', async (_what, order) => {
+    const { client, everything } = observed(async ({ headers }) => {
+      const authorization = headers.get('authorization') ?? ''
+      const echoed = { authorization, headers: [{ authorization: btoa(authorization) }] }
+      return Response.json({ id: authorization, ...order, echoed }, { status: 201 })
+    })
+    const told = await client.orders.create(request).catch((error: unknown) => error)
+    const again = await client.orders.create(request).catch((error: unknown) => error)
+    expect(inspect([told, again])).toMatch(/ord_1|\[redacted\]/)
+    expect(leaks({ told, again, ...(await everything()) })).toEqual([])
+  })
+
+  test('and a short one changes nothing in an order', async () => {
+    const order = { id: 'ord_key_1', status: 'key', amount: 1, key: 'key' }
+    const { client } = observed(async () => Response.json(order, { status: 201 }), { apiKey: 'key' })
+    expect(await client.orders.create(request)).toEqual(order)
+  })
+
   test('and comes to the right place all the same', async () => {
     const seen: unknown[] = []
     const { client } = observed(async (input) => {
