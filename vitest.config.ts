@@ -35,6 +35,7 @@ export default defineConfig({
         provide: { transport: 'undici' },
       }),
       project('property', { testTimeout: 60_000 }),
+      project('fuzz', { testTimeout: 300_000 }),
       project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       project('simulation', { testTimeout: 900_000 }),

@@ -18,7 +18,7 @@ import {
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
-import { redact } from './redact.ts'
+import { redact, withoutKeys } from './redact.ts'
 import type { AttemptResult } from './transport.ts'
 
 /** Most bytes of one order, service or balance. */
@@ -168,13 +168,13 @@ export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
   return {
     attempts: trail.attempts,
     durationMs,
-    headers: answer === undefined ? new Headers() : withoutKeys(answer.headers, trail.secrets),
+    headers: answer === undefined ? new Headers() : cleaned(answer.headers, trail.secrets),
     ...defined({ status: answer?.status, requestId: answer && requestIdOf(answer.headers, trail.secrets) }),
   }
 }
 
 /** The headers of an answer; a cleaned copy if the server sent an API key back. */
-function withoutKeys(headers: Headers, secrets: Iterable<string>): Headers {
+function cleaned(headers: Headers, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
   headers.forEach((value, name) => {
@@ -213,7 +213,9 @@ async function judge<T>(
     result.status < 300 &&
     result.problem === undefined
   ) {
-    const body = parseJson(result.text)
+    // What is found of an order that may be charged is stored.
+    const stored = call.money === 'in_doubt' || call.money === 'charged'
+    const body = parseJson(stored ? withoutKeys(result.text, trail.secrets) : result.text)
     const parsed =
       body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
     // A caller's schema may take its time, which is part of the call's.

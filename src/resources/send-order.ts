@@ -3,8 +3,7 @@ import type { Charged } from '../errors.ts'
 import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
 import type { Deadline } from '../http/deadline.ts'
 import { MAX_ITEM_BYTES } from '../http/read.ts'
-import { redact } from '../http/redact.ts'
-import type { AttemptResult } from '../http/transport.ts'
+import { redact, withoutKeys } from '../http/redact.ts'
 import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
 import { rowIdOf } from '../idempotency/identity.ts'
@@ -102,7 +101,8 @@ export async function sendOrder(
       maxBytes: MAX_ITEM_BYTES,
       ...(credential === undefined ? {} : { credential }),
       judge: (result, { secrets }): Judgement<Order> => {
-        outcome = classify(withoutKeys(result, secrets))
+        const answered = result.kind === 'answer'
+        outcome = classify(answered ? { ...result, text: withoutKeys(result.text, secrets) } : result)
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
@@ -207,16 +207,6 @@ export async function sendOrder(
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }
-}
-
-/** Shorter texts than this may well stand in an order for something else, which must not be changed. */
-const LIKE_A_KEY = 16
-
-/** An answer without API keys. An order is stored and told in errors, so one that the service puts into it must not get that far. */
-function withoutKeys(result: AttemptResult, secrets: ReadonlySet<string>): AttemptResult {
-  if (result.kind !== 'answer') return result
-  const keys = [...secrets].filter(({ length }) => length >= LIKE_A_KEY)
-  return { ...result, text: redact(result.text, keys) }
 }
 
 /** Stores that the order exists, whatever became of the record meanwhile; false if that has to be done later. */
