@@ -37,6 +37,7 @@ export default defineConfig({
       project('property', { testTimeout: 60_000 }),
       project('fuzz', { testTimeout: 300_000 }),
       project('model', { testTimeout: 300_000 }),
+      project('soak', { testTimeout: 300_000 }),
       project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       project('simulation', { testTimeout: 900_000 }),
