@@ -18,7 +18,7 @@ import {
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
-import { redact, withoutKeys } from './redact.ts'
+import { LIKE_A_KEY, redact } from './redact.ts'
 import type { AttemptResult } from './transport.ts'
 
 /** Most bytes of one order, service or balance. */
@@ -215,7 +215,7 @@ async function judge<T>(
   ) {
     // What is found of an order that may be charged is stored.
     const stored = call.money === 'in_doubt' || call.money === 'charged'
-    const body = parseJson(stored ? withoutKeys(result.text, trail.secrets) : result.text)
+    const body = parseJson(stored ? redact(result.text, trail.secrets, LIKE_A_KEY) : result.text)
     const parsed =
       body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
     // A caller's schema may take its time, which is part of the call's.

@@ -1,12 +1,20 @@
 const HIDDEN = '[redacted]'
 
 /**
+ * Shortest key that is taken out of an order, which is stored and told in errors: shorter texts may well stand in one for
+ * something else, which must not be changed.
+ */
+export const LIKE_A_KEY = 16
+
+/**
  * Takes API keys out of a text of the server, also percent-encoded, in base64, in hexadecimal or escaped as JSON in JSON
  * is: services do echo a key in "invalid key" messages, and such a text ends up in errors.
  */
-export function redact(text: string, secrets: Iterable<string>): string {
+export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   // No form is shorter than the key itself, and most texts are.
-  const forms = [...secrets].filter((secret) => secret.length <= text.length).flatMap(formsOf)
+  const forms = [...secrets]
+    .filter(({ length }) => length <= text.length && length >= shortest)
+    .flatMap(formsOf)
   if (forms.length === 0) return text
   // One pass over all of them, so that nothing is looked for in what was put in; the longest first.
   const literal = forms.sort((a, b) => b.length - a.length).map((form) => form.replace(/[^\w-]/g, '\\$&'))
@@ -40,15 +48,4 @@ function escaped(text: string): string {
 function withinBase64(secret: string, before: number): string {
   const encoded = btoa('-'.repeat(before) + secret)
   return encoded.slice(before && before + 1, Math.floor(((before + secret.length) * 8) / 6))
-}
-
-/** Shorter texts than this may well stand in an order for something else, which must not be changed. */
-const LIKE_A_KEY = 16
-
-/** The text of an answer that will be stored and told in errors: an API key that the service puts into it must not get that far. */
-export function withoutKeys(text: string, secrets: Iterable<string>): string {
-  return redact(
-    text,
-    [...secrets].filter(({ length }) => length >= LIKE_A_KEY),
-  )
 }
