@@ -11,11 +11,11 @@ export interface RawRequest {
   readonly body: string
 }
 
-/** Listens on any free port and says which. */
-export function listening(server: Server): Promise<number> {
+/** Listens on any free port, unless one is named, and says which. */
+export function listening(server: Server, port = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(port, '127.0.0.1', () => {
       const address = server.address()
       if (address === null || typeof address === 'string') reject(new Error('no port'))
       else resolve(address.port)
