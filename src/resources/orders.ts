@@ -222,6 +222,7 @@ export class Orders<S extends Schemas = Schemas> {
         replay,
         takeOver,
         finish: this.#finish('orders.recover', settings),
+        checkOpen: this.#checkOpen,
       }),
     )
   }
@@ -264,9 +265,12 @@ export class Orders<S extends Schemas = Schemas> {
         since,
         sourceSystem,
         finish: this.#finish('orders.reconcile', settings),
+        checkOpen: this.#checkOpen,
       }),
     )
   }
+
+  readonly #checkOpen = (): void => this.#context.lifetime.check('unknown')
 
   #finish(operation: string, settings: CallSettings): Finish<OrderOf<S>> {
     return (order, record) =>
