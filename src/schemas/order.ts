@@ -32,12 +32,17 @@ export interface Order {
   readonly [field: string]: unknown
 }
 
+const quantity: z.ZodMiniType<number> = z.number('must be an integer').check(
+  z.refine((value) => Number.isSafeInteger(value), 'must be a whole number'),
+  z.refine((value) => value >= 1, 'must be at least 1'),
+)
+
 /** Checks a request before anything is sent. */
 export const createOrderRequestSchema: z.ZodMiniType<CreateOrderRequest> = z.looseObject(
   {
     serviceId: filled,
     target: filled,
-    quantity: safeInteger.check(z.refine((value) => value >= 1, 'must be at least 1')),
+    quantity,
     metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled) }, NO_OBJECT)),
   },
   NO_OBJECT,
