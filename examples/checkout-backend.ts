@@ -43,6 +43,9 @@ async function checkout(cart: CreateOrderRequest): Promise<Answer> {
     return { status: 200, body: { state: 'ordered', orderId: order.id } }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
+    // The cart was changed after it was ordered: `charged` speaks of what it was then.
+    if (error.code === 'idempotency_conflict')
+      return { status: 409, body: { state: 'changed', orderId: error.orderId ?? null } }
     switch (error.charged) {
       case 'yes':
         // Paid, only the details could not be read. Never let the customer pay again.
@@ -117,6 +120,7 @@ assert.equal((await press('cart-3', 'svc_standard')).status, 200)
 assert.equal((await press('cart-4', 'svc_premium')).status, 402)
 assert.equal((await press('cart-5', 'svc_sold_out')).status, 409)
 assert.equal((await press('cart-6', 'svc_standard', 0)).status, 400)
+assert.equal((await press('cart-1', 'svc_standard', 2)).status, 409)
 
 const spent = before - (await client.balance.retrieve()).amount
 console.log(`three carts were bought, ${spent} minor units were spent`)

@@ -8,12 +8,13 @@
  * it gets a PostgreSQL and a Redis of its own too, unless `DATABASE_URL` and `REDIS_URL` say where to find them.
  * The exit code is the example's.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, symlinkSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { ensureBuilt, root } from './ensure-built.ts'
+import { installExample } from './install-example.ts'
 import { startPostgres, startRedis } from './services/start.ts'
 
 const name = process.argv[2] ?? ''
@@ -26,7 +27,7 @@ if (!/^[\w-]+$/.test(name) || !existsSync(example)) {
 }
 
 ensureBuilt()
-if (isFolder) install()
+if (isFolder) installExample(folder)
 const services: (() => void)[] = []
 try {
   const environment = isFolder ? startServers() : {}
@@ -47,14 +48,6 @@ try {
   process.exitCode = code ?? 1
 } finally {
   for (const stop of services) stop()
-}
-
-/** Installs what a folder's own package.json names, and puts this package beside it. */
-function install(): void {
-  const modules = join(folder, 'node_modules')
-  if (!existsSync(modules)) execFileSync('npm', ['ci', '--ignore-scripts', '--prefix', folder])
-  const own = join(modules, 'customer-ordering-sdk')
-  if (!existsSync(own)) symlinkSync(root, own, 'dir')
 }
 
 /** Where the servers are that a folder may use: those that the environment names, or new ones. */

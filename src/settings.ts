@@ -288,7 +288,7 @@ export const readArguments: {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
   create: argument(CREATE),
-  enqueue: argument(ENQUEUE),
+  enqueue: readEnqueue,
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
@@ -301,6 +301,17 @@ export const readArguments: {
     since,
     sourceSystem: text,
   }),
+}
+
+/**
+ * Here an `undefined` is not as good as absent: it is what a forgotten connection gives, and the order would be written down
+ * whatever became of the caller's transaction.
+ */
+function readEnqueue(value: unknown): Partial<EnqueueOptions> {
+  const read = argument(ENQUEUE)(value)
+  if (read.within === undefined && value !== undefined && Object.hasOwn(Object(value), 'within'))
+    refuseArgument('must be store.within(transaction), or be left out', 'within')
+  return read
 }
 
 /** Reads one argument of a method; `undefined` counts as an empty object. */

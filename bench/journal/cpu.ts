@@ -24,6 +24,7 @@ import { platformRuntime as runtime } from '../../src/runtime.ts'
 import { check } from '../../src/schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema, type Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import { noStore } from '../no-store.ts'
 import { median } from './median.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 40)
@@ -87,18 +88,6 @@ async function cpuOf(create: (wanted: CreateOrderRequest) => Promise<Order>): Pr
   await Promise.all([1, 2, 3, 4].map(worker))
   const { user, system } = process.cpuUsage(before)
   return (user + system) / ORDERS
-}
-
-/** Keeps nothing and costs nothing: what `create()` does besides storing. */
-const noStore: OrderStore = {
-  durability: 'memory',
-  get: async () => undefined,
-  insert: async () => ({ inserted: true }),
-  update: async () => true,
-  listOpen: async () => ({ rows: [] }),
-  list: async () => ({ rows: [] }),
-  prune: async () => 0,
-  close: async () => {},
 }
 
 /** The same by a client of its own, so that no round pays for what earlier ones remembered. */

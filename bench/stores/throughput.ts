@@ -12,24 +12,13 @@
 import { CustomerOrderingClient } from '../../src/client.ts'
 import type { OrderStore } from '../../src/idempotency/store.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
+import { noStore } from '../no-store.ts'
 import { openEngines } from './engines.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 15)
 const WARM_UP = 2
 const ORDERS = 192
 const CONCURRENCY = [1, 16, 64] as const
-
-/** Keeps nothing and is as quick as can be. */
-const nothing: OrderStore = {
-  durability: 'memory',
-  get: async () => undefined,
-  insert: async () => ({ inserted: true }),
-  update: async () => true,
-  listOpen: async () => ({ rows: [] }),
-  list: async () => ({ rows: [] }),
-  prune: async () => 0,
-  close: async () => {},
-}
 
 let number = 0
 
@@ -72,7 +61,7 @@ const quartiles = (values: readonly number[]): readonly [low: number, median: nu
 
 const engines = await openEngines()
 const contenders = CONCURRENCY.flatMap((concurrency) => [
-  { name: 'no store', concurrency, kind: 'order', run: () => block(concurrency, placing(nothing)) },
+  { name: 'no store', concurrency, kind: 'order', run: () => block(concurrency, placing(noStore)) },
   ...engines.flatMap(({ name, store, bare }) => [
     { name, concurrency, kind: 'order', run: () => block(concurrency, placing(store)) },
     { name, concurrency, kind: 'bare', run: () => block(concurrency, () => bare(`bare-${++number}`)) },

@@ -119,9 +119,6 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
     const read = readArguments.enqueue(options)
-    // What a forgotten connection gives: the order would be written down whatever became of the transaction.
-    if (options !== undefined && 'within' in options && options.within === undefined)
-      refuseArgument('must be store.within(transaction), or be left out', 'within')
     const { lifetime, defaults } = this.#context
     return await lifetime.use(() => enqueueOrder(this.#journal, request, read, defaults))
   }

@@ -42,7 +42,7 @@ export interface SandboxServer {
   readonly port: number
   /** Whether it serves the live page and the control API. */
   readonly control: boolean
-  /** Stops listening and cuts open connections. */
+  /** Stops listening and cuts open connections. Calling it again waits for the same end. */
   close(): Promise<void>
 }
 
@@ -104,16 +104,19 @@ export async function serveSandbox(
     control = createControlServer(sandbox, loopback, (method, path, status) =>
       onNotice(`${method} ${path} ${status}`),
     )
+  let closed: Promise<void> | undefined
   const name = address.family === 'IPv6' ? `[${address.address}]` : address.address
   return {
     url: `http://${name}:${address.port}`,
     port: address.port,
     control: control !== null,
-    close: () =>
-      new Promise((resolve, reject) => {
+    close: () => {
+      closed ??= new Promise((resolve, reject) => {
         server.close((error) => (error ? reject(error) : resolve()))
         server.closeAllConnections()
-      }),
+      })
+      return closed
+    },
   }
 }
 

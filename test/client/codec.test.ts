@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { Codec } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
+import { all } from '../support/all.ts'
 import { anonymousOrder, failure, Lab, order } from './support/lab.ts'
 
 /** AES-256-GCM, as the documentation shows it. */
@@ -28,12 +29,6 @@ const SECRETS = /secret|@someone|svc_standard|quantity|ord_/
 async function atRest(lab: Lab): Promise<string> {
   const { rows } = await lab.rows.list(lab.place('').scope, { limit: 100 })
   return JSON.stringify(rows)
-}
-
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
 }
 
 describe('records at rest under a codec', () => {

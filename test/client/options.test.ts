@@ -11,6 +11,7 @@ import {
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { build } from 'esbuild'
 import { describe, expect, it, vi } from 'vitest'
+import { all } from '../support/all.ts'
 import { API_KEY, BASE_URL, clientOf, clientOver } from '../support/client.ts'
 import { json, problem } from '../support/fake-fetch.ts'
 import { fakeRuntime } from '../support/runtime.ts'
@@ -373,17 +374,12 @@ describe('options of orders', () => {
     })
     const reference = { externalOrderId: 'e1' }
     const placed = await client.orders.create({ ...request, metadata: reference })
-    const collect = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
-      const found: T[] = []
-      for await (const item of items) found.push(item)
-      return found
-    }
-    expect(await collect(client.orders.remembered(reference))).toMatchObject([
+    expect(await all(client.orders.remembered(reference))).toMatchObject([
       { slot: 'ref:e1', state: 'created' },
     ])
-    expect(await collect(client.orders.unresolved())).toEqual([])
-    expect(await collect(client.orders.recover())).toEqual([])
-    expect(await collect(client.orders.reconcile())).toMatchObject([
+    expect(await all(client.orders.unresolved())).toEqual([])
+    expect(await all(client.orders.recover())).toEqual([])
+    expect(await all(client.orders.reconcile())).toMatchObject([
       { kind: 'matched', order: { id: placed.id } },
     ])
     expect(await client.orders.forget(reference)).toBe(true)

@@ -1,14 +1,9 @@
 import type { Reconciled } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import { all } from '../support/all.ts'
 import { faultyStore } from './support/faulty-store.ts'
 import { failure, Lab, order } from './support/lab.ts'
-
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
-}
 
 const kindsOf = (found: readonly Reconciled[]): string[] =>
   found.map(({ kind, record, order: listed }) => `${kind} ${record?.externalOrderId ?? listed?.id}`).sort()

@@ -1,18 +1,13 @@
 import type { OrderRecord, RecoveryOutcome } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import type { OrderStore } from '../../src/idempotency/store.ts'
+import { all } from '../support/all.ts'
 import { faultyStore } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, told } from './support/lab.ts'
 
 const MINUTE = 60_000
 const BUSY = 2 * MINUTE
 const WINDOW = 20 * MINUTE
-
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
-}
 
 const outcomesOf = (found: readonly RecoveryOutcome[]): string[] =>
   found.map(({ outcome, record, reason }) =>

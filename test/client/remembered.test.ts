@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { all } from '../support/all.ts'
 import { anonymousOrder, failure, Lab, order } from './support/lab.ts'
-
-async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
-}
 
 describe('remembered()', () => {
   it('shows an order by its reference, without sending anything', async () => {

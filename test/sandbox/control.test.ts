@@ -1,22 +1,12 @@
 import { request as httpRequest } from 'node:http'
-import { createSandbox, type FaultRule, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
-import {
-  type SandboxServer,
-  type ServeSandboxOptions,
-  serveSandbox,
-} from 'customer-ordering-sdk/sandbox/server'
-import { afterEach, describe, expect, test } from 'vitest'
+import type { FaultRule, SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import type { SandboxServer, ServeSandboxOptions } from 'customer-ordering-sdk/sandbox/server'
+import { describe, expect, test } from 'vitest'
 import { manualClock, until, validBody } from './caller.ts'
-
-const servers: SandboxServer[] = []
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close()
-})
+import { serving } from './serving.ts'
 
 async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
-  const sandbox = createSandbox(options)
-  const server = await serveSandbox(sandbox, { control: true, ...serverOptions })
-  servers.push(server)
+  const { sandbox, server } = await serving(options, { control: true, ...serverOptions })
   const call = async (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) => {
     const response = await fetch(`${server.url}/__sandbox${path}`, {
       method,
@@ -416,7 +406,6 @@ describe('live events', () => {
   test('end with the server', async () => {
     const { server } = await serve()
     await listen(server)
-    servers.length = 0
     await server.close()
     await expect(fetch(server.url)).rejects.toThrow('fetch failed')
   })

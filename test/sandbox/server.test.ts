@@ -5,18 +5,12 @@ import {
   type ServeSandboxOptions,
   serveSandbox,
 } from 'customer-ordering-sdk/sandbox/server'
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { manualClock, until, validBody } from './caller.ts'
-
-const servers: SandboxServer[] = []
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close()
-})
+import { serving } from './serving.ts'
 
 async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
-  const sandbox = createSandbox(options)
-  const server = await serveSandbox(sandbox, serverOptions)
-  servers.push(server)
+  const { sandbox, server } = await serving(options, serverOptions)
   const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' }
   return {
     sandbox,
@@ -119,8 +113,7 @@ describe('a sandbox on a port', () => {
   test('closes with requests still open', async () => {
     const { server, order } = await withFault({ type: 'stall' })
     const lost = order().catch((error: unknown) => error)
-    await server.close()
-    servers.length = 0
+    await Promise.all([server.close(), server.close()])
     expect(await lost).toBeInstanceOf(TypeError)
   })
 

@@ -10,6 +10,7 @@ import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
+import { all } from '../support/all.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { listening } from '../support/raw-http.ts'
 import { fetchUnderTest } from './support/fetch-under-test.ts'
@@ -61,12 +62,6 @@ async function served(): Promise<Served> {
       runtime,
     )
   return { sandbox, server, connect }
-}
-
-async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const collected: T[] = []
-  for await (const item of items) collected.push(item)
-  return collected
 }
 
 const request = (externalOrderId: string) => ({
@@ -171,7 +166,7 @@ describe('an order that surely was not sent', () => {
       attempts: 5,
       message: expect.stringContaining('could not connect, so nothing was sent (ECONNREFUSED connect)'),
     })
-    const [record] = await collect(reachable.orders.remembered({ externalOrderId: 'ref-1' }))
+    const [record] = await all(reachable.orders.remembered({ externalOrderId: 'ref-1' }))
     expect(record).toMatchObject({ state: 'rejected', ambiguous: false })
     await reachable.orders.create(request('ref-1'))
     expect(sandbox.requests.map(({ idempotencyKey }) => idempotencyKey)).toEqual([record?.key])
@@ -213,7 +208,7 @@ test('an order whose server went away amid it is found when the server is back',
     attempts: 2,
   })
   sandbox.faults.clear()
-  const outcomes = await collect(client.orders.recover())
+  const outcomes = await all(client.orders.recover())
   expect(outcomes).toMatchObject([{ outcome: 'created', order: { id: sandbox.ledger[0]?.orderId } }])
   sandbox.expectChargedOnce('ref-1')
   expect(server.port).toBeGreaterThan(0)

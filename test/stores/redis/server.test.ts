@@ -83,6 +83,20 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       },
     )
 
+    // Why it is not looked at: docs/decisions/redis-appendfsync.md
+    it('passes a server with `appendfsync everysec`, which neither INFO nor any script can tell from `always`', async () => {
+      await servers().ask('config', 'set', 'appendfsync', 'everysec')
+      try {
+        expect(await (await storeWith('node-redis')).insert(makeRow(1))).toEqual({ inserted: true })
+        expect((await servers().ask('info', 'everything')).join()).not.toMatch(/everysec|appendfsync/)
+        const script = "return redis.call('CONFIG', 'GET', 'appendfsync')"
+        const [answer] = await servers().ask('eval', script, 0)
+        expect(answer).toContain('This Redis command is not allowed from script')
+      } finally {
+        await servers().ask('config', 'set', 'appendfsync', 'always')
+      }
+    })
+
     it('refuses a server that removes keys of any kind, and passes one that removes only keys that expire', async () => {
       const store = await storeWith('node-redis')
       await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { failure, Lab, order } from '../../client/support/lab.ts'
-
-const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
-}
+import { all } from '../../support/all.ts'
 
 /** A lab with an order whose only attempt was charged and whose answer was lost. */
 async function inDoubt(): Promise<Lab> {

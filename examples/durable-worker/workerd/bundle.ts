@@ -1,0 +1,19 @@
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+
+/** A worker as one module, as wrangler would upload it; the entry is a file of this example's folder. */
+export async function bundle(
+  entry: string,
+): Promise<{ readonly type: 'ESModule'; readonly path: string; readonly contents: string }> {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL(`../${entry}`, import.meta.url))],
+    bundle: true,
+    format: 'esm',
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:workers'],
+    write: false,
+    // The package is a link to the project here, so esbuild takes its files for this program's own and tells about them.
+    logOverride: { 'ignored-bare-import': 'silent' },
+  })
+  return { type: 'ESModule', path: 'worker.mjs', contents: outputFiles[0]?.text ?? '' }
+}

@@ -1,0 +1,94 @@
+import { type CustomerOrderingClient, isCustomerOrderingError, type OrderRecord } from 'customer-ordering-sdk'
+import { type Context, Hono } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { type RequestIdVariables, requestId } from 'hono/request-id'
+import { validator } from 'hono/validator'
+import { answerOf, type ErrorAnswer, ordered, remembered } from './answer.ts'
+
+interface Env {
+  Variables: RequestIdVariables
+}
+
+/** One line of the log. */
+export type Log = (line: Readonly<Record<string, unknown>>) => void
+
+/** The routes. The reference in the path is the shop's own: `PUT` may be repeated, and buys once. */
+export function createApp(client: CustomerOrderingClient, log: Log) {
+  return new Hono<Env>()
+    .use(requestId())
+    .get('/services', paging, async (c) => {
+      const { items } = await client.services.list(c.req.valid('query'), read(c)).page()
+      return c.json(items.map(({ productId, amount, currency }) => ({ productId, amount, currency })))
+    })
+    .get('/balance', async (c) => {
+      const { amount, currency } = await client.balance.retrieve(read(c))
+      return c.json({ amount, currency })
+    })
+    .put('/orders/:reference', newOrder, async (c) => {
+      const metadata = { externalOrderId: c.req.param('reference') }
+      // Without the signal of the request: a customer who closes the page has not cancelled what is being bought, and an
+      // order that was aborted half way is one that recovery must not finish by itself.
+      const order = await client.orders.create({ ...c.req.valid('json'), metadata }, traced(c))
+      return c.json(ordered(order), 200)
+    })
+    .get('/orders/:reference', async (c) => {
+      const record = await find(client, c.req.param('reference'))
+      if (record === undefined) throw new HTTPException(404, { message: 'there is no such order' })
+      // What is remembered is the order as it was when it was placed; the service knows what became of it.
+      const id = record.state === 'created' ? record.order?.id : undefined
+      if (id !== undefined) return c.json(ordered(await client.orders.retrieve(id, read(c))), 200)
+      return send(c, remembered(record))
+    })
+    .onError((error, c) => {
+      const line = { requestId: c.get('requestId'), method: c.req.method, path: c.req.path }
+      if (error instanceof HTTPException)
+        return c.json({ state: 'refused', reason: error.message }, error.status)
+      if (!isCustomerOrderingError(error)) {
+        log({ ...line, error: error.name })
+        return c.json({ state: 'failed' }, 500)
+      }
+      // Never the whole error into the answer: what support asks for belongs into the log.
+      const { code, charged, attempts, supportReference } = error
+      log({ ...line, code, charged, attempts, ...supportReference, serviceRequestId: error.requestId })
+      return send(c, answerOf(error))
+    })
+}
+
+/** Lets a page call these routes with `hc<App>(url)`, typed. */
+export type App = ReturnType<typeof createApp>
+
+async function find(
+  client: CustomerOrderingClient,
+  externalOrderId: string,
+): Promise<OrderRecord | undefined> {
+  for await (const record of client.orders.remembered({ externalOrderId })) return record
+  return undefined
+}
+
+function send(c: Context<Env>, { status, body, retryAfter }: ErrorAnswer) {
+  if (retryAfter !== undefined) c.header('Retry-After', String(Math.ceil(retryAfter / 1000)))
+  return c.json(body, status)
+}
+
+/** The id of the customer's request goes along to the service, so that both logs can be read side by side. */
+function traced(c: Context<Env>) {
+  return { headers: { 'X-Request-Id': c.get('requestId') } }
+}
+
+/** Reading ends when whoever asked is gone. */
+function read(c: Context<Env>) {
+  return { ...traced(c), signal: c.req.raw.signal }
+}
+
+const paging = validator('query', (query) => ({
+  limit: Number(query['limit'] ?? 50),
+  offset: Number(query['offset'] ?? 0),
+}))
+
+/** Takes these fields and no others, for the client sends on what it is given. `create()` checks what is in them. */
+const newOrder = validator('json', (body: unknown) => {
+  const { serviceId, target, quantity }: Record<string, unknown> = Object(body)
+  if (typeof serviceId !== 'string' || typeof target !== 'string' || typeof quantity !== 'number')
+    throw new HTTPException(400, { message: 'serviceId, target and quantity are needed' })
+  return { serviceId, target, quantity }
+})
