@@ -34,6 +34,11 @@ export default defineConfig({
         testTimeout: 20_000,
         provide: { transport: 'undici' },
       }),
+      project('network', {
+        testTimeout: 20_000,
+        hookTimeout: 300_000,
+        globalSetup: ['test/network/setup.ts'],
+      }),
       project('property', { testTimeout: 60_000 }),
       project('fuzz', { testTimeout: 300_000 }),
       project('model', { testTimeout: 300_000 }),
