@@ -11,14 +11,27 @@ export const LIKE_A_KEY = 16
  * is: services do echo a key in "invalid key" messages, and such a text ends up in errors.
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
+  const keys = [...secrets].filter(({ length }) => length >= shortest)
   // No form is shorter than the key itself, and most texts are.
-  const forms = [...secrets]
-    .filter(({ length }) => length <= text.length && length >= shortest)
-    .flatMap(formsOf)
-  if (forms.length === 0) return text
-  // One pass over all of them, so that nothing is looked for in what was put in; the longest first.
-  const literal = forms.sort((a, b) => b.length - a.length).map((form) => form.replace(/[^\w-]/g, '\\$&'))
-  return text.replace(new RegExp(literal.join('|'), 'g'), HIDDEN)
+  if (!keys.some(({ length }) => length <= text.length)) return text
+  const pattern = patternOf(keys)
+  return pattern === undefined ? text : text.replace(pattern, HIDDEN)
+}
+
+/** By the keys looked for. A program has one key, or two while it changes them; making a pattern costs more than using it. */
+const patterns = new Map<string, RegExp | undefined>()
+const MAX_PATTERNS = 8
+
+function patternOf(keys: readonly string[]): RegExp | undefined {
+  const name = keys.join('\n')
+  if (!patterns.has(name)) {
+    if (patterns.size === MAX_PATTERNS) patterns.clear()
+    // One pass over all of them, so that nothing is looked for in what was put in; the longest first.
+    const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
+    const literal = forms.map((form) => form.replace(/[^\w-]/g, '\\$&'))
+    patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))
+  }
+  return patterns.get(name)
 }
 
 function formsOf(secret: string): string[] {

@@ -101,8 +101,9 @@ export async function sendOrder(
       maxBytes: MAX_ITEM_BYTES,
       ...(credential === undefined ? {} : { credential }),
       judge: (result, { secrets }): Judgement<Order> => {
-        const answered = result.kind === 'answer'
-        outcome = classify(answered ? { ...result, text: redact(result.text, secrets, LIKE_A_KEY) } : result)
+        // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
+        const success = result.kind === 'answer' && result.status >= 200 && result.status < 300
+        outcome = classify(success ? { ...result, text: redact(result.text, secrets, LIKE_A_KEY) } : result)
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
