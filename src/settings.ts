@@ -294,8 +294,8 @@ export const readArguments: {
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
-  name: argument(NAME),
-  query: argument({ ...NAME, since }),
+  name: argument(NAME, "{ externalOrderId: 'order-1' }"),
+  query: argument({ ...NAME, since }, "{ externalOrderId: 'order-1' } or { since: 0 }"),
   resolution: argument({ as: oneOf('created', 'abandoned'), orderId: text }),
   reconcile: argument({
     since,
@@ -317,9 +317,16 @@ function readEnqueue(value: unknown): Partial<EnqueueOptions> {
 /** Reads one argument of a method; `undefined` counts as an empty object. */
 export type ReadArgument<T> = (value: unknown) => Partial<T>
 
-/** Makes the reader of one argument, which throws an `InvalidRequestError` that names what is wrong. */
-export function argument<T extends object>(readers: Readers<T>): ReadArgument<T> {
-  return (value) => readFields(value === undefined ? {} : value, readers, refuseArgument)
+/**
+ * Makes the reader of one argument, which throws an `InvalidRequestError` that names what is wrong.
+ * @param example what the argument looks like, for whoever passed something else
+ */
+export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
+  const suffix = example === undefined ? '' : ` such as ${example}`
+  return (value) =>
+    readFields(value === undefined ? {} : value, readers, (problem, inside) =>
+      refuseArgument(inside === undefined ? problem + suffix : problem, inside),
+    )
 }
 
 /** Ends a call over one of its arguments. */

@@ -20,9 +20,9 @@ export function segment(name: string, id: unknown): string {
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return refuse('must not contain control characters')
-    // A decoded ? or # ends the path, so that what stands before it counts.
+    // A decoded ? or # ends the path, so that what stands before it counts. Spaces at the end of an address are dropped.
     const path = decoded.replace(/[?#].*/s, '')
-    if (path.split(/[/\\]/).some((part) => /^\.{0,2}$/.test(part)))
+    if (path.split(/[/\\]/).some((part) => /^\.{0,2} *$/.test(part)))
       return refuse('must not contain dot segments')
     // Character by character: a decoder may be lenient where decodeURIComponent refuses the whole text.
     const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>

@@ -18,7 +18,7 @@ import {
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
-import { redact } from './redact.ts'
+import { LIKE_A_KEY, redact } from './redact.ts'
 import { type AttemptResult, answerOf } from './transport.ts'
 
 /** Most bytes of one order, service or balance. */
@@ -195,14 +195,14 @@ function answerInfo(
     ...known,
     // Looked through when somebody asks, which is seldom.
     get headers() {
-      clean ??= withoutKeys(headers, secrets)
+      clean ??= cleaned(headers, secrets)
       return clean
     },
   }
 }
 
 /** The headers of an answer; a cleaned copy if the server sent an API key back. */
-function withoutKeys(headers: Headers, secrets: Iterable<string>): Headers {
+function cleaned(headers: Headers, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
   headers.forEach((value, name) => {
@@ -241,7 +241,9 @@ async function judge<T>(
     result.status < 300 &&
     result.problem === undefined
   ) {
-    const body = parseJson(result.text)
+    // What is found of an order that may be charged is stored.
+    const stored = call.money === 'in_doubt' || call.money === 'charged'
+    const body = parseJson(stored ? redact(result.text, trail.secrets, LIKE_A_KEY) : result.text)
     const parsed =
       body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
     // A caller's schema may take its time, which is part of the call's.

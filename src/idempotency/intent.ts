@@ -54,6 +54,13 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   if (misspelt !== undefined) throw invalid([misspelt])
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
+  const anonymous =
+    externalOrderId === undefined && idempotencyKey === undefined && duplicateKey === undefined
+  if (anonymous && hasLostReference(request)) {
+    const message =
+      'is undefined: without it, asking again after a failure could buy twice. Give it, or leave the field out on purpose'
+    throw invalid([{ path: 'metadata.externalOrderId', message }])
+  }
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
   if (badKey !== undefined) throw invalid([{ path: 'options.idempotencyKey', message: badKey }])
   if (duplicateKey !== undefined && (externalOrderId !== undefined || idempotencyKey !== undefined)) {
@@ -93,6 +100,14 @@ function misspeltReference(request: CreateOrderRequest): Issue | undefined {
     }
   }
   return undefined
+}
+
+/** True if a reference was meant to be given and its value is missing, which canonical JSON would drop. No getter is read. */
+function hasLostReference(request: CreateOrderRequest): boolean {
+  const metadata: unknown = Object.getOwnPropertyDescriptor(request, 'metadata')?.value
+  if (typeof metadata !== 'object' || metadata === null) return false
+  const reference = Object.getOwnPropertyDescriptor(metadata, 'externalOrderId')
+  return reference !== undefined && 'value' in reference && reference.value === undefined
 }
 
 /** Refuses what the service given in the options cannot be, or not so much of it. */

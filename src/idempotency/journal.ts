@@ -327,5 +327,10 @@ const UNREADABLE =
   'The store could not be read, so nothing was sent by this call; whether an earlier one was charged is not known. Repair the store and call again with the same request.'
 
 function storeError(message: string, cause?: unknown): StoreError {
-  return new StoreError(message, { charged: 'unknown', ...defined({ cause }) })
+  return new StoreError(message + reasonOf(cause), { charged: 'unknown', ...defined({ cause }) })
+}
+
+/** What a store said of itself, for the end of a message. Whatever else it threw may hold a secret. */
+export function reasonOf(cause: unknown): string {
+  return cause instanceof StoreError ? ` The store said: ${cause.message}` : ''
 }

@@ -26,6 +26,11 @@ export async function enqueueOrder(
 ): Promise<OrderRecord> {
   const { journal, safeRetryWindow } = context
   const { runtime } = context.connection
+  if (within !== undefined && within === journal.store)
+    refuseArgument(
+      "is the client's own store, which writes outside of your transaction: pass store.within(connection), or leave it out",
+      'within',
+    )
   const intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
   // Nobody could ask what became of it, and a second one would be another order.
   if (intent.slot.startsWith('anon:'))

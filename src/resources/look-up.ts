@@ -19,6 +19,8 @@ export interface Lookup {
 
 /** Codes of errors after which looking again later may find what was sought. */
 const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
+/** Codes of errors that end the whole walk: the caller's signal, and a client that was closed meanwhile. */
+const ENDING: ReadonlySet<string> = new Set(['aborted', 'configuration'])
 const MAX_PAGES = 200
 /** A second sweep, because rows move while the list is read; more would prove no more. */
 const SWEEPS = 2
@@ -77,14 +79,14 @@ export async function* lookUp(
   operation: string,
   lookups: readonly Lookup[],
   settings: CallSettings,
-  reachable: boolean,
+  { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const wanted = new Map<string, Lookup>()
   for (const lookup of lookups) {
     const { externalOrderId } = lookup.found.record
     if (externalOrderId !== undefined) wanted.set(externalOrderId, lookup)
   }
-  const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES } as const
+  const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
   let looked = reachable
   let error: CustomerOrderingError | undefined
   try {
@@ -98,7 +100,7 @@ export async function* lookUp(
       }
     }
   } catch (caught) {
-    if (!isCustomerOrderingError(caught) || caught.code === 'aborted') throw caught
+    if (!isCustomerOrderingError(caught) || ENDING.has(caught.code)) throw caught
     error = caught
     looked = !PASSING.has(caught.code)
   }

@@ -219,6 +219,7 @@ export class Orders<S extends Schemas = Schemas> {
         replay,
         takeOver,
         finish: this.#finish('orders.recover', settings),
+        checkOpen: this.#checkOpen,
       }),
     )
   }
@@ -261,9 +262,12 @@ export class Orders<S extends Schemas = Schemas> {
         since,
         sourceSystem,
         finish: this.#finish('orders.reconcile', settings),
+        checkOpen: this.#checkOpen,
       }),
     )
   }
+
+  readonly #checkOpen = (): void => this.#context.lifetime.check('unknown')
 
   #finish(operation: string, settings: CallSettings): Finish<OrderOf<S>> {
     return (order, record) =>
@@ -310,9 +314,9 @@ export class Orders<S extends Schemas = Schemas> {
       ? (row as Extract<CreateManyRow, { readonly idempotencyKey: string }>)
       : { request: row as CreateOrderRequest, idempotencyKey: undefined }
     try {
-      if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined) {
-        refuseArgument('must be given, or an idempotencyKey beside the request', 'metadata.externalOrderId')
-      }
+      if (!keyed) refuseMisshapenRow(row)
+      if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
+        refuseArgument(`must be given, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
       const order = await this.create(request, { ...call, ...defined({ idempotencyKey }) })
       return { request, order, replayed: responseInfo(order)?.replayed, charged: 'yes' }
     } catch (error) {
@@ -320,6 +324,19 @@ export class Orders<S extends Schemas = Schemas> {
       return { request, error, charged: error.charged }
     }
   }
+}
+
+/** What a row looks like whose order has a key and no reference. */
+const KEYED_ROW = '{ request, idempotencyKey }'
+
+/** A row whose mistake is in its shape: what is wrong with the order in it would lead astray. */
+function refuseMisshapenRow(row: unknown): void {
+  if (typeof row !== 'object' || row === null)
+    refuseArgument(`of createMany() must be a request of an order, or ${KEYED_ROW}`, 'row')
+  if ('serviceId' in row && 'idempotencyKey' in row)
+    refuseArgument(`goes beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+  if (!('serviceId' in row) && 'request' in row)
+    refuseArgument(`is missing beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
 }
 
 /** Two names could mean two orders, and acting on the wrong one costs money. */

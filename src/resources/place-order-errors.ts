@@ -16,6 +16,7 @@ import { type ErrorContext, errorOf, infoOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
 import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
+import { reasonOf } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import { issuesText } from '../schemas/check.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
@@ -96,7 +97,7 @@ export class PlaceOrderErrors {
         ? 'It is not certain that the order could not be stored'
         : 'The order could not be stored'
     return new StoreError(
-      `${what}; nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.`,
+      `${what}; nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.${reasonOf(cause)}`,
       { ...this.#facts(record), charged, ...defined({ idempotencyKey: key, cause }) },
     )
   }

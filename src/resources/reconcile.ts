@@ -32,6 +32,8 @@ export interface ReconcileSettings<Output> {
   /** Only records written since then, milliseconds since 1970; default all. */
   readonly since: number
   readonly finish: Finish<Output>
+  /** Throws once the client is closed, which must not wait for a whole walk. */
+  readonly checkOpen: () => void
 }
 
 const SWEEPS = 2
@@ -49,6 +51,7 @@ export async function* reconcile<Output>(
   const local = new Set<JournalRecord>()
   let unusable: Unusable | undefined
   for await (const record of records(context, { since: options.since })) {
+    options.checkOpen()
     if (typeof record === 'string') {
       unusable = record
       continue
@@ -67,6 +70,7 @@ export async function* reconcile<Output>(
     settings: options.settings,
     money: 'none',
     sourceSystem: options.sourceSystem,
+    checkOpen: options.checkOpen,
   } as const
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || local.size > 0); sweep++) {
     for await (const listed of scanOrders(context, scan)) {

@@ -47,6 +47,8 @@ export interface RecoverSettings<Output> {
   /** True to claim records that a live call elsewhere may still hold. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
+  /** Throws once the client is closed, which must not wait for a whole walk. */
+  readonly checkOpen: () => void
 }
 
 const OPERATION = 'orders.recover'
@@ -61,17 +63,18 @@ export async function* recover<Output>(
   context: OrderContext,
   options: RecoverSettings<Output>,
 ): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
-  const { settings } = options
+  const { settings, checkOpen } = options
   const report = async (outcome: RecoveryOutcome): Promise<RecoveryOutcome<Output>> => {
     const told = await finished(outcome, options.finish)
     reportOutcome(context, told, outcome.order?.id)
     return told
   }
-  const { ids, unusable } = await pendingRecords(context, settings)
+  const { ids, unusable } = await pendingRecords(context, options)
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
   for (const id of ids) {
+    checkOpen()
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
     let step: RecoveryOutcome | Lookup | undefined
     try {
@@ -94,7 +97,8 @@ export async function* recover<Output>(
     yield await report(step)
   }
   if (lookups.length > 0) {
-    for await (const outcome of lookUp(context, OPERATION, lookups, settings, failures < MAX_FAILURES))
+    const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
+    for await (const outcome of lookUp(context, OPERATION, lookups, settings, conditions))
       yield await report(outcome)
   }
   pruneClosed(context)
@@ -103,12 +107,13 @@ export async function* recover<Output>(
 /** Names of the pending records, those whose safe-retry window ends next first, and the rows nobody can read. */
 async function pendingRecords(
   context: OrderContext,
-  settings: CallSettings,
+  { settings, checkOpen }: RecoverSettings<unknown>,
 ): Promise<{ ids: string[]; unusable: RecoveryOutcome[] }> {
   const now = context.connection.runtime.now()
   const times = new Map<string, number>()
   const unusable: RecoveryOutcome[] = []
   for await (const row of context.journal.rows({ open: true })) {
+    checkOpen()
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
     const record = await context.journal.decode(row)
     if (record === 'forgotten') continue

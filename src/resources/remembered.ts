@@ -124,7 +124,7 @@ export async function resolve(
   // that stays, a later refusal still proves nothing.
   const next = record.slot.startsWith('key:')
     ? { ...record, generation: record.generation + 1, refused: false, foreign: false }
-    : nextGeneration(context, record, 0)
+    : neverSent(nextGeneration(context, record, 0))
   const written = await context.journal.write(
     found,
     { ...closedContent(next, { kind: 'abandoned' }, 0), claim: runtime.randomId() },
@@ -132,6 +132,11 @@ export async function resolve(
   )
   if (written.result !== 'written') throw notStored(record)
   return publicRecord(written.found.record)
+}
+
+/** The next key of an order that is given up may never be sent at all. */
+function neverSent({ firstSentAt: _sent, ...record }: JournalRecord): JournalRecord {
+  return record
 }
 
 /** Forgets a closed record: whoever orders under its name again buys again. */

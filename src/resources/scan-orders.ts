@@ -26,6 +26,8 @@ export interface ScanOptions {
   /** What a failure says of the orders that are sought. */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
+  /** Throws once the client is closed, which must not wait for a whole walk. Asked before each page. */
+  readonly checkOpen: () => void
   /** Most pages; default no limit. */
   readonly maxPages?: number
 }
@@ -49,6 +51,7 @@ export async function* scanOrders(
   let frontier = 0
   const progress = new Progress()
   for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
+    options.checkOpen()
     const { value: envelope, info } = await read(context.connection, {
       endpoint,
       path: ORDERS_PATH,

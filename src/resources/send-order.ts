@@ -3,7 +3,7 @@ import type { Charged } from '../errors.ts'
 import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
 import type { Deadline } from '../http/deadline.ts'
 import { MAX_ITEM_BYTES } from '../http/read.ts'
-import { redact } from '../http/redact.ts'
+import { LIKE_A_KEY, redact } from '../http/redact.ts'
 import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
 import { rowIdOf } from '../idempotency/identity.ts'
@@ -100,8 +100,10 @@ export async function sendOrder(
       attemptsBefore: attempts,
       maxBytes: MAX_ITEM_BYTES,
       ...(credential === undefined ? {} : { credential }),
-      judge: (result): Judgement<Order> => {
-        outcome = classify(result)
+      judge: (result, { secrets }): Judgement<Order> => {
+        // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
+        const success = result.kind === 'answer' && result.status >= 200 && result.status < 300
+        outcome = classify(success ? { ...result, text: redact(result.text, secrets, LIKE_A_KEY) } : result)
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }

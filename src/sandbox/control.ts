@@ -24,6 +24,23 @@ export interface ControlAnswer {
   readonly allow?: string
 }
 
+/** Parameters that a call may have in its query. */
+const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
+  'GET /requests': ['after', 'limit'],
+  'GET /ledger': ['reference'],
+  'GET /state': ['secrets'],
+}
+
+/** Refuses what no call reads: a misspelt filter would answer with what was not asked for. */
+function checkParameters({ method, path, query }: ControlRequest): void {
+  const known = PARAMETERS[`${method} ${path}`] ?? []
+  for (const name of query.keys()) {
+    if (known.includes(name)) continue
+    const which = known.length === 0 ? 'it has none' : `known: ${known.join(', ')}`
+    throw new TypeError(`query: unknown parameter ${JSON.stringify(name)} of ${method} ${path}; ${which}`)
+  }
+}
+
 /** Answers one call; `match` has the groups of the path. */
 type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
 
@@ -206,6 +223,7 @@ export function createControl(
           allow: Object.keys(actions).join(', '),
         }
       try {
+        checkParameters(request)
         return action(request, match.slice(1).map(decoded))
       } catch (error) {
         if (error instanceof ControlRefusal) return refusal(error.status, error.message)

@@ -7,11 +7,11 @@ import { createHandler } from './handler.ts'
 import { forgetKeys } from './idempotency.ts'
 import { createAssertions, type SandboxAssertions } from './ledger.ts'
 import {
-  checkOptionNames,
   type NewApiKey,
   type NewCustomer,
   type NewOrder,
   type NewService,
+  optionsShape,
   type SandboxOptions,
 } from './options.ts'
 import { createRandom } from './random.ts'
@@ -104,7 +104,7 @@ export interface Sandbox extends SandboxAssertions {
 
 /** Makes a sandbox. Without options it has a personal customer, an organization, money and a small catalogue. */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
-  checkOptionNames(options)
+  assertShape<SandboxOptions>(options, optionsShape, 'options of createSandbox')
   const seed = options.seed ?? 1
   const currency = options.currency ?? 'EUR'
   const baseUrl = new URL(options.baseUrl ?? 'https://sandbox.customer-ordering.test')

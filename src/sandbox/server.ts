@@ -6,6 +6,7 @@ import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from './co
 import { MAX_BODY_BYTES } from './handler.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import type { Sandbox } from './sandbox.ts'
+import { anything, assertShape, record, type Shape } from './shape.ts'
 import { errorAnswer } from './wire.ts'
 
 /** Options of {@link serveSandbox}. */
@@ -24,6 +25,16 @@ export interface ServeSandboxOptions {
   readonly onNotice?: (notice: string) => void
 }
 
+const SERVE_OPTIONS: Readonly<Record<keyof ServeSandboxOptions, Shape>> = {
+  port: anything,
+  host: anything,
+  cors: anything,
+  control: anything,
+  onRequest: anything,
+  onNotice: anything,
+}
+const serveOptionsShape = record({}, SERVE_OPTIONS)
+
 /** A sandbox that listens. */
 export interface SandboxServer {
   /** Base URL, for example `http://127.0.0.1:4010`. */
@@ -35,11 +46,16 @@ export interface SandboxServer {
   close(): Promise<void>
 }
 
-/** Serves a sandbox over real sockets; faults become real resets, half bodies and silences. */
+/**
+ * Serves a sandbox over real sockets; faults become real resets, half bodies and silences.
+ *
+ * @throws {TypeError} if an option is unknown
+ */
 export async function serveSandbox(
   sandbox: Sandbox,
   options: ServeSandboxOptions = {},
 ): Promise<SandboxServer> {
+  assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
   // Node would refuse a request without Host, or with an Expect that it does not know, by an answer without a body.

@@ -65,7 +65,10 @@ export function makeCreateOrderRequestSchema(): z.ZodMiniType<CreateOrderRequest
     {
       serviceId: filled(),
       target: filled(),
-      quantity: safeInteger().check(z.refine((value) => value >= 1, 'must be at least 1')),
+      quantity: z.number('must be an integer').check(
+        z.refine((value) => Number.isSafeInteger(value), 'must be a whole number'),
+        z.refine((value) => value >= 1, 'must be at least 1'),
+      ),
       metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled()) }, NO_OBJECT)),
     },
     NO_OBJECT,

@@ -148,6 +148,30 @@ describe('closing a client', () => {
     lab.sandbox.expectNotCharged('r5')
   })
 
+  it.each(['recover', 'reconcile'] as const)('waits for one page of a list that %s() reads', async (walk) => {
+    const lab = new Lab()
+    const process = lab.process()
+    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
+    await lab.begin(() => process.client.orders.create(order('lost')))
+    process.kill()
+    lab.runtime.jump(60 * 60_000)
+    for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
+    const client = lab.client()
+    const before = lab.sandbox.requests.length
+    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'delay', ms: 1000 } })
+    const step = (): Promise<unknown> =>
+      walk === 'recover'
+        ? first(client.orders.recover())
+        : (async () => {
+            for await (const found of client.orders.reconcile()) if (found.kind === 'only_local') return found
+            return undefined
+          })()
+    const { ending } = await lab.begin(() => errorOf(step()))
+    await client.close()
+    expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
+    expect(lab.sandbox.requests.length - before).toBe(1)
+  })
+
   it('waits for resolve() and forget(), which use the store, and lets a read end as usual', async () => {
     const lab = new Lab()
     const store = new SqliteStore({ path: ':memory:' })

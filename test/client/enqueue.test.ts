@@ -1,4 +1,4 @@
-import type { OrderOutbox, RecoveryOutcome } from 'customer-ordering-sdk'
+import { type OrderOutbox, type RecoveryOutcome, StoreError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import type { StoredRow } from '../../src/idempotency/store.ts'
 import { all } from '../support/all.ts'
@@ -63,6 +63,7 @@ describe('enqueue()', () => {
       [() => orders.enqueue(order('r1', { serviceId: 'svc_other' }), { service }), 'serviceId'],
       [() => orders.enqueue(order('r1'), { idempotencyKey: 'é' }), 'idempotencyKey'],
       [() => orders.enqueue(order('r1'), { within: {} as OrderOutbox }), 'within'],
+      [() => orders.enqueue(order('r1'), { within: lab.rows }), 'within'],
       [() => orders.enqueue(order('r1'), { signal: AbortSignal.abort() } as never), 'signal'],
     ] as const)
       await expect(call()).rejects.toMatchObject({
@@ -521,6 +522,23 @@ describe('a transaction of the caller', () => {
     )
     const hopeless = lab.client().orders.enqueue(order('r2'), { within: never })
     await expect(hopeless).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+  })
+
+  it('that refuses is quoted, so that nobody has to look for the reason', async () => {
+    const lab = new Lab()
+    const refusal = new StoreError('The connection is not inside a transaction.')
+    const reads: OrderOutbox = {
+      get: (scope, id) => lab.rows.get(scope, id),
+      insert: () => Promise.reject(refusal),
+      update: () => Promise.reject(refusal),
+    }
+    const within: OrderOutbox = { ...reads, get: () => Promise.reject(refusal) }
+    for (const outbox of [reads, within])
+      await expect(lab.client().orders.enqueue(order('r1'), { within: outbox })).rejects.toMatchObject({
+        code: 'store',
+        message: expect.stringMatching(/ The store said: The connection is not inside a transaction\.$/),
+        cause: refusal,
+      })
   })
 
   it('that cannot be written to because of the codec leaves no doubt', async () => {

@@ -98,12 +98,35 @@ describe('messages', () => {
 
   it.each([
     ['quantity: must be an integer', { quantity: '1' }],
+    ['quantity: must be a whole number.', { quantity: 1.5 }],
     ['target: must be a text', { target: undefined }],
     ['metadata: must be an object', { metadata: 'inv-1' }],
   ])('say what a field must be: %s', async (text, fields) => {
     const { client } = setUp()
     // @ts-expect-error as a program without types may send it
     await expect(client.orders.create({ ...order('r4'), ...fields })).rejects.toThrow(text)
+  })
+
+  it.each([
+    ['resolve', (name: never) => setUp().client.orders.resolve(name, { as: 'abandoned' })],
+    ['forget', (name: never) => setUp().client.orders.forget(name)],
+  ])('show what names an order: %s()', async (_method, call) => {
+    await expect(call('m' as never)).rejects.toThrow(
+      "The argument must be an object such as { externalOrderId: 'order-1' }. Nothing was sent.",
+    )
+  })
+
+  it.each([
+    ['row of createMany() must be a request of an order, or { request, idempotencyKey }.', 'x'],
+    ['row of createMany() must be a request of an order, or { request, idempotencyKey }.', null],
+    ['metadata.externalOrderId must be given, or { request, idempotencyKey } as the row.', {}],
+    ['idempotencyKey is missing beside the request: make the row', { request: order('r5') }],
+    ['idempotencyKey goes beside the request: make the row', { ...order('r5'), idempotencyKey: 'k' }],
+  ])('say what a row of createMany() must be: %s', async (text, row) => {
+    const { client } = setUp()
+    // @ts-expect-error as a program without types may send it
+    for await (const result of client.orders.createMany([row]))
+      expect(result).toMatchObject({ charged: 'no', error: { message: expect.stringContaining(text) } })
   })
 
   it('tell at construction that the base URL must not have the version in it', () => {

@@ -92,6 +92,8 @@ describe('resolve(…, { as: "abandoned" })', () => {
     await leave(lab, true)
     const record = await lab.client().orders.resolve(NAME, ABANDONED)
     expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
+    // Its new key was never sent.
+    expect(record).not.toHaveProperty('firstSentAt')
     const again = await lab.client().orders.create(order('r1'))
     expect(again.id).not.toBe(lab.sandbox.ledger[0]?.orderId)
     expect(keys(lab)).toHaveLength(2)

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
+import { leaksInFiles } from '../support/leaks.ts'
 import type { Placing, Told } from './placing-process.ts'
 
 const PROGRAM = fileURLToPath(new URL('./placing-process.ts', import.meta.url))
@@ -85,6 +86,10 @@ export async function killRound(seed: number): Promise<Round> {
   try {
     for (let run = 0; run < KILLS; run++) {
       if (await runKilled(placing, sandbox, random)) kills++
+      // The database, its log, and whatever the process wrote down before it was killed.
+      violations.push(
+        ...leaksInFiles(sandbox.apiKey, folder).map((leak) => `the API key is on disk: ${leak}`),
+      )
     }
     sandbox.faults.clear()
     // Undisturbed runs, until one leaves nothing open.

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { inject } from 'vitest'
 
 const OTHERS = ['22.13', '22', '26']
 
@@ -8,9 +7,9 @@ export function nodeVersions(): readonly string[] {
   return process.platform === 'linux' ? [process.versions.node, ...OTHERS] : [process.versions.node]
 }
 
-/** Path of the program. */
-export function nodeBinary(version: string): string {
+/** Path of the program; `versions` is the folder of test/package/versions as installed. */
+export function nodeBinary(version: string, versions: string): string {
   return version === process.versions.node
     ? process.execPath
-    : join(inject('versions'), `node_modules/${process.platform}-${process.arch}-${version}/bin/node`)
+    : join(versions, `node_modules/${process.platform}-${process.arch}-${version}/bin/node`)
 }

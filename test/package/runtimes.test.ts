@@ -11,7 +11,7 @@ import { nodeBinary, nodeVersions } from './node-versions.ts'
 const run = promisify(execFile)
 
 describe.each(nodeVersions())('the packed package on Node %s', (version) => {
-  const node = (): string => nodeBinary(version)
+  const node = (): string => nodeBinary(version, inject('versions'))
 
   test.each(['load.mjs', 'load.cjs'])('works in every entry point, %s', async (program) => {
     const cwd = inject('consumerWithPeers')

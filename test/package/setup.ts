@@ -2,12 +2,13 @@
  * Packs the built package and installs it into an empty project, as a user would, once for all tests of this folder.
  */
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 import { isBuilt, root } from '../../scripts/ensure-built.ts'
+import { installOnce } from './install-once.ts'
 
 const run = promisify(execFile)
 
@@ -60,18 +61,4 @@ async function packAndInstall(project: TestProject, directory: string, versions:
   for (const [peer, path] of Object.entries(peers))
     await symlink(path, join(consumerWithPeers, 'node_modules', peer))
   project.provide('consumerWithPeers', consumerWithPeers)
-}
-
-/** Installs what a folder beside this file names, unless it is there from an earlier run. */
-async function installOnce(name: 'versions' | 'runners'): Promise<string> {
-  const source = join(root, 'test/package', name)
-  const directory = join(root, '.tmp', name)
-  const lockfile = await readFile(join(source, 'package-lock.json'), 'utf8')
-  const installed = await readFile(join(directory, 'installed'), 'utf8').catch(() => '')
-  if (installed === lockfile) return directory
-  await rm(directory, { recursive: true, force: true })
-  await cp(source, directory, { recursive: true })
-  await run('npm', ['ci', '--ignore-scripts'], { cwd: directory })
-  await writeFile(join(directory, 'installed'), lockfile)
-  return directory
 }

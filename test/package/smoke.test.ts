@@ -68,7 +68,7 @@ async function bundle(bundler: string, entry: string): Promise<string> {
 
 describe.each(nodeVersions())('on Node %s', (version) => {
   it.each(['import.mjs', 'require.cjs'])('works, %s', async (program) => {
-    expect(await stepsOf(nodeBinary(version), program)).toEqual(STEPS)
+    expect(await stepsOf(nodeBinary(version, inject('versions')), program)).toEqual(STEPS)
   })
 })
 

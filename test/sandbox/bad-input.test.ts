@@ -26,7 +26,16 @@ describe('options of createSandbox', () => {
   test('are refused if they are unknown, because a misspelt one would test nothing', () => {
     const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
     expect(() => createSandbox({ ...misspelt })).toThrow(
-      'createSandbox has no option "fault"; it has baseUrl',
+      'options of createSandbox: unknown field "fault"; known: baseUrl, seed',
+    )
+  })
+})
+
+describe('options of serveSandbox', () => {
+  test('are refused if they are unknown', async () => {
+    const misspelt: object = { prot: 4010 }
+    await expect(serveSandbox(createSandbox(), { ...misspelt })).rejects.toThrow(
+      'options of serveSandbox: unknown field "prot"; known: port, host',
     )
   })
 })

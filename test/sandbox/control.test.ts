@@ -103,6 +103,16 @@ describe('the control API', () => {
     expect((await call('GET', '/ledger?reference=none')).body).toEqual([])
   })
 
+  test('refuses parameters that nobody reads, because a misspelt filter would answer with everything', async () => {
+    const { call } = await serve()
+    for (const [path, message] of [
+      ['/ledger?refrence=a', 'query: unknown parameter "refrence" of GET /ledger; known: reference'],
+      ['/requests?from=1', 'query: unknown parameter "from" of GET /requests; known: after, limit'],
+      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; it has none'],
+    ] as const)
+      expect(await call('GET', path)).toMatchObject({ status: 400, body: { error: message } })
+  })
+
   test('keeps the state in one piece: shown, saved, loaded, reset', async () => {
     const { call, order, sandbox } = await serve()
     await order('k')

@@ -17,9 +17,10 @@ import type { OrderStore } from '../../src/idempotency/store.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import { AUTHORITY, KEY } from './support/certificates.ts'
+import { AUTHORITY, KEY } from '../support/certificates.ts'
+import { listening, type RawRequest } from '../support/raw-http.ts'
 import { fetchUnderTest } from './support/fetch-under-test.ts'
-import { listening, type RawRequest, rawServer } from './support/raw-server.ts'
+import { rawServer } from './support/raw-server.ts'
 
 /** Time runs twenty times as fast, and no wait is longer than it must be. */
 const SPEED = 20

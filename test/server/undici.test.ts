@@ -7,8 +7,9 @@ import { createUndiciFetch, type UndiciFetch, type UndiciFetchOptions } from 'cu
 import { Agent, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/server.ts'
+import { answerText } from '../support/raw-http.ts'
 import { attempt } from './support/attempt.ts'
-import { answerText, rawServer } from './support/raw-server.ts'
+import { rawServer } from './support/raw-server.ts'
 import { refusing, unsentOf } from './support/refusing.ts'
 
 function undici(options?: UndiciFetchOptions): UndiciFetch {

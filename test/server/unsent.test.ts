@@ -2,9 +2,10 @@ import { createServer as createTlsServer } from 'node:https'
 import net from 'node:net'
 import tls from 'node:tls'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
+import { answerText, listening } from '../support/raw-http.ts'
 import { attempt } from './support/attempt.ts'
-import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from './support/certificates.ts'
-import { answerText, listening, rawServer } from './support/raw-server.ts'
+import { rawServer } from './support/raw-server.ts'
 import { refusing, unsentOf } from './support/refusing.ts'
 
 /** Makes the next connections of this process fail as if the system said so. */

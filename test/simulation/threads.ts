@@ -17,13 +17,19 @@ export interface Bundle {
 
 let bundles = 0
 
-/** Bundles the simulation. @throws if an edit does not fit exactly one place */
-export async function bundle(edits: readonly Edit[] = []): Promise<Bundle> {
+/**
+ * Bundles the simulation, or another program of the tests.
+ * @throws if an edit does not fit exactly one place
+ */
+export async function bundle(
+  edits: readonly Edit[] = [],
+  program: URL = new URL('./batch.ts', import.meta.url),
+): Promise<Bundle> {
   const folder = join(ROOT, '.tmp')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, `simulation-${process.pid}-${++bundles}.mjs`)
   await build({
-    entryPoints: [fileURLToPath(new URL('./batch.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(program)],
     outfile: file,
     bundle: true,
     platform: 'node',
@@ -56,7 +62,7 @@ function edited(edits: readonly Edit[]): Plugin {
       })
       onEnd(() => {
         const missed = edits.find((edit) => !applied.has(edit))
-        if (missed !== undefined) throw new Error(`the simulation does not reach ${missed.file}`)
+        if (missed !== undefined) throw new Error(`the bundle does not reach ${missed.file}`)
       })
     },
   }

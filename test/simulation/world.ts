@@ -25,6 +25,7 @@ import {
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
 import { resolveSettings, type Settings } from '../../src/settings.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import { walked } from '../support/leaks.ts'
 import {
   type LoggedCall,
   type LoggedIntent,
@@ -481,7 +482,7 @@ export class Process {
   #toldBy = (error: unknown): Told => {
     if (!isCustomerOrderingError(error)) throw error
     const { charged, code, orderId } = error
-    this.#world.log.printed.push(error.message, JSON.stringify(error))
+    this.#world.log.printed.push(error.message, JSON.stringify(error), walked(error))
     return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
   }
 

@@ -382,6 +382,28 @@ describe('a database that somebody else changes', () => {
 })
 
 describe('closing', () => {
+  it('ends in time although the browser never lets the mark of the database be read', async () => {
+    await open().insert(makeRow(1))
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const stuck = { objectStore: () => ({ get: () => ({}) }) } as unknown as IDBTransaction
+    let begun: () => void = () => {}
+    const reading = new Promise<void>((resolve) => {
+      begun = resolve
+    })
+    vi.spyOn(ImitatedDatabase.prototype, 'transaction').mockImplementation(() => {
+      begun()
+      return stuck
+    })
+    const store = open()
+    const failure = failureOf(() => store.get(SCOPE, makeRow(1).id))
+    await reading
+    const closed = store.close()
+    await vi.advanceTimersByTimeAsync(3_000)
+    await closed
+    expect((await failure).message).toMatch(/did not answer within 3000 ms/)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   it('lets others delete the database', async () => {
     const store = open()
     await store.insert(makeRow(1))

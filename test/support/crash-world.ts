@@ -189,6 +189,7 @@ export class Process {
         replay: 'safe',
         takeOver: false,
         finish: async (order) => order,
+        checkOpen: () => {},
         ...options,
       })
       for await (const { outcome } of all) recovered.push({ intent: this.#world.naming.name, outcome })

@@ -5,6 +5,7 @@
  *
  * A function returns what is broken, one sentence each; an empty list means that the promise held.
  */
+import { spellingsIn } from './leaks.ts'
 import type { LoggedCall, LoggedIntent, LoggedRequest, LoggedRow, RunLog } from './run-log.ts'
 
 /** One promise. */
@@ -264,10 +265,10 @@ function isLater(log: RunLog, { call }: LoggedRequest, first: LoggedRequest): bo
 /** I8: an API key stands nowhere but in the request's own header: neither as it is nor in Base64 nor percent-encoded. */
 export const silence: Invariant = (log) =>
   log.secrets.flatMap((secret) => {
-    const spellings = new Set([secret, encodeURIComponent(secret), btoa(secret).replace(/=+$/, '')])
-    return log.printed.some((text) => [...spellings].some((spelling) => text.includes(spelling)))
-      ? ['I8: an API key stands in a row of the store or in an error']
-      : []
+    const found = new Set(log.printed.flatMap((text) => spellingsIn(text, secret)))
+    return found.size === 0
+      ? []
+      : [`I8: an API key stands in a row of the store or in an error (${[...found].join(', ')})`]
   })
 
 /** I9: every call of a living process ends within its time and one second; nothing is left behind. */

@@ -121,6 +121,16 @@ describe('a request that is not sent', () => {
     expect(issuesOf(() => read(wrong))).toEqual(issues)
   })
 
+  it('is refused for a reference that is undefined, unless something else names the order', () => {
+    const lost = { ...request, metadata: { externalOrderId: undefined } }
+    expect(issuesOf(() => read(lost))).toEqual([
+      expect.stringMatching(/^metadata\.externalOrderId is undefined: .*could buy twice/),
+    ])
+    expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
+    expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
   it('is refused for a key that a header would change', () => {
     for (const idempotencyKey of ['', ' k', 'k k', 'kä', 'k\n', 'k'.repeat(256)])
       expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')

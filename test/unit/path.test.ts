@@ -60,6 +60,8 @@ describe('an identifier in a path', () => {
     '%2e%2e%2f%ff',
     'a%2f%2e%2e%2fb',
     'a%2f',
+    '.. ',
+    'a/..%20',
     '\u0000',
     'a\nb',
     'a\rb',

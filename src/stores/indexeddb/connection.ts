@@ -77,7 +77,9 @@ export class Connection {
     // The browser closed it: its data was deleted, or its files failed.
     database.onclose = () => this.drop(database)
     try {
-      const mark = await readMark(database)
+      const mark = await readMark(database, this.#openTimeout, () =>
+        unanswered(this.#name, this.#openTimeout),
+      )
       this.#mark ??= mark
       if (mark !== this.#mark) throw this.#deletedError()
     } catch (error) {
@@ -121,16 +123,7 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
     let refused: { readonly error: unknown } | undefined
     const timer = setTimeout(() => {
       over = true
-      reject(
-        new StoreError(
-          `Cannot open the order store in the IndexedDB database "${name}": ` +
-            (blocked
-              ? 'another page of this site keeps an older version of it open. Close or reload its other tabs.'
-              : `the browser did not answer within ${timeout} ms. Another page of this site may stand in the way: ` +
-                'close its other tabs and try again.') +
-            ' Nothing was written.',
-        ),
-      )
+      reject(unanswered(name, timeout, blocked))
     }, timeout)
     request.onblocked = () => {
       blocked = true
@@ -159,13 +152,29 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
   })
 }
 
-/** The mark of an open database; rejects if it is no database of this store. */
-function readMark(database: IDBDatabase): Promise<string> {
+function unanswered(name: string, timeout: number, blocked = false): StoreError {
+  return new StoreError(
+    `Cannot open the order store in the IndexedDB database "${name}": ` +
+      (blocked
+        ? 'another page of this site keeps an older version of it open. Close or reload its other tabs.'
+        : `the browser did not answer within ${timeout} ms. Another page of this site may stand in the way: ` +
+          'close its other tabs and try again.') +
+      ' Nothing was written.',
+  )
+}
+
+/** The mark of an open database; rejects if it is no database of this store, or if the browser does not answer. */
+function readMark(database: IDBDatabase, timeout: number, late: () => Error): Promise<string> {
   return new Promise((resolve, reject) => {
     const transaction = database.transaction(MARKS)
     const request = transaction.objectStore(MARKS).get(MARK)
-    transaction.onabort = () => reject(transaction.error)
+    const timer = setTimeout(() => reject(late()), timeout)
+    transaction.onabort = () => {
+      clearTimeout(timer)
+      reject(transaction.error)
+    }
     transaction.oncomplete = () => {
+      clearTimeout(timer)
       const mark: unknown = request.result
       if (typeof mark === 'string') resolve(mark)
       else reject(new DOMException('', 'NotFoundError'))

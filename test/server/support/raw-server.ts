@@ -1,16 +1,6 @@
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-
-/** A request as its bytes were. */
-export interface RawRequest {
-  /** Number of the connection it came on, from 1 on. */
-  readonly connection: number
-  /** First line, for example `POST /v1/orders HTTP/1.1`. */
-  readonly line: string
-  /** Header lines in the order received, names in lower case. */
-  readonly headers: readonly (readonly [name: string, value: string])[]
-  readonly body: string
-}
+import { listening, parseRequest, type RawRequest } from '../../support/raw-http.ts'
 
 /** A server that speaks bytes. */
 export interface RawServer {
@@ -46,7 +36,7 @@ export async function rawServer(serve: Serve, onConnection?: (socket: Socket) =>
     let received = Buffer.alloc(0)
     socket.on('data', (chunk) => {
       received = Buffer.concat([received, chunk])
-      for (let found = parse(received); found !== undefined; found = parse(received)) {
+      for (let found = parseRequest(received); found !== undefined; found = parseRequest(received)) {
         received = received.subarray(found.length)
         const request = { connection, ...found.request }
         requests.push(request)
@@ -66,38 +56,4 @@ export async function rawServer(serve: Serve, onConnection?: (socket: Socket) =>
     connections: () => connections,
     closed: () => new Promise((resolve) => onClosed.push(resolve)),
   }
-}
-
-/** Listens on any free port and says which. */
-export function listening(server: Server): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      if (address === null || typeof address === 'string') reject(new Error('no port'))
-      else resolve(address.port)
-    })
-  })
-}
-
-function parse(
-  bytes: Buffer,
-): { readonly request: Omit<RawRequest, 'connection'>; readonly length: number } | undefined {
-  const end = bytes.indexOf('\r\n\r\n')
-  if (end < 0) return undefined
-  const [line = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n')
-  const headers = lines.map((text): [string, string] => {
-    const colon = text.indexOf(':')
-    return [text.slice(0, colon).toLowerCase(), text.slice(colon + 1).trim()]
-  })
-  const size = Number(headers.find(([name]) => name === 'content-length')?.[1] ?? 0)
-  const length = end + 4 + size
-  if (bytes.length < length) return undefined
-  return { request: { line, headers, body: bytes.subarray(end + 4, length).toString('utf8') }, length }
-}
-
-/** A whole answer with its length. */
-export function answerText(status: number, body: string, headers: readonly string[] = []): string {
-  const lines = [`HTTP/1.1 ${status} Some Reason`, 'content-type: application/json', ...headers]
-  return `${lines.join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import type { AttemptResult } from '../../../src/http/transport.ts'
-import { listening } from './raw-server.ts'
+import { listening } from '../../support/raw-http.ts'
 
 /** Where nobody listens: a port that was free a moment ago. */
 export async function refusing(): Promise<string> {

@@ -1,0 +1,61 @@
+/**
+ * The fuzzer as a program.
+ *
+ * - `npx node test/fuzz/run.ts ANSWERS [--from SEED] [--threads N]` sends at least that many answers.
+ * - `npx node test/fuzz/run.ts --seed N [--path P]` runs one seed again, or the one exchange that the path leads to.
+ */
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { noCounts, runSeed } from './batch.ts'
+import { fuzz } from './threads.ts'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seed: { type: 'string' },
+    path: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+  },
+})
+
+async function runOne(seed: number): Promise<void> {
+  const counts = noCounts()
+  await runSeed(seed, counts, values.path)
+  for (const { report } of counts.failures) console.log(report)
+  if (counts.failures.length === 0) console.log(`Nothing is wrong in ${counts.exchanges} exchanges.`)
+  process.exitCode = counts.failures.length === 0 ? 0 : 1
+}
+
+async function runMany(count: number): Promise<void> {
+  let told = 0
+  let lastLine = 0
+  const summary = await fuzz(count, number(values.from), number(values.threads), (sofar) => {
+    for (const { report } of sofar.failures.slice(told)) console.log(report)
+    told = sofar.failures.length
+    if (sofar.elapsed - lastLine < 10_000) return
+    lastLine = sofar.elapsed
+    console.log(`${sofar.answers} answers, ${told} failed, ${(sofar.elapsed / 1000).toFixed(0)} s`)
+  })
+  const { seeds, exchanges, answers, accepted, failures, cpu, elapsed, memory } = summary
+  const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MB`
+  console.log(
+    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((answers / cpu) * 1000)} answers a second of CPU time, ` +
+      `memory ${megabytes(memory.first)} after the first seeds and ${megabytes(memory.most)} at most, ` +
+      `Node ${process.versions.node}`,
+  )
+  console.log(
+    `seeds ${values.from} to ${number(values.from) + seeds - 1}: ${answers} answers in ${exchanges} calls, ` +
+      `${accepted} of them accepted, ${failures.length} seeds with something wrong`,
+  )
+  process.exitCode = failures.length === 0 && answers >= count ? 0 : 1
+}
+
+function number(text: string): number {
+  const value = Number(text.replaceAll('_', ''))
+  if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`${text} is not a number`)
+  return value
+}
+
+if (values.seed === undefined) await runMany(number(positionals[0] ?? '20000'))
+else await runOne(number(values.seed))

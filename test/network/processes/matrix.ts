@@ -1,0 +1,31 @@
+/** Runs every cell on the Node that runs this, and prints the results as JSON. */
+import { CELLS, type Cell, type CellResult } from '../cells.ts'
+import { runCell } from '../run-cell.ts'
+
+/** Cells under way at once. */
+const AT_ONCE = 8
+/** Milliseconds for one cell; the slowest one takes ten seconds. */
+const LONGEST = 120_000
+
+const unhandled: string[] = []
+process.on('unhandledRejection', (error) => unhandled.push(String(error)))
+const only = process.argv[2]
+// The slowest first, because they wait for the system.
+const waiting = CELLS.filter(({ name }) => only === undefined || name.includes(only)).toSorted(
+  (a, b) => Number(b.fault.elsewhere === 'full backlog') - Number(a.fault.elsewhere === 'full backlog'),
+)
+const results: CellResult[] = []
+/** A cell that hangs is a failure that names itself. */
+const late = ({ name }: Cell): Promise<CellResult> =>
+  new Promise((resolve) => {
+    const problems = [`did not end within ${LONGEST} ms`]
+    setTimeout(() => resolve({ name, problems }), LONGEST).unref()
+  })
+const work = async (): Promise<void> => {
+  for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift())
+    results.push(await Promise.race([runCell(cell), late(cell)]))
+}
+await Promise.all(Array.from({ length: AT_ONCE }, work))
+process.stdout.write(JSON.stringify({ version: process.versions.node, results, unhandled }), () =>
+  process.exit(),
+)

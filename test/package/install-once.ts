@@ -1,0 +1,21 @@
+import { execFile } from 'node:child_process'
+import { cp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { root } from '../../scripts/ensure-built.ts'
+
+const run = promisify(execFile)
+
+/** Installs what a folder beside this file names, unless it is there from an earlier run; says where. */
+export async function installOnce(name: 'versions' | 'runners'): Promise<string> {
+  const source = join(root, 'test/package', name)
+  const directory = join(root, '.tmp', name)
+  const lockfile = await readFile(join(source, 'package-lock.json'), 'utf8')
+  const installed = await readFile(join(directory, 'installed'), 'utf8').catch(() => '')
+  if (installed === lockfile) return directory
+  await rm(directory, { recursive: true, force: true })
+  await cp(source, directory, { recursive: true })
+  await run('npm', ['ci', '--ignore-scripts'], { cwd: directory })
+  await writeFile(join(directory, 'installed'), lockfile)
+  return directory
+}
