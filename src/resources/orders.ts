@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import {
   type ErrorFacts,
   InvalidResponseError,
@@ -194,7 +194,7 @@ export class Orders<S extends Schemas = Schemas> {
   /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
   remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
     exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
-    return this.#context.lifetime.each(remembered(this.#journal, query))
+    return this.#context.lifetime.each(remembered(this.#journal, bare(query)))
   }
 
   /** Remembered orders whose ending, or whose order, is not known. Looks into the store and never sends. */
@@ -237,7 +237,9 @@ export class Orders<S extends Schemas = Schemas> {
     if ((as === 'created') !== (orderId !== undefined))
       refuseArgument("goes with as: 'created', and only with that", 'orderId')
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await this.#context.lifetime.use(() => resolve(this.#journal, name, resolution, settings))
+    return await this.#context.lifetime.use(() =>
+      resolve(this.#journal, bare(name), bare(resolution), settings),
+    )
   }
 
   /**
@@ -246,7 +248,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async forget(name: OrderName): Promise<boolean> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
-    return await this.#context.lifetime.use(() => forget(this.#journal, name))
+    return await this.#context.lifetime.use(() => forget(this.#journal, bare(name)))
   }
 
   /**
@@ -309,7 +311,11 @@ export class Orders<S extends Schemas = Schemas> {
   async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {
     // Outside of the row's own result: once the client is closed, no further row may be taken from the source.
     this.#context.lifetime.check('unknown')
-    const keyed = typeof row === 'object' && row !== null && !('serviceId' in row) && 'idempotencyKey' in row
+    const keyed =
+      typeof row === 'object' &&
+      row !== null &&
+      !Object.hasOwn(row, 'serviceId') &&
+      Object.hasOwn(row, 'idempotencyKey')
     const { request, idempotencyKey } = keyed
       ? (row as Extract<CreateManyRow, { readonly idempotencyKey: string }>)
       : { request: row as CreateOrderRequest, idempotencyKey: undefined }
@@ -333,9 +339,9 @@ const KEYED_ROW = '{ request, idempotencyKey }'
 function refuseMisshapenRow(row: unknown): void {
   if (typeof row !== 'object' || row === null)
     refuseArgument(`of createMany() must be a request of an order, or ${KEYED_ROW}`, 'row')
-  if ('serviceId' in row && 'idempotencyKey' in row)
+  if (Object.hasOwn(row, 'serviceId') && Object.hasOwn(row, 'idempotencyKey'))
     refuseArgument(`goes beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
-  if (!('serviceId' in row) && 'request' in row)
+  if (!Object.hasOwn(row, 'serviceId') && Object.hasOwn(row, 'request'))
     refuseArgument(`is missing beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
 }
 

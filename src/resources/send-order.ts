@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import type { Charged } from '../errors.ts'
 import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
 import type { Deadline } from '../http/deadline.ts'
@@ -103,7 +103,9 @@ export async function sendOrder(
       judge: (result, { secrets }): Judgement<Order> => {
         // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
         const success = result.kind === 'answer' && result.status >= 200 && result.status < 300
-        outcome = classify(success ? { ...result, text: redact(result.text, secrets, LIKE_A_KEY) } : result)
+        outcome = classify(
+          success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
+        )
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }

@@ -87,6 +87,11 @@ export async function exercise(
   const records = []
   for await (const record of client.orders.remembered({ since: 0 })) records.push(see(record))
   expect(records.length === 4, `${records.length} records instead of 4`)
+  await client.orders.forget({ externalOrderId: `b-${run}` })
+  const named = []
+  for await (const record of client.orders.remembered({ externalOrderId: `c-${run}` }))
+    named.push(see(record))
+  expect(named.length === 1, `${named.length} records of one reference`)
   for await (const difference of client.orders.reconcile()) see(difference)
 
   const none = { ...order('none'), serviceId: 'none' }

@@ -12,6 +12,7 @@ export const NAMES: readonly string[] = [
   'charged',
   'code',
   'credential',
+  'externalOrderId',
   'extra',
   'idempotencyKey',
   'key',
