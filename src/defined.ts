@@ -1,6 +1,12 @@
-/** The object without its undefined fields, as `exactOptionalPropertyTypes` wants optional fields to be left out. */
+/** The object's own fields without undefined ones, as `exactOptionalPropertyTypes` wants optional fields to be left out. */
 export function defined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const kept: Partial<T> = {}
-  for (const name in fields) if (fields[name] !== undefined) kept[name] = fields[name]
+  for (const name in fields)
+    if (Object.hasOwn(fields, name) && fields[name] !== undefined) kept[name] = fields[name]
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
+}
+
+/** The object's own fields and nothing else: an optional one must not come out of a polluted `Object.prototype`. */
+export function bare<T extends object>(fields: T): T {
+  return Object.assign(Object.create(null), fields)
 }

@@ -85,6 +85,11 @@ const OPTIONAL = [
   'retryAfter',
 ] as const
 
+/** The facts that an object has itself: what a polluted `Object.prototype` says of money is none. */
+function ownFacts(facts: ErrorFacts): ErrorFacts {
+  return Object.assign(Object.create(null), facts)
+}
+
 /** Names a class on its prototype, so that the name survives minifiers and the other module format's copy of the class. */
 function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
@@ -135,7 +140,8 @@ export class CustomerOrderingError extends Error {
   /** Identifier of the order concerned, where the service told it. */
   declare readonly orderId?: string
 
-  constructor(message: string, facts: ErrorFacts = {}) {
+  constructor(message: string, given: ErrorFacts = {}) {
+    const facts = ownFacts(given)
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.charged = facts.charged ?? 'no'
     this.attempts = facts.attempts ?? 0
@@ -156,7 +162,8 @@ export class CustomerOrderingError extends Error {
   toJSON(): Record<string, unknown> {
     const view: Record<string, unknown> = { name: this.name, message: this.message }
     const own = this as unknown as Readonly<Record<string, unknown>>
-    for (const name of PRINTED) if (own[name] !== undefined) view[name] = own[name]
+    for (const name of PRINTED)
+      if (Object.hasOwn(own, name) && own[name] !== undefined) view[name] = own[name]
     return view
   }
 
@@ -172,7 +179,8 @@ export class CustomerOrderingError extends Error {
 }
 
 /** The three facts that the service's support asks for, as far as they are known. */
-export function supportReference(facts: SupportReference): SupportReference {
+export function supportReference(given: SupportReference): SupportReference {
+  const facts: SupportReference = ownFacts(given)
   return {
     ...(facts.orderId === undefined ? {} : { orderId: facts.orderId }),
     ...(facts.idempotencyKey === undefined ? {} : { idempotencyKey: facts.idempotencyKey }),
@@ -199,7 +207,7 @@ export class InvalidRequestError extends CustomerOrderingError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.issues = facts.issues ?? []
+    this.issues = ownFacts(facts).issues ?? []
   }
 }
 
@@ -256,7 +264,7 @@ export class TimeoutError extends ConnectionError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.deadline = facts.deadline ?? 'total'
+    this.deadline = ownFacts(facts).deadline ?? 'total'
   }
 }
 
@@ -279,7 +287,7 @@ export class InvalidResponseError extends CustomerOrderingError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.issues = facts.issues ?? []
+    this.issues = ownFacts(facts).issues ?? []
   }
 }
 
@@ -374,8 +382,9 @@ export class IdempotencyConflictError extends ConflictError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.local = facts.local ?? false
-    this.fields = facts.fields ?? []
+    const { local = false, fields = [] } = ownFacts(facts)
+    this.local = local
+    this.fields = fields
   }
 }
 

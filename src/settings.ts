@@ -336,6 +336,12 @@ export function refuseArgument(problem: string, path = ''): never {
 
 /** The settings of one call: its own options over the client's. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
-  const { signal, timeout, totalTimeout, maxRetries, headers } = options
-  return { ...defaults, ...defined({ signal, timeout, totalTimeout, maxRetries, headers }) }
+  // Without a prototype, as the options came, but what is left of them after some were taken out has one.
+  const own: Partial<RequestOptions> = Object.assign(Object.create(null), options)
+  const { signal, timeout, totalTimeout, maxRetries, headers } = own
+  return Object.assign(
+    Object.create(null),
+    defaults,
+    defined({ signal, timeout, totalTimeout, maxRetries, headers }),
+  )
 }

@@ -1,11 +1,11 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, requestIdOf } from './failure.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
-import type { AttemptResult, Transport } from './transport.ts'
+import { type AttemptResult, answerOf, type Transport } from './transport.ts'
 
 /** Where API keys come from. */
 export interface Credentials {
@@ -109,7 +109,8 @@ export type Ending<T> =
 export async function perform<T>(connection: Connection, given: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const call: Call<T> = { ...LEFT_OUT, ...given }
-  const { deadline, settings } = call
+  const { deadline } = call
+  const settings = bare(call.settings)
   const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
   let counts = noCounts
   let refreshed = false
@@ -146,7 +147,7 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
     })
     trail.last = result
     trail.cutByDeadline = remaining <= settings.timeout
-    const answered = 'headers' in result ? result : undefined
+    const answered = answerOf(result)
     if (event !== undefined)
       reporter.response({
         ...event,

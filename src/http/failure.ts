@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import {
   ApiError,
   AuthenticationError,
@@ -128,7 +128,8 @@ export function nextSteps(
 }
 
 /** The typed error for an attempt that did not give the caller its result. */
-export function failureOf(result: AttemptResult, context: FailureContext): CustomerOrderingError {
+export function failureOf(result: AttemptResult, given: FailureContext): CustomerOrderingError {
+  const context = bare(given)
   const { endpoint, path, charged, secrets, outOfTime, attempts } = context
   const call = `${endpoint.method} ${path}`
   const end = (next: string, inDoubt?: true): string => nextSteps(endpoint, charged, next, inDoubt)

@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import {
   type Charged,
   ConfigurationError,
@@ -19,7 +19,7 @@ import {
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
 import { LIKE_A_KEY, redact } from './redact.ts'
-import type { AttemptResult } from './transport.ts'
+import { type AttemptResult, answerOf } from './transport.ts'
 
 /** Most bytes of one order, service or balance. */
 export const MAX_ITEM_BYTES: number = 1024 * 1024
@@ -61,7 +61,8 @@ export interface Reply<T> {
 }
 
 /** Performs a call and returns its parsed answer, or throws one of our errors. */
-export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
+export async function read<T>(connection: Connection, given: ReadCall<T>): Promise<Reply<T>> {
+  const call = bare(given)
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
   // The first id makes Node load its whole crypto.
@@ -94,7 +95,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     ...defined({ idempotencyKey: call.idempotencyKey }),
   })
   if (ending.end === 'done') {
-    const answer = last !== undefined && 'headers' in last ? last : undefined
+    const answer = answerOf(last)
     if (reporter.watched) reporter.settled({ ...eventOf(), ok: true, ...defined({ status: answer?.status }) })
     return { value: ending.value, info: infoOf(ending.trail, durationMs) }
   }
@@ -171,7 +172,7 @@ export function errorOf(
 
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
-  const answer = trail.last !== undefined && 'headers' in trail.last ? trail.last : undefined
+  const answer = answerOf(trail.last)
   const { attempts, secrets } = trail
   if (answer === undefined) return { attempts, durationMs, headers: new Headers() }
   const { status, headers } = answer

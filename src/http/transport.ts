@@ -1,5 +1,5 @@
 import ky from 'ky'
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 import { type BodyProblem, type BodyText, ownBody, provesUnsent } from './own-fetch.ts'
 
@@ -52,6 +52,13 @@ export type AttemptResult =
 /** Performs one attempt and says how it ended; never throws. */
 export type Transport = (request: AttemptRequest) => Promise<AttemptResult>
 
+/** The result, if it has the status and headers of an answer. Not by `'headers' in`: every object may inherit one. */
+export function answerOf(
+  result: AttemptResult | undefined,
+): Extract<AttemptResult, { readonly headers: Headers }> | undefined {
+  return result?.kind === 'answer' || result?.kind === 'redirect' ? result : undefined
+}
+
 /** Transports for tests, other platforms and the default all look like this. */
 export interface TransportOptions {
   /** Sends requests in place of the platform's fetch. */
@@ -88,6 +95,7 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       // Not the headers and the body: ky would only make a Request of them, and the fetch below sends what it has.
       const pending = ky(request.url, {
         method: request.method,
+        headers: {},
         retry: 0,
         timeout: false,
         throwHttpErrors: false,
@@ -97,7 +105,8 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
             return await (given ?? globalThis.fetch)(request.url, {
               method: request.method,
               headers: request.headers,
-              ...(request.body === undefined ? {} : { body: request.body }),
+              // One of its own, so that the platform takes none from a polluted `Object.prototype`.
+              body: request.body ?? null,
               redirect: 'manual',
               signal: controller.signal,
             })
@@ -121,19 +130,17 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
         return { kind: 'redirect', status, headers }
       }
       if (!(status > 0)) throw new TypeError()
-      const { text, problem } = await readBody(
-        response,
-        response.ok ? request.maxBytes : MAX_ERROR_BYTES,
-        interrupted,
+      const { text, problem } = bare(
+        await readBody(response, response.ok ? request.maxBytes : MAX_ERROR_BYTES, interrupted),
       )
       const found = problem === 'cut' ? (stopped ?? problem) : problem
-      return {
-        kind: 'answer',
+      return bare({
+        kind: 'answer' as const,
         status,
         headers,
         text,
         ...(found === undefined ? {} : { problem: found }),
-      }
+      })
     } catch (error) {
       if (stopped !== undefined) return { kind: stopped }
       return failure(
@@ -218,14 +225,14 @@ const CERTIFICATE =
 
 /** Names a thrown value by the codes in its chain of causes. */
 function failure(error: unknown, provesUnsent: boolean, callers: boolean): AttemptResult {
-  let found: FailureDetail = { name: 'Error' }
+  let found: FailureDetail = bare({ name: 'Error' })
   let everyAddressFailed = false
   try {
     const links = chain(error)
     found = links.find((link) => link.code !== undefined) ?? links[0] ?? found
     everyAddressFailed = addressesFailed(error)
     if (callers && found.code === undefined && isObject(error)) {
-      found = { ...found, ...defined({ frames: framesOf(error) }) }
+      found = bare({ ...found, ...defined({ frames: framesOf(error) }) })
     }
   } catch {
     // What a caller's fetch throws may throw again when it is looked at.
@@ -258,11 +265,13 @@ function chain(error: unknown): FailureDetail[] {
   const links: FailureDetail[] = []
   for (let link = error; isObject(link) && links.length < 10; link = link['cause']) {
     const { name, code, syscall } = link
-    links.push({
-      name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
-      ...(isWord(code, /^[A-Z]\w{1,63}$/) ? { code } : {}),
-      ...(isWord(syscall, /^[a-z_]{1,32}$/) ? { syscall } : {}),
-    })
+    links.push(
+      bare({
+        name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
+        ...(isWord(code, /^[A-Z]\w{1,63}$/) ? { code } : {}),
+        ...(isWord(syscall, /^[a-z_]{1,32}$/) ? { syscall } : {}),
+      }),
+    )
   }
   return links
 }

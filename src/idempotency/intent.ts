@@ -1,3 +1,4 @@
+import { bare } from '../defined.ts'
 import { InvalidRequestError, type Issue, invalidArgument } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
 import { check, issuesText } from '../schemas/check.ts'
@@ -70,7 +71,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   if (options.service !== undefined) refuseMisfit(data, options.service)
   const fingerprint = fingerprintOf(derive, data)
   const slot = slotOf({ externalOrderId, idempotencyKey: idempotencyKey ?? duplicateKey, fingerprint })
-  return {
+  return bare({
     slot,
     rowId: rowIdOf(derive, slot),
     body,
@@ -78,7 +79,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     fingerprint,
     ...(externalOrderId === undefined ? {} : { externalOrderId }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-  }
+  })
 }
 
 /**

@@ -120,7 +120,7 @@ export async function encodeRecord(
   codec: Codec | undefined,
 ): Promise<StoredRow> {
   const { version, createdAt, updatedAt, ...content } = record
-  const text = JSON.stringify({ layout: LAYOUT, ...content })
+  const text = textOf(content)
   return {
     scope,
     id,
@@ -130,6 +130,17 @@ export async function encodeRecord(
     createdAt,
     updatedAt,
     data: codec === undefined ? text : SEALED + (await codec.encrypt(text)),
+  }
+}
+
+/** A record as JSON; where its order is nested too deeply for this engine, with the order's documented fields only. */
+function textOf(content: { readonly order?: Partial<Order> }): string {
+  try {
+    return JSON.stringify({ layout: LAYOUT, ...content })
+  } catch (error) {
+    if (content.order === undefined) throw error
+    const { id, status, amount } = content.order
+    return JSON.stringify({ layout: LAYOUT, ...content, order: defined({ id, status, amount }) })
   }
 }
 

@@ -105,7 +105,7 @@ export function createdContent(
   const { busyUntil: _busyUntil, hold: _hold, rejection: _rejection, body, order: known, ...rest } = newest
   const kept =
     order !== undefined
-      ? storable(rememberedOrder(context, order))
+      ? rememberedOrder(context, order)
       : (known ?? (orderId === undefined ? undefined : { id: orderId }))
   return {
     ...rest,
@@ -124,16 +124,5 @@ export function createdContent(
     ...defined({ order: kept }),
     // Without the order itself, the body is still needed to ask for it again.
     ...(order === undefined ? defined({ body: body ?? mine.body }) : {}),
-  }
-}
-
-/** An order nested too deeply to be written as JSON is remembered by its documented fields. */
-export function storable(order: Partial<Order>): Partial<Order> {
-  try {
-    JSON.stringify(order)
-    return order
-  } catch {
-    const { id, status, amount } = order
-    return defined({ id, status, amount })
   }
 }

@@ -7,7 +7,6 @@ import type { StoredRow } from '../idempotency/store.ts'
 import { check } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { type OrderContext, rememberedOrder } from './order-context.ts'
-import { storable } from './record-endings.ts'
 import type { ListedOrder } from './scan-orders.ts'
 
 /** Why a record needs a person. */
@@ -158,7 +157,7 @@ export async function markCreated(
         state: 'created',
         ambiguous: false,
         readable: order !== undefined,
-        order: order === undefined ? { id: orderId } : storable(rememberedOrder(context, order)),
+        order: order === undefined ? { id: orderId } : rememberedOrder(context, order),
         // Without the order itself, the body is still needed to ask for it again.
         ...(order === undefined ? defined({ body }) : {}),
       }

@@ -30,14 +30,11 @@ export interface JsonObject {
   readonly [field: string]: unknown
 }
 
-/** True for an object as `JSON.parse` makes them. One with a field `__proto__` is left to the schema, which drops that. */
+/** True for an object as `JSON.parse` makes them, or one that inherits nothing. One with a field `__proto__` is left to the schema, which drops that. */
 export function isJsonObject(value: unknown): value is JsonObject {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Object.getPrototypeOf(value) === Object.prototype &&
-    !Object.hasOwn(value, '__proto__')
-  )
+  if (typeof value !== 'object' || value === null || Object.hasOwn(value, '__proto__')) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }
 
 /** Any JSON object, without what could change what it inherits; undefined if the value is something else. */
@@ -99,12 +96,28 @@ export function check<T>(
   value: unknown,
 ): Checked<T> | Promise<Checked<T>> {
   try {
-    const result = schema['~standard'].validate(value)
+    const result = schema['~standard'].validate(polluted() ? owned(value, 2) : value)
     // Not `instanceof Promise`: a schema may come from another realm, or bring its own promises.
     return 'then' in result ? Promise.resolve(result).then(toChecked).catch(schemaThrew) : toChecked(result)
   } catch {
     return schemaThrew()
   }
+}
+
+/** Properties of `Object.prototype` in the language's own definition. */
+const STANDARD = 12
+
+/** Whether every object inherits something that it should not. */
+function polluted(): boolean {
+  return Reflect.ownKeys(Object.prototype).length > STANDARD
+}
+
+/** Data without what it inherits, which could pass for fields of the service or of the caller. */
+function owned(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || depth === 0) return value
+  const own: Record<string, unknown> = Object.create(null)
+  for (const [name, field] of Object.entries(value)) own[name] = owned(field, depth - 1)
+  return own
 }
 
 function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {

@@ -19,7 +19,13 @@ const order = (reference: string, quantity = 1): CreateOrderRequest => ({
 
 function clientOf(sandbox: Sandbox): CustomerOrderingClient {
   const { baseUrl, apiKey, fetch } = sandbox
-  return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'many' })
+  return new CustomerOrderingClient({
+    baseUrl,
+    apiKey,
+    dangerouslyAllowBrowser: true,
+    fetch,
+    account: 'many',
+  })
 }
 
 async function collect(results: AsyncIterable<CreateManyResult<Order>>): Promise<CreateManyResult<Order>[]> {

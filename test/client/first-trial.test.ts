@@ -18,7 +18,16 @@ const order = (externalOrderId: string): CreateOrderRequest => ({
 function setUp() {
   const sandbox = createSandbox()
   const { baseUrl, apiKey, fetch } = sandbox
-  return { sandbox, client: new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'trial' }) }
+  return {
+    sandbox,
+    client: new CustomerOrderingClient({
+      baseUrl,
+      apiKey,
+      dangerouslyAllowBrowser: true,
+      fetch,
+      account: 'trial',
+    }),
+  }
 }
 
 describe("a person's decision about an order", () => {
@@ -121,7 +130,7 @@ describe('messages', () => {
   })
 
   it('tell at construction that the base URL must not have the version in it', () => {
-    const options = { baseUrl: 'https://api.example.com/v1/', apiKey: 'key' }
+    const options = { baseUrl: 'https://api.example.com/v1/', apiKey: 'key', dangerouslyAllowBrowser: true }
     expect(() => new CustomerOrderingClient(options)).toThrow(ConfigurationError)
     expect(() => new CustomerOrderingClient(options)).toThrow(/must not end in \/v1/)
   })

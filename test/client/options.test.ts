@@ -1,4 +1,3 @@
-import { fileURLToPath } from 'node:url'
 import {
   type ClientOptions,
   ConfigurationError,
@@ -9,7 +8,6 @@ import {
   type SettledEvent,
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
-import { build } from 'esbuild'
 import { describe, expect, it, vi } from 'vitest'
 import { all } from '../support/all.ts'
 import { API_KEY, BASE_URL, clientOf, clientOver } from '../support/client.ts'
@@ -32,7 +30,6 @@ describe('headers of requests', () => {
       'x-three': 'call',
       accept: 'application/json',
       authorization: `Bearer ${API_KEY}`,
-      'user-agent': expect.stringMatching(/^customer-ordering-sdk\/\d/),
     })
   })
 
@@ -210,39 +207,6 @@ describe('close', () => {
     answer(json(order, 201))
     await Promise.all([placing, closing])
     expect(store.closed).toBe(1)
-  })
-
-  it('happens at the end of an await using block', async () => {
-    const store = new ClosingStore()
-    {
-      await using client = clientOver(() => balance, { store }).client
-      await client.balance.retrieve()
-      expect(store.closed).toBe(0)
-    }
-    expect(store.closed).toBe(1)
-  })
-
-  it('is all there is where the runtime has no Symbol.asyncDispose', async () => {
-    const bundle = await build({
-      entryPoints: [fileURLToPath(new URL('../../src/index.ts', import.meta.url))],
-      bundle: true,
-      write: false,
-      format: 'iife',
-      globalName: 'sdk',
-    })
-    const older = Object.assign((description?: string) => Symbol(description), { for: Symbol.for })
-    for (const name of ['iterator', 'asyncIterator', 'hasInstance', 'toStringTag'] as const) {
-      Object.defineProperty(older, name, { value: Symbol[name] })
-    }
-    const load = new Function('Symbol', `${bundle.outputFiles[0]?.text}; return sdk.CustomerOrderingClient`)
-    const Client = load(older) as typeof CustomerOrderingClient
-    expect(Object.getOwnPropertyNames(Client.prototype)).toContain('close')
-    expect(Object.getOwnPropertyNames(Client.prototype)).not.toContain('undefined')
-    expect(Object.getOwnPropertySymbols(Client.prototype)).toEqual([])
-    await new Client({ baseUrl: BASE_URL, apiKey: API_KEY }).close()
-    expect(
-      Object.getOwnPropertySymbols((load(Symbol) as typeof CustomerOrderingClient).prototype),
-    ).toHaveLength(1)
   })
 })
 

@@ -22,7 +22,13 @@ export function clientOver<S extends Schemas = Schemas>(
 ): TestClient<S> {
   const { fetch, requests, aborted } = fakeFetch(answer)
   const client = new CustomerOrderingClient<S>(
-    { baseUrl: BASE_URL, apiKey: API_KEY, fetch, ...options } as ClientOptions<S>,
+    {
+      baseUrl: BASE_URL,
+      apiKey: API_KEY,
+      dangerouslyAllowBrowser: true,
+      fetch,
+      ...options,
+    } as ClientOptions<S>,
     runtime,
   )
   return { client, runtime, requests, aborted }
@@ -31,5 +37,8 @@ export function clientOver<S extends Schemas = Schemas>(
 /** A client of a sandbox, with time that moves by itself. */
 export function clientOf(sandbox: Sandbox, options: ClientOptions = {}): CustomerOrderingClient {
   const { baseUrl, apiKey, fetch } = sandbox
-  return new CustomerOrderingClient({ baseUrl, apiKey, fetch, ...options }, fakeRuntime({ auto: true }))
+  return new CustomerOrderingClient(
+    { baseUrl, apiKey, dangerouslyAllowBrowser: true, fetch, ...options },
+    fakeRuntime({ auto: true }),
+  )
 }

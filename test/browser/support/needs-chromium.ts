@@ -11,10 +11,3 @@ export function describeWithChromium(title: string, body: () => void): void {
     })
   else it.skip(`${title}: NOT RUN, ${why}`, () => {})
 }
-
-/** Says in one line that the tests in this folder do not run, and why, if so. For one file to call. */
-export function announceMissing(): void {
-  const why = missingChromium()
-  if (why !== undefined && process.env['CI'] !== 'true')
-    console.warn(`NOT RUN: the tests of IndexedDbStore in a real browser, ${why}`)
-}

@@ -66,6 +66,8 @@ export class Lab {
     return {
       baseUrl: this.sandbox.baseUrl,
       apiKey: this.sandbox.apiKey,
+      // These tests run in browsers, too.
+      dangerouslyAllowBrowser: true,
       account: 'shop',
       store: this.rows,
       fetch: this.sandbox.fetch as typeof fetch,

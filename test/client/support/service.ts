@@ -34,7 +34,15 @@ export function service(
   }
   const connect = (changes: ClientOptions = {}): CustomerOrderingClient =>
     new CustomerOrderingClient(
-      { baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, account: 'shop', fetch, ...options, ...changes },
+      {
+        baseUrl: sandbox.baseUrl,
+        apiKey: sandbox.apiKey,
+        dangerouslyAllowBrowser: true,
+        account: 'shop',
+        fetch,
+        ...options,
+        ...changes,
+      },
       runtime,
     )
   return { sandbox, runtime, client: connect(), connect, sentAt }

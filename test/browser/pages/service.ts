@@ -1,0 +1,323 @@
+/** The client against a service of another origin, over real connections. */
+import {
+  type AnyCustomerOrderingError,
+  type ClientOptions,
+  CustomerOrderingClient,
+  CustomerOrderingError,
+  checkQuantity,
+  formatAmount,
+  isCustomerOrderingError,
+  type Order,
+  responseInfo,
+} from 'customer-ordering-sdk'
+import type { FaultAction, FaultRule, SandboxCharge, SandboxOperation } from 'customer-ordering-sdk/sandbox'
+import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
+import { describe, expect, it } from 'vitest'
+import { ask, runAndReport } from '../support/page-report.ts'
+
+/** What the page asks. */
+export type Question =
+  | { readonly type: 'fault'; readonly rule: FaultRule }
+  | { readonly type: 'charges'; readonly externalOrderId: string }
+  | { readonly type: 'requests' }
+
+const query = new URLSearchParams(location.search)
+const baseUrl = query.get('service') ?? ''
+const apiKey = query.get('apiKey') ?? ''
+/** References and databases of this run only. */
+const run = query.get('run') ?? ''
+
+const tell = (question: Question): Promise<unknown> => ask(question)
+const goWrong = (action: FaultAction, operation: SandboxOperation = 'createOrder', times = 1) =>
+  tell({ type: 'fault', rule: { match: { operation }, action, times } })
+const charges = async (externalOrderId: string): Promise<readonly SandboxCharge[]> =>
+  (await tell({ type: 'charges', externalOrderId })) as readonly SandboxCharge[]
+
+const clientOf = (options: ClientOptions = {}): CustomerOrderingClient =>
+  new CustomerOrderingClient({ baseUrl, apiKey: () => apiKey, account: 'shop', ...options })
+const storeOf = (): IndexedDbStore => new IndexedDbStore({ name: `orders-${run}`, openTimeout: 30_000 })
+
+let references = 0
+const order = (reference = `${run}-${++references}`) => ({
+  serviceId: 'svc_standard',
+  target: '@ada',
+  quantity: 1,
+  metadata: { externalOrderId: reference },
+})
+
+async function errorOf(call: Promise<unknown>): Promise<AnyCustomerOrderingError> {
+  const error = await call.then(
+    () => new Error('the call succeeded'),
+    (thrown: unknown) => thrown,
+  )
+  if (!isCustomerOrderingError(error)) throw error
+  return error
+}
+
+const STATUSES = [
+  [400, 'bad_request', 'no'],
+  [401, 'authentication', 'no'],
+  [402, 'payment_required', 'no'],
+  [403, 'permission_denied', 'no'],
+  [404, 'not_found', 'no'],
+  [409, 'conflict', 'unknown'],
+  [418, 'api', 'unknown'],
+  [422, 'order_not_accepted', 'no'],
+  [429, 'rate_limit', 'no'],
+  [500, 'server', 'unknown'],
+  [503, 'server', 'unknown'],
+] as const
+
+function suite(): void {
+  describe('every endpoint', () => {
+    it('answers', async () => {
+      const client = clientOf()
+      const [service] = await client.services.list({ limit: 1 }).toArray({ max: 1 })
+      expect(service?.productId).toBe('svc_standard')
+      const { amount, currency } = await client.services.retrieve('svc_standard')
+      const before = await client.balance.retrieve()
+      const placed = await client.orders.create(order())
+      expect(placed.amount).toBe(amount)
+      const after = await client.balance.retrieve()
+      expect(before.amount - after.amount).toBe(amount)
+      expect(await client.orders.retrieve(placed.id)).toMatchObject({ id: placed.id, amount })
+      const listed = await client.orders.list().toArray({ max: 1000 })
+      expect(listed.map(({ id }) => id)).toContain(placed.id)
+      const raw = await client.request({ method: 'GET', path: '/v1/balance' })
+      expect(raw).toMatchObject({ currency })
+      expect(formatAmount({ amount, currency }, 'en')).toBe('€2.50')
+      expect(checkQuantity(await client.services.retrieve('svc_bulk'), 150)).toMatchObject({ ok: false })
+    })
+
+    it('waits for an order', async () => {
+      const client = clientOf()
+      const { id } = await client.orders.create(order())
+      expect((await client.orders.waitFor(id, { until: () => true })).id).toBe(id)
+      const late = client.orders.waitFor(id, { until: () => false, timeout: 100 })
+      expect(await errorOf(late)).toMatchObject({ code: 'timeout' })
+    })
+  })
+
+  describe('lists', () => {
+    const ids = (items: readonly Order[]): string[] => items.map(({ id }) => id)
+
+    it('are read page by page, with and without reading ahead, to the same end', async () => {
+      const client = clientOf()
+      for (let placed = 0; placed < 5; placed++) await client.orders.create(order())
+      const all = ids(await client.orders.list({ limit: 100 }).toArray({ max: 1000 }))
+      expect(all.length).toBeGreaterThanOrEqual(5)
+      expect(ids(await client.orders.list({ limit: 2 }).toArray({ max: 1000 }))).toEqual(all)
+      const ahead = client.orders.list({ limit: 2 }, { prefetch: 3 })
+      expect(ids(await ahead.toArray({ max: 1000 }))).toEqual(all)
+      const page = await client.orders.list({ limit: 3, offset: 1 }).page()
+      expect(ids(page.items)).toEqual(all.slice(1, 4))
+    })
+
+    it('end where they are left', async () => {
+      const client = clientOf()
+      const seen: string[] = []
+      for await (const { id } of client.orders.list({ limit: 1 }, { prefetch: 2 })) {
+        seen.push(id)
+        if (seen.length === 2) break
+      }
+      expect(seen).toHaveLength(2)
+    })
+  })
+
+  describe('errors', () => {
+    it.each(STATUSES)('of status %i are typed: %s, charged: %s', async (status, code, charged) => {
+      const request = order()
+      await goWrong({ type: 'status', status })
+      const error = await errorOf(clientOf({ maxRetries: 0 }).orders.create(request))
+      expect(error).toMatchObject({ status, code, charged, attempts: 1 })
+      expect(error).toBeInstanceOf(CustomerOrderingError)
+      expect(error.externalOrderId).toBe(request.metadata.externalOrderId)
+      expect(await charges(request.metadata.externalOrderId)).toEqual([])
+    })
+
+    it('show no API key, however they are printed', async () => {
+      await goWrong({ type: 'status', status: 500, text: `Bearer ${apiKey}` })
+      const error = await errorOf(clientOf({ maxRetries: 0 }).orders.create(order()))
+      const shown = [String(error), error.stack, JSON.stringify(error), error.message]
+      for (const name of Object.getOwnPropertyNames(error)) shown.push(String(Reflect.get(error, name)))
+      expect(shown.join()).not.toContain(apiKey)
+      expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name: 'ServerError', charged: 'unknown' })
+      expect(String(error)).toContain('may have been charged')
+    })
+
+    it('of arguments are found before anything is sent', async () => {
+      const client = clientOf()
+      const before = await tell({ type: 'requests' })
+      const wrong = { serviceId: '', target: '@ada', quantity: 1.5e300 }
+      expect(await errorOf(client.orders.create(wrong))).toMatchObject({
+        code: 'invalid_request',
+        attempts: 0,
+      })
+      expect(() => client.orders.list({ limit: -1 })).toThrow('limit')
+      const odd = client.orders.create(order(), { service: await client.services.retrieve('svc_bulk') })
+      expect(await errorOf(odd)).toMatchObject({ code: 'invalid_request' })
+      expect(await tell({ type: 'requests' })).toBe(Number(before) + 1)
+    })
+
+    it('of options are found at once, a literal API key among them', () => {
+      expect(() => clientOf({ apiKey: 'sk_live' })).toThrow('browser')
+      expect(() => clientOf({ timeout: -1 })).toThrow('timeout')
+      expect(() => clientOf({ account: undefined, store: storeOf() })).toThrow('account')
+    })
+  })
+
+  describe('an answer that does not come', () => {
+    const LOST: readonly (readonly [what: string, action: FaultAction])[] = [
+      ['because the connection is reset after the charge', { type: 'commitThenDrop' }],
+      ['because the connection is reset before it', { type: 'drop' }],
+      ['whole, because it is cut off', { type: 'cutBody' }],
+      ['whole, because it ends too early', { type: 'cutBody', cleanly: true }],
+      ['from the service but from a gateway', { type: 'status', status: 502, html: true, commit: true }],
+    ]
+    it.each(LOST)('%s, is had with the same key: charged once', async (_what, action) => {
+      const request = order()
+      await goWrong(action)
+      const client = clientOf()
+      const placed = await client.orders.create(request)
+      expect(responseInfo(placed)?.attempts).toBe(2)
+      expect(await charges(request.metadata.externalOrderId)).toMatchObject([{ orderId: placed.id }])
+      const again = await client.orders.create(request)
+      expect(again.id).toBe(placed.id)
+      expect(responseInfo(again)).toMatchObject({ replayed: true, attempts: 0 })
+    })
+
+    it('in time ends the attempt, or the call', async () => {
+      await goWrong({ type: 'stall' })
+      const placed = await clientOf().orders.create(order(), { timeout: 500 })
+      expect(responseInfo(placed)?.attempts).toBe(2)
+      await goWrong({ type: 'stallBody' }, 'retrieveBalance')
+      const read = clientOf().balance.retrieve({ totalTimeout: 500 })
+      expect(await errorOf(read)).toMatchObject({ code: 'timeout', charged: 'no' })
+    })
+
+    it('any more is given up by the caller, who is told what may have happened', async () => {
+      const request = order()
+      await goWrong({ type: 'stall', commit: true })
+      const client = clientOf()
+      const controller = new AbortController()
+      const reason = new Error('no longer wanted')
+      const call = client.orders.create(request, { signal: controller.signal })
+      while ((await charges(request.metadata.externalOrderId)).length === 0);
+      controller.abort(reason)
+      const error = await errorOf(call)
+      expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+      expect(error.cause).toBe(reason)
+      const open: unknown[] = []
+      for await (const { externalOrderId } of client.orders.unresolved()) open.push(externalOrderId)
+      expect(open).toEqual([request.metadata.externalOrderId])
+      expect(responseInfo(await client.orders.create(request))?.attempts).toBe(1)
+      expect(await charges(request.metadata.externalOrderId)).toHaveLength(1)
+    })
+  })
+
+  describe('an answer whose headers cannot be read', () => {
+    it('is waited for as long as the client itself thinks, whatever Retry-After says', async () => {
+      await goWrong({ type: 'retryAfter', value: '3600' })
+      const waits: unknown[] = []
+      const client = clientOf({ hooks: { onRetry: ({ retryAfter }) => waits.push(retryAfter) } })
+      const placed = await client.orders.create(order())
+      expect(waits).toEqual([undefined])
+      expect(responseInfo(placed)?.attempts).toBe(2)
+    })
+
+    it('has no request id, and is a result like any other', async () => {
+      const balance = await clientOf().balance.retrieve()
+      const info = responseInfo(balance)
+      expect(info).toMatchObject({ status: 200, attempts: 1 })
+      expect(info?.requestId).toBeUndefined()
+      expect([...(info?.headers.keys() ?? [])].filter((name) => /request-id|retry-after/.test(name))).toEqual(
+        [],
+      )
+    })
+
+    it('that is a redirect is refused and not followed', async () => {
+      await goWrong({ type: 'redirect', location: `${location.origin}/elsewhere` }, 'retrieveBalance')
+      const error = await errorOf(clientOf({ maxRetries: 0 }).balance.retrieve())
+      expect(error.code).toBe('invalid_response')
+    })
+  })
+
+  describe('a request that says more than the service allows', () => {
+    it('is refused by the browser, which tells the client nothing, so the order stays open', async () => {
+      const request = order()
+      const client = clientOf({ maxRetries: 0 })
+      const error = await errorOf(client.orders.create(request, { headers: { 'x-shop': 'eu' } }))
+      expect(error).toMatchObject({ code: 'connection', charged: 'unknown' })
+      expect(await charges(request.metadata.externalOrderId)).toEqual([])
+      expect((await client.orders.create(request)).status).toBeTypeOf('string')
+    })
+  })
+
+  describe('orders in IndexedDB', () => {
+    it('are written down, and sent by whoever recovers', async () => {
+      const request = order()
+      const client = clientOf({ store: storeOf() })
+      expect(await client.orders.enqueue(request)).toMatchObject({ state: 'open', attempts: 0 })
+      expect(await charges(request.metadata.externalOrderId)).toEqual([])
+      const outcomes: unknown[] = []
+      for await (const { outcome } of client.orders.recover()) outcomes.push(outcome)
+      expect(outcomes).toEqual(['created'])
+      expect(await charges(request.metadata.externalOrderId)).toHaveLength(1)
+      await client.close()
+      expect(await errorOf(client.orders.create(request))).toMatchObject({ code: 'configuration' })
+    })
+
+    it('are placed in numbers, each once, however often', async () => {
+      const client = clientOf({ store: storeOf() })
+      const rows = Array.from({ length: 12 }, () => order())
+      for (const replayed of [false, true]) {
+        const seen: unknown[] = []
+        for await (const result of client.orders.createMany(rows, { concurrency: 4 }))
+          seen.push('order' in result ? result.replayed === true : result.error)
+        expect(seen).toEqual(rows.map(() => replayed))
+      }
+      for (const { metadata } of rows) expect(await charges(metadata.externalOrderId)).toHaveLength(1)
+      await client.close()
+    })
+
+    it('are not sent again with another quantity', async () => {
+      const request = order()
+      const client = clientOf({ store: storeOf() })
+      await client.orders.create(request)
+      const error = await errorOf(client.orders.create({ ...request, quantity: 2 }))
+      expect(error).toMatchObject({ code: 'idempotency_conflict', local: true, charged: 'yes' })
+      await client.close()
+    })
+  })
+}
+
+/** An order whose page goes away before the answer comes. */
+const LEFT = 'left behind'
+
+function leave(): void {
+  it('begins an order that is charged and never answered', async () => {
+    await goWrong({ type: 'stall', commit: true })
+    void clientOf({ store: new IndexedDbStore({ name: 'left' }) })
+      .orders.create(order(LEFT))
+      .catch(() => {})
+    while ((await charges(LEFT)).length === 0);
+  })
+}
+
+function comeBack(): void {
+  it('settles what the page before has left', async () => {
+    const client = clientOf({ store: new IndexedDbStore({ name: 'left' }) })
+    const outcomes: unknown[] = []
+    for await (const { outcome, record } of client.orders.recover({ takeOver: true }))
+      outcomes.push([outcome, record.externalOrderId])
+    expect(outcomes).toEqual([['created', LEFT]])
+    const [charge] = await charges(LEFT)
+    expect((await client.orders.create(order(LEFT))).id).toBe(charge?.orderId)
+    expect(await charges(LEFT)).toHaveLength(1)
+    await client.close()
+  })
+}
+
+const parts: Readonly<Record<string, () => void>> = { suite, leave, comeBack }
+const part = query.get('part') ?? 'suite'
+void runAndReport({ [part]: parts[part] ?? suite })

@@ -1,0 +1,124 @@
+/** The suites in real browsers, each page under a strict policy: one test a cell. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
+import { POLLUTION } from '../support/hostile-prototypes.ts'
+import { loseFirstAnswers } from '../support/lost-answers.ts'
+import type { Question } from './pages/service.ts'
+import { clientFiles } from './support/client-files.ts'
+import { ALLOWED, type CrossOriginService, serveCrossOrigin } from './support/cross-origin.ts'
+import { BROWSERS, type OpenBrowser } from './support/real-browsers.ts'
+import {
+  type Control,
+  type PageReport,
+  type RunOptions,
+  type StrictSite,
+  serveStrictSite,
+} from './support/strict-site.ts'
+
+const inCi = process.env['CI'] === 'true'
+
+let site: StrictSite
+beforeAll(async () => {
+  site = await serveStrictSite('client', 'contract', 'service', 'forbidden', 'prototypes')
+})
+afterAll(() => site.close())
+
+describe.each(BROWSERS)('$name', (browser) => {
+  const why = browser.missing()
+  if (why !== undefined) {
+    it.skipIf(!inCi)(`runs the suites: NOT RUN, ${why}`, () => {
+      throw new Error(`CI must run these tests: ${why}`)
+    })
+    if (!inCi) console.warn(`NOT RUN: the suites in ${browser.name}, ${why}`)
+    return
+  }
+
+  let open: OpenBrowser
+  let sandbox: Sandbox
+  let server: SandboxServer
+  let service: CrossOriginService
+
+  beforeAll(async () => {
+    sandbox = createSandbox({ balance: 1_000_000_000 })
+    loseFirstAnswers(sandbox)
+    server = await serveSandbox(sandbox)
+    service = await serveCrossOrigin(server.url)
+    open = await browser.start()
+  })
+  afterAll(async () => {
+    await open?.close()
+    await service?.close()
+    await server?.close()
+  })
+
+  /** The files of a page, all of whose tests passed. */
+  async function run(page: string, options?: RunOptions): Promise<PageReport> {
+    const begun = performance.now()
+    const report = await site.run(page, open.open, options)
+    expect(report.files.flatMap(({ failed }) => failed)).toEqual([])
+    for (const { file, passed } of report.files) expect(passed, file).toBeGreaterThan(0)
+    const passed = report.files.reduce((sum, file) => sum + file.passed, 0)
+    const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+    console.info(
+      `${browser.name} ${open.version}: ${page}, ${passed} tests, ${report.violations.length} violations, ${seconds} s`,
+    )
+    return report
+  }
+
+  const control: Control = (asked) => {
+    const question = asked as Question
+    switch (question.type) {
+      case 'fault':
+        sandbox.faults.add(question.rule)
+        return null
+      case 'charges':
+        return sandbox.ledger.filter(({ externalOrderId }) => externalOrderId === question.externalOrderId)
+      case 'requests':
+        return sandbox.requests.length
+    }
+  }
+  const inService = (part: string): RunOptions => ({
+    query: { service: service.url, apiKey: sandbox.apiKey, part },
+    service: service.url,
+    control,
+  })
+
+  it('passes the tests of the client as they are', async () => {
+    const { files, violations } = await run('client')
+    expect(files.map(({ file }) => file)).toEqual(clientFiles)
+    expect(violations).toEqual([])
+  })
+
+  it('passes the contract of stores over IndexedDB', async () => {
+    expect((await run('contract')).violations).toEqual([])
+  })
+
+  it('places orders at a service of another origin, sending only headers of a plain list', async () => {
+    expect((await run('service', inService('suite'))).violations).toEqual([])
+    expect(service.preflights).toBeGreaterThan(0)
+    // One test sends more, on purpose.
+    expect([...service.asked].sort()).toEqual([...ALLOWED, 'x-shop'])
+    expect(sandbox.faults.pending().filter(({ times }) => times !== 'always')).toEqual([])
+  })
+
+  it('settles after a reload what was on its way before it', async () => {
+    expect((await run('service', inService('leave'))).violations).toEqual([])
+    expect((await run('service', inService('comeBack'))).violations).toEqual([])
+  })
+
+  it.each(['as they are', 'polluted before', 'polluted after', 'frozen'])(
+    'works, and changes no global when it is loaded, where prototypes are %s',
+    async (mode) => {
+      const { query, ...rest } = inService('prototypes')
+      expect((await run('prototypes', { ...rest, query: { ...query, mode } })).violations).toEqual([])
+      expect(JSON.stringify(sandbox.requests)).not.toContain(POLLUTION)
+    },
+  )
+
+  it('reports what the policy of a page forbids, so that none of these can go unnoticed', async () => {
+    const { violations, files, trustedTypes } = await run('forbidden')
+    expect(files[0]?.passed).toBe(trustedTypes ? 5 : 4)
+    expect(violations.length).toBeGreaterThanOrEqual(trustedTypes ? 5 : 4)
+  })
+})

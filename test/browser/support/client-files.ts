@@ -1,0 +1,18 @@
+import { readdirSync } from 'node:fs'
+
+const folder = new URL('../../client/', import.meta.url)
+
+/** Files of test/client that are about Node itself or need its modules to test with, and which. */
+export const NODE_ONLY: Readonly<Record<string, string>> = {
+  'close.test.ts': 'SqliteStore',
+  'codec.test.ts': 'ciphers of node:crypto',
+  'hostile-prototypes.test.ts': 'processes of its own; pages have the same',
+  'msw.test.ts': 'the server of msw/node',
+  'secrets.test.ts': 'util.inspect, and a raw TCP server',
+  'server-runtimes.test.ts': 'what browsers do not have',
+}
+
+/** Files of test/client that run in a page as they are. */
+export const clientFiles: readonly string[] = readdirSync(folder)
+  .filter((file) => file.endsWith('.test.ts') && !Object.hasOwn(NODE_ONLY, file))
+  .sort()

@@ -1,0 +1,157 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { build, type Plugin } from 'esbuild'
+import { clientFiles } from './client-files.ts'
+import type { FileReport } from './page-tests.ts'
+
+/** What a page tells when it is done. */
+export interface PageReport {
+  readonly files: readonly FileReport[]
+  /** Violations of the page's policy, in words. */
+  readonly violations: readonly string[]
+  /** Whether the browser knows Trusted Types. */
+  readonly trustedTypes: boolean
+}
+
+/** Answers what a page asks the test for. */
+export type Control = (question: unknown) => unknown
+
+/** Pages under the strictest policy that a page can have, which report how their tests ended. */
+export interface StrictSite {
+  /** Has a page opened and waits for its report. `control` answers what the page asks for meanwhile. */
+  run(page: string, open: (url: string) => Promise<void>, options?: RunOptions): Promise<PageReport>
+  close(): Promise<void>
+}
+
+export interface RunOptions {
+  /** Handed to the page in its address. */
+  readonly query?: Readonly<Record<string, string>>
+  /** The only other origin that the page may talk to. */
+  readonly service?: string
+  readonly control?: Control
+}
+
+interface Run {
+  readonly policy: string
+  readonly control: Control
+  readonly done: (report: PageReport) => void
+  readonly failed: (reason: Error) => void
+  heard: string
+}
+
+const folder = fileURLToPath(new URL('../pages/', import.meta.url))
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
+/** Longest silence of a page, milliseconds. */
+const PATIENCE = 120_000
+
+/** Scripts only from files of the site, no text made into code or into markup, no other address than the service's. */
+const policyFor = (service: string): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    `connect-src 'self' ${service}`.trim(),
+    // Browsers ask for an icon that no page mentions.
+    "img-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ')
+
+/** Bundles scripts of `pages/` from the source, with a small runner in place of Vitest, and serves a page for each. */
+export async function serveStrictSite(...pages: readonly string[]): Promise<StrictSite> {
+  const { outputFiles } = await build({
+    entryPoints: ['watch', ...pages].map((name) => `${folder}${name}.ts`),
+    outdir: folder,
+    bundle: true,
+    write: false,
+    format: 'iife',
+    platform: 'browser',
+    target: 'es2022',
+    tsconfig: at('../../../tsconfig.test.json'),
+    alias: { vitest: at('page-tests.ts'), 'node:events': at('page-listeners.ts') },
+    plugins: [testFiles],
+  })
+  const scripts = new Map(outputFiles.map((file) => [file.path.slice(folder.length - 1), file.text]))
+  const runs = new Map<string, Run>()
+  let last = 0
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://site')
+    const script = scripts.get(pathname)
+    if (script !== undefined) {
+      response.writeHead(200, { 'content-type': 'text/javascript' }).end(script)
+      return
+    }
+    const run = runs.get(searchParams.get('run') ?? '')
+    if (run === undefined) {
+      response.writeHead(404).end()
+      return
+    }
+    run.heard = `${request.method} ${pathname}`
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/html', 'content-security-policy': run.policy })
+      response.end(
+        `<!doctype html><title>${pathname}</title><script src="/watch.js"></script><script src="${pathname}.js"></script>`,
+      )
+      return
+    }
+    const told: unknown = await json(request)
+    if (pathname === '/progress') run.heard = `the report on ${JSON.stringify(told).slice(0, 300)}`
+    else if (pathname === '/failed') run.failed(new Error(`the page failed: ${String(told)}`))
+    else if (pathname === '/done') run.done(told as PageReport)
+    const reply = pathname === '/control' ? await run.control(told) : null
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(reply ?? null))
+  }
+
+  const server = createServer((request, response) => {
+    answer(request, response).catch((error: unknown) => {
+      response.writeHead(500).end(String(error))
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  return {
+    async run(page, open, { query = {}, service = '', control = () => null } = {}) {
+      const id = String(++last)
+      let timer: ReturnType<typeof setTimeout> | undefined
+      try {
+        return await new Promise<PageReport>((done, failed) => {
+          const run: Run = { policy: policyFor(service), control, done, failed, heard: 'nothing' }
+          runs.set(id, run)
+          timer = setTimeout(
+            () => failed(new Error(`the page was not done after ${PATIENCE} ms; last: ${run.heard}`)),
+            PATIENCE,
+          )
+          open(`${base}/${page}?${new URLSearchParams({ ...query, run: id })}`).catch(failed)
+        })
+      } finally {
+        clearTimeout(timer)
+        runs.delete(id)
+      }
+    },
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+const load = (file: string): string => `'${file}': () => require('./${file}')`
+
+/** `virtual:client-tests` names the files of test/client that run in pages, each behind a function. */
+const testFiles: Plugin = {
+  name: 'test files',
+  setup(build) {
+    build.onResolve({ filter: /^virtual:client-tests$/ }, ({ path }) => ({ path, namespace: 'tests' }))
+    build.onLoad({ filter: /.*/, namespace: 'tests' }, () => ({
+      resolveDir: at('../../client'),
+      contents: `export const files = { ${clientFiles.map(load).join(', ')} }`,
+    }))
+  },
+}
