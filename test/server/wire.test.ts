@@ -3,6 +3,7 @@ import { createTransport } from '../../src/http/transport.ts'
 import { platformRuntime } from '../../src/runtime.ts'
 import { answerText } from '../support/raw-http.ts'
 import { asRead, attempt } from './support/attempt.ts'
+import { fetchUnderTest } from './support/fetch-under-test.ts'
 import { rawServer } from './support/raw-server.ts'
 
 /** What every fetch of Node sends by itself, and nothing that we could forget to test. */
