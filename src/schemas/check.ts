@@ -107,9 +107,18 @@ export function check<T>(
 /** Properties of `Object.prototype` in the language's own definition. */
 const STANDARD = 12
 
-/** Whether every object inherits something that it should not. */
+let known: boolean | undefined
+const forget = (): void => {
+  known = undefined
+}
+
+/** Whether every object inherits something that it should not. Looked at once for all rows of a page. */
 function polluted(): boolean {
-  return Reflect.ownKeys(Object.prototype).length > STANDARD
+  if (known === undefined) {
+    known = Reflect.ownKeys(Object.prototype).length > STANDARD
+    Promise.resolve().then(forget)
+  }
+  return known
 }
 
 /** Data without what it inherits, which could pass for fields of the service or of the caller. */
