@@ -49,6 +49,8 @@ export type FleetEvent = {
       readonly kind: 'create' | 'recover' | 'resolve'
       readonly reference?: string
     }
+  /** By now the client has looked at its clock for this call; writing `began` down may have taken its time. */
+  | { readonly event: 'called'; readonly call: string }
   /** `waiting`: the store has not answered all of the call yet. */
   | { readonly event: 'told'; readonly call: string; readonly told: Told; readonly waiting: boolean }
   | { readonly event: 'recovered'; readonly call: string; readonly recovered: readonly Recovered[] }

@@ -116,7 +116,8 @@ interface Call {
   readonly kind: 'create' | 'recover' | 'resolve'
   readonly reference: string | undefined
   readonly life: Life
-  readonly beganAt: number
+  /** At the latest, as far as the client's own clock is concerned. */
+  beganAt: number
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it began to write. */
   readonly rows: StoredRow[]
@@ -140,7 +141,8 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       const call = 'call' in event && event.call !== undefined ? calls.get(event.call) : undefined
       if (call === undefined) continue
       const { at } = event
-      if (event.event === 'told') {
+      if (event.event === 'called') call.beganAt = at
+      else if (event.event === 'told') {
         call.ended = { at, told: event.told }
         call.storeFailed ||= event.waiting
       } else if (event.event === 'recovered') call.ended = { at, recovered: [...event.recovered] }
@@ -260,7 +262,7 @@ function endOf(
   if (ended?.told?.charged !== 'no') return ended?.at ?? beganAt
   const written = own.flatMap((row) => rows.get(nameOf(row))?.at ?? [])
   // Half a nanosecond later.
-  return written.length === 0 ? lastAsked : Math.max(beganAt, ...written) + 5e-7
+  return written.length === 0 ? Math.max(beganAt, lastAsked) : Math.max(beganAt, ...written) + 5e-7
 }
 
 function stoodStill({ stops }: Life, from: number, to: number): number {

@@ -123,7 +123,9 @@ async function called<T>(
 ): Promise<T> {
   const call = `${task.name}-${++callsMade}`
   note({ event: 'began', call, kind, ...(reference === undefined ? {} : { reference }) })
-  return await calls.run(call, () => action(call))
+  const ending = calls.run(call, () => action(call))
+  note({ event: 'called', call })
+  return await ending
 }
 
 /** Asks for an order; what the caller is told. */
