@@ -71,6 +71,9 @@ export function remembered({ state, order, rejection }: OrderRecord): ErrorAnswe
     case 'open':
       return PENDING
     case 'rejected':
+      // The service has another order under this reference, which may have been paid.
+      if (rejection?.kind === 'conflict')
+        return { status: 409, body: { state: 'refused', reason: 'idempotency_conflict' } }
       return {
         status: 200,
         body: { state: 'refused', reason: rejection?.code ?? rejection?.kind ?? 'unknown' },

@@ -36,8 +36,15 @@ export function createApp(client: CustomerOrderingClient, log: Log) {
       if (record === undefined) throw new HTTPException(404, { message: 'there is no such order' })
       // What is remembered is the order as it was when it was placed; the service knows what became of it.
       const id = record.state === 'created' ? record.order?.id : undefined
-      if (id !== undefined) return c.json(ordered(await client.orders.retrieve(id, read(c))), 200)
-      return send(c, remembered(record))
+      if (id === undefined) return send(c, remembered(record))
+      return await client.orders.retrieve(id, read(c)).then(
+        (order) => c.json(ordered(order), 200),
+        (error: unknown) => {
+          // An order that cannot be read now is still paid.
+          if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+          return send(c, remembered(record))
+        },
+      )
     })
     .onError((error, c) => {
       const line = { requestId: c.get('requestId'), method: c.req.method, path: c.req.path }

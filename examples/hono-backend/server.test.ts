@@ -144,6 +144,17 @@ test('an order in flight when the process is killed is settled by the next one b
   sandbox.expectChargedOnce('cart-1')
 })
 
+test('an order that cannot be read just now is still the paid one', async () => {
+  const backend = await Backend.start()
+  const placed = await put(backend)
+  sandbox.faults.add({
+    match: { operation: 'retrieveOrder' },
+    times: 'always',
+    action: { type: 'status', status: 401, code: 'INVALID_API_KEY' },
+  })
+  assert.deepEqual(await get(backend), { status: 200, body: placed.body })
+})
+
 test('an order that may have been paid is pending, for whoever orders and for whoever looks', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({

@@ -263,8 +263,8 @@ function noConnection({ code, syscall }: FailureDetail): boolean {
 /** The error and its causes, outermost first, as names and codes; at most ten, because causes may form a ring. */
 function chain(error: unknown): FailureDetail[] {
   const links: FailureDetail[] = []
-  for (let link = error; isObject(link) && links.length < 10; link = link['cause']) {
-    const { name, code, syscall } = link
+  for (let link = error; isObject(link) && links.length < 10; link = fieldOf(link, 'cause')) {
+    const [name, code, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'code'), fieldOf(link, 'syscall')]
     links.push(
       bare({
         name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
@@ -276,6 +276,11 @@ function chain(error: unknown): FailureDetail[] {
   return links
 }
 
+/** A field that the error or its class has, not every object: a polluted `code` would pass for the proof that nothing was sent. */
+function fieldOf(link: Readonly<Record<string, unknown>>, name: string): unknown {
+  return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
+}
+
 /** Names and codes have a shape that a secret, put there by a caller's fetch, has not. */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)
@@ -283,8 +288,8 @@ function isWord(value: unknown, shape: RegExp): value is string {
 
 /** Node tries several addresses of a host; unless every one of them failed to connect, something may have been sent. */
 function addressesFailed(error: unknown): boolean {
-  for (let link = error, depth = 0; isObject(link) && depth < 10; link = link['cause'], depth++) {
-    const errors = link['errors']
+  for (let link = error, depth = 0; isObject(link) && depth < 10; link = fieldOf(link, 'cause'), depth++) {
+    const errors = fieldOf(link, 'errors')
     if (Array.isArray(errors)) return errors.every((each) => chain(each).slice(0, 1).some(noConnection))
   }
   return true

@@ -104,8 +104,11 @@ export function check<T>(
   }
 }
 
-/** Properties of `Object.prototype` in the language's own definition. */
-const STANDARD = 12
+/** Properties of `Object.prototype` in the language's own definition. Not by their number: some platforms leave out `__proto__`. */
+const STANDARD: ReadonlySet<PropertyKey> = new Set([
+  ...['constructor', 'hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toLocaleString', 'toString'],
+  ...['valueOf', '__proto__', '__defineGetter__', '__defineSetter__', '__lookupGetter__', '__lookupSetter__'],
+])
 
 let known: boolean | undefined
 const forget = (): void => {
@@ -115,7 +118,7 @@ const forget = (): void => {
 /** Whether every object inherits something that it should not. Looked at once for all rows of a page. */
 function polluted(): boolean {
   if (known === undefined) {
-    known = Reflect.ownKeys(Object.prototype).length > STANDARD
+    known = Reflect.ownKeys(Object.prototype).some((name) => !STANDARD.has(name))
     Promise.resolve().then(forget)
   }
   return known

@@ -1,3 +1,4 @@
+import { bare } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import { anyObject } from './check.ts'
 import type { Order } from './order.ts'
@@ -55,7 +56,8 @@ export function readEnvelope(
       ],
     }
   }
-  const places = [fields, ...PAGING.map((name) => fields[name]).filter(isRecord)]
+  const own = bare(fields)
+  const places = [own, ...PAGING.map((name) => own[name]).filter(isRecord)]
   const total = first(
     places,
     TOTALS,
@@ -71,7 +73,7 @@ export function readEnvelope(
   }
 
   function hasIdentifier(row: unknown): boolean {
-    return isRecord(row) && typeof row[identifier] === 'string'
+    return isRecord(row) && Object.hasOwn(row, identifier) && typeof row[identifier] === 'string'
   }
 }
 
@@ -80,7 +82,8 @@ function first(
   names: readonly string[],
   fits: (value: unknown) => boolean,
 ): unknown {
-  for (const place of places) for (const name of names) if (fits(place[name])) return place[name]
+  for (const place of places)
+    for (const name of names) if (Object.hasOwn(place, name) && fits(place[name])) return place[name]
   return undefined
 }
 

@@ -1,3 +1,4 @@
+import { bare } from '../defined.ts'
 import { anyObject } from './check.ts'
 
 /**
@@ -34,7 +35,7 @@ export function readProblem(text: string): Problem {
   }
   const fields: ErrorResponse | undefined = anyObject(body)
   if (fields === undefined) return { recognised: false }
-  const { error, errors, type } = fields
+  const { error, errors, type } = bare(fields)
   const places: unknown[] = [fields, error, Array.isArray(errors) ? errors[0] : errors]
   const code =
     find(places, CODE, asCode) ?? asCode(error) ?? (type === 'about:blank' ? undefined : asCode(type))
@@ -57,6 +58,8 @@ function find(
   for (const place of places) {
     if (typeof place !== 'object' || place === null) continue
     for (const name of names) {
+      // Own fields only: what every object inherits would make a service's refusal of a gateway's page.
+      if (!Object.hasOwn(place, name)) continue
       const text = read((place as Readonly<Record<string, unknown>>)[name])
       if (text !== undefined) return text
     }

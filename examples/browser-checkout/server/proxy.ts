@@ -37,7 +37,9 @@ export function passOn(
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const { pathname, search } = new URL(path, 'http://page')
+  // Anybody can send an address that is none, such as `//`.
+  const asked = URL.parse(path, 'http://page')
+  const { pathname, search } = asked ?? { pathname: '', search: '' }
   if (!ROUTES.some(([method, route]) => method === request.method && route.test(pathname))) {
     refuse(response, 404, 'NOT_FOUND', 'The proxy passes no such call on.')
     return
@@ -58,6 +60,11 @@ export function passOn(
   const send = url.protocol === 'https:' ? requestHttps : requestHttp
   const upstream = send(url, { method: request.method, headers, timeout: SILENCE })
   upstream.on('response', (answer) => {
+    // The page has gone away meanwhile; a reload does that. Piping to it would throw, here where nobody catches it.
+    if (response.destroyed) {
+      answer.resume()
+      return
+    }
     response.writeHead(answer.statusCode ?? 502, {
       ...pick(answer.headers, RETURNED),
       'cache-control': 'no-store',

@@ -57,9 +57,13 @@ export class Checkout {
 
   /** How the order with this reference stands by what this browser remembers; undefined if it may be placed. */
   async find(reference: string): Promise<Ending | undefined> {
-    for await (const { state, order } of this.#client.orders.remembered({ externalOrderId: reference })) {
+    for await (const { state, order, rejection, key } of this.#client.orders.remembered({
+      externalOrderId: reference,
+    })) {
       if (state === 'created') return placed(order)
       if (state === 'open') return { state: 'checking' }
+      // Another order has this reference at the service, and may have been paid.
+      if (rejection?.kind === 'conflict') return { state: 'attention', key }
     }
     return undefined
   }
@@ -78,10 +82,12 @@ export class Checkout {
     for await (const { outcome, record, order, error } of this.#client.orders.recover({ takeOver })) {
       const reference = record.externalOrderId
       if (outcome === 'created') yield { reference, ending: placed(order ?? record.order) }
-      else if (outcome === 'rejected') yield { reference, ending: { state: 'refused', error } }
-      else if (outcome === 'needs_attention')
+      else if (outcome === 'rejected' && record.rejection?.kind !== 'conflict')
+        yield { reference, ending: { state: 'refused', error } }
+      else if (outcome === 'rejected' || outcome === 'needs_attention') {
+        this.#hopeless.add(record.slot)
         yield { reference, ending: { state: 'attention', key: record.key } }
-      else yield { reference, ending: { state: 'checking' } }
+      } else yield { reference, ending: { state: 'checking' } }
     }
   }
 }

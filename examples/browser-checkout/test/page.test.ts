@@ -116,7 +116,15 @@ for (const colorScheme of ['light', 'dark'] as const)
         await page.locator('#orders').getByText('Contact us').waitFor()
         await looksRight()
         await page.getByRole('button', { name: 'Order something else' }).press('Enter')
-        await page.getByRole('heading', { name: 'Your order' }).waitFor()
+        // That order keeps nobody from another one, also after a reload.
+        shop.sandbox.faults.clear()
+        await page.getByRole('radio', { name: /Impressions/ }).check()
+        await order('@carl')
+        await page.getByRole('heading', { name: 'Order placed' }).waitFor()
+        await page.reload()
+        await page.getByRole('radio', { name: /Impressions/ }).check()
+        await order('@dora')
+        await page.getByRole('heading', { name: 'Order placed' }).waitFor()
       })
 
       test('refuses whatever its policy does not name', async () => {

@@ -125,6 +125,7 @@ describe('the proxy', () => {
       ['GET', '/v1/orders/..%2fkeys'],
       ['GET', '//elsewhere.example/v1/orders/a/b'],
       ['GET', ''],
+      ['GET', '//'],
     ] as const)
       assert.equal((await ask(method, `/api/${path.slice(1)}`)).status, 404, path)
     assert.equal(seen.length, before)

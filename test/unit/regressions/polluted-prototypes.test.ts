@@ -1,0 +1,70 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createTransport } from '../../../src/http/transport.ts'
+import { platformRuntime } from '../../../src/runtime.ts'
+import { check } from '../../../src/schemas/check.ts'
+import { readEnvelope } from '../../../src/schemas/list.ts'
+import { createOrderRequestSchema } from '../../../src/schemas/order.ts'
+import { readProblem } from '../../../src/schemas/problem.ts'
+
+const added: string[] = []
+/** What other code may have given to every object; values that would pass for the service's or the platform's own. */
+function pollute(name: string, value: unknown): void {
+  Object.defineProperty(Object.prototype, name, { value, configurable: true, writable: true })
+  added.push(name)
+}
+afterEach(() => {
+  for (const name of added.splice(0)) Reflect.deleteProperty(Object.prototype, name)
+})
+
+describe('what every object inherits', () => {
+  it.each(['code', 'title', 'detail', 'message', 'reason', 'type', 'error'])(
+    'makes no refusal of the service out of a page of a gateway: %s',
+    (name) => {
+      pollute(name, 'REFUSED')
+      expect(readProblem('{}')).toEqual({ recognised: false })
+      expect(readProblem('{"code":"NO_FUNDS"}')).toMatchObject({ recognised: true, code: 'NO_FUNDS' })
+    },
+  )
+
+  it('ends no list', () => {
+    pollute('hasMore', false)
+    pollute('total', 1)
+    pollute('meta', { hasMore: false })
+    expect(readEnvelope({ data: [{ id: 'a' }] }, 'id')).toEqual({ envelope: { items: [{ id: 'a' }] } })
+  })
+
+  it.each(['code', 'cause', 'errors'])('is no proof that a request was not sent: %s', async (name) => {
+    pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
+    const send = createTransport({
+      fetch: async () => {
+        throw new TypeError('fetch failed')
+      },
+      runtime: platformRuntime,
+    })
+    const result = await send({
+      method: 'POST',
+      url: 'https://api.test/v1/orders',
+      headers: {},
+      body: '{}',
+      timeout: 1000,
+      maxBytes: 1000,
+    })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
+    expect(result).not.toHaveProperty('detail.code')
+  })
+
+  it('is no reference of an order, also where the platform leaves __proto__ out', () => {
+    const proto = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__')
+    if (proto === undefined) throw new Error('this platform has none')
+    Reflect.deleteProperty(Object.prototype, '__proto__')
+    try {
+      pollute('externalOrderId', 'x')
+      const request = { serviceId: 's', target: 't', quantity: 1, metadata: {} }
+      const checked = check(createOrderRequestSchema, request)
+      if (checked instanceof Promise || !('value' in checked)) throw new Error('is not accepted')
+      expect(checked.value.metadata?.externalOrderId).toBeUndefined()
+    } finally {
+      Object.defineProperty(Object.prototype, '__proto__', proto)
+    }
+  })
+})
