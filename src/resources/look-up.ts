@@ -19,8 +19,6 @@ export interface Lookup {
 
 /** Codes of errors after which looking again later may find what was sought. */
 const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
-/** Codes of errors that end the whole walk: the caller's signal, and a client that was closed meanwhile. */
-const ENDING: ReadonlySet<string> = new Set(['aborted', 'configuration'])
 const MAX_PAGES = 200
 /** A second sweep, because rows move while the list is read; more would prove no more. */
 const SWEEPS = 2
@@ -100,7 +98,9 @@ export async function* lookUp(
       }
     }
   } catch (caught) {
-    if (!isCustomerOrderingError(caught) || ENDING.has(caught.code)) throw caught
+    if (!isCustomerOrderingError(caught) || caught.code === 'aborted') throw caught
+    // A client that was closed meanwhile ends the walk; an API key that could not be had is a failure as any other.
+    checkOpen()
     error = caught
     looked = !PASSING.has(caught.code)
   }

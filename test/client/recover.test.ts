@@ -174,6 +174,19 @@ describe('recover() leaves alone what a live call may be working on', () => {
 })
 
 describe('recover() past the point where repeating is safe only looks', () => {
+  it('and tells of each order that it could not look, because there was no API key just then', async () => {
+    const lab = new Lab()
+    await leave(lab, 'r1')
+    await leave(lab, 'r2')
+    lab.runtime.jump(WINDOW + BUSY)
+    const client = lab.client({ apiKey: () => Promise.reject(new Error('the vault is down')) })
+    const found = await all(client.orders.recover())
+    expect(found.map(({ record, error }) => [record.externalOrderId, error?.code])).toEqual([
+      ['r1', 'configuration'],
+      ['r2', 'configuration'],
+    ])
+  })
+
   it('in the list, for the reference, past the window', async () => {
     const lab = new Lab()
     await leave(lab, 'r1')
