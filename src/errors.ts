@@ -1,3 +1,5 @@
+import { bare } from './defined.ts'
+
 /**
  * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` when nobody can prove either.
  * It speaks of the intent (one thing to buy once), never of one HTTP request.
@@ -85,11 +87,6 @@ const OPTIONAL = [
   'retryAfter',
 ] as const
 
-/** The facts that an object has itself: what a polluted `Object.prototype` says of money is none. */
-function ownFacts(facts: ErrorFacts): ErrorFacts {
-  return Object.assign(Object.create(null), facts)
-}
-
 /** Names a class on its prototype, so that the name survives minifiers and the other module format's copy of the class. */
 function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
@@ -141,7 +138,7 @@ export class CustomerOrderingError extends Error {
   declare readonly orderId?: string
 
   constructor(message: string, given: ErrorFacts = {}) {
-    const facts = ownFacts(given)
+    const facts = bare(given)
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.charged = facts.charged ?? 'no'
     this.attempts = facts.attempts ?? 0
@@ -180,7 +177,7 @@ export class CustomerOrderingError extends Error {
 
 /** The three facts that the service's support asks for, as far as they are known. */
 export function supportReference(given: SupportReference): SupportReference {
-  const facts: SupportReference = ownFacts(given)
+  const facts: SupportReference = bare(given)
   return {
     ...(facts.orderId === undefined ? {} : { orderId: facts.orderId }),
     ...(facts.idempotencyKey === undefined ? {} : { idempotencyKey: facts.idempotencyKey }),
@@ -207,7 +204,7 @@ export class InvalidRequestError extends CustomerOrderingError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.issues = ownFacts(facts).issues ?? []
+    this.issues = bare(facts).issues ?? []
   }
 }
 
@@ -264,7 +261,7 @@ export class TimeoutError extends ConnectionError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.deadline = ownFacts(facts).deadline ?? 'total'
+    this.deadline = bare(facts).deadline ?? 'total'
   }
 }
 
@@ -287,7 +284,7 @@ export class InvalidResponseError extends CustomerOrderingError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    this.issues = ownFacts(facts).issues ?? []
+    this.issues = bare(facts).issues ?? []
   }
 }
 
@@ -382,7 +379,7 @@ export class IdempotencyConflictError extends ConflictError {
 
   constructor(message: string, facts: ErrorFacts = {}) {
     super(message, facts)
-    const { local = false, fields = [] } = ownFacts(facts)
+    const { local = false, fields = [] } = bare(facts)
     this.local = local
     this.fields = fields
   }

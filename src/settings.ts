@@ -1,5 +1,5 @@
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
-import { defined } from './defined.ts'
+import { bare, defined } from './defined.ts'
 import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
@@ -337,11 +337,6 @@ export function refuseArgument(problem: string, path = ''): never {
 /** The settings of one call: its own options over the client's. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   // Without a prototype, as the options came, but what is left of them after some were taken out has one.
-  const own: Partial<RequestOptions> = Object.assign(Object.create(null), options)
-  const { signal, timeout, totalTimeout, maxRetries, headers } = own
-  return Object.assign(
-    Object.create(null),
-    defaults,
-    defined({ signal, timeout, totalTimeout, maxRetries, headers }),
-  )
+  const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
+  return bare({ ...defaults, ...defined({ signal, timeout, totalTimeout, maxRetries, headers }) })
 }

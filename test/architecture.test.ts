@@ -25,7 +25,8 @@ const sources: Sources = Object.fromEntries(
  * specific entry counts, so that the vocabulary of a folder may lie lower than its machinery.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['errors.ts', 'defined.ts', 'version.ts', 'idempotency/canonical.ts', 'idempotency/store.ts'],
+  ['defined.ts'],
+  ['errors.ts', 'version.ts', 'idempotency/canonical.ts', 'idempotency/store.ts'],
   [
     'hooks.ts',
     'lifetime.ts',
@@ -189,7 +190,7 @@ const checks: readonly [
     [
       { 'http/retry.ts': "import { Orders } from '../resources/orders.ts'" },
       { 'resources/wait.ts': "import type { CustomerOrderingClient } from '../client.ts'" },
-      { 'errors.ts': "import { defined } from './defined.ts'" },
+      { 'errors.ts': "import { VERSION } from './version.ts'" },
       { 'schemas/order.ts': "export * from '../http/read.ts'" },
       { 'http/call.ts': "import {\n  type JournalRecord,\n} from '../idempotency/record.ts'" },
       { 'pages.ts': "const later = import('./client.ts')" },
