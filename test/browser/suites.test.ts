@@ -60,8 +60,8 @@ describe.each(BROWSERS)('$name', (browser) => {
     for (const { file, passed } of report.files) expect(passed, file).toBeGreaterThan(0)
     const passed = report.files.reduce((sum, file) => sum + file.passed, 0)
     const seconds = ((performance.now() - begun) / 1000).toFixed(1)
-    console.info(
-      `${browser.name} ${open.version}: ${page}, ${passed} tests, ${report.violations.length} violations, ${seconds} s`,
+    process.stdout.write(
+      `${browser.name} ${open.version}, ${page}: ${passed} tests passed, ${report.violations.length} violations, ${seconds} s\n`,
     )
     return report
   }
