@@ -27,20 +27,20 @@ const PRICE = 250
  */
 const LOST = [
   {
-    what: 'the second copy gets the order of the first',
+    what: 'one answer is lost',
     preset: 'default',
     lost: 1,
     twice: { charged: 'yes', attempts: 1 },
   },
   {
-    what: 'the order is in doubt where both copies are lost',
+    what: 'two answers are lost',
     preset: 'default',
     lost: 2,
     twice: { code: 'connection', charged: 'unknown', attempts: 1 },
   },
   {
     // docs/decisions/a-browser-may-repeat.md: the caller is told what is wrong.
-    what: 'a service that looks at the wallet before the key refuses the second copy',
+    what: 'one is lost, and the wallet comes first',
     preset: 'balance-before-key',
     lost: 1,
     twice: { code: 'payment_required', charged: 'no', attempts: 1 },
@@ -89,8 +89,9 @@ describe.each(BROWSERS)('$name', (browser) => {
     for (const { file, passed } of report.files) expect(passed, file).toBeGreaterThan(0)
     const passed = report.files.reduce((sum, file) => sum + file.passed, 0)
     const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+    const title = expect.getState().currentTestName?.split(' > ').at(-1)
     process.stdout.write(
-      `${browser.name} ${open.version}, ${page}: ${passed} tests passed, ${report.violations.length} violations, ${seconds} s\n`,
+      `${browser.name} ${open.version}, ${title}: ${passed} tests passed, ${report.violations.length} violations, ${seconds} s\n`,
     )
     return report
   }
