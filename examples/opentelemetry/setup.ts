@@ -32,8 +32,10 @@ export function startTelemetry(options: {
   const metering = new MeterProvider({ resource, readers: [options.reader] })
   metrics.setGlobalMeterProvider(metering)
   return {
+    // A program that has done its work does not fail because nobody took its telemetry.
     shutdown: async () => {
-      await Promise.all([tracing.shutdown(), metering.shutdown()])
+      for (const ending of await Promise.allSettled([tracing.shutdown(), metering.shutdown()]))
+        if (ending.status === 'rejected') console.error('Telemetry was lost:', String(ending.reason))
     },
   }
 }
