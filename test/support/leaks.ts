@@ -122,7 +122,7 @@ export function printed(value: unknown): Record<string, string> {
 
 /** Built-in prototypes: what is inherited from them is the platform's own, or is read by its own means below. */
 const BUILT_IN = new Set<object>(
-  [Object, Array, Function, Map, Set, Date, RegExp, Promise, Uint8Array, ArrayBuffer].map(
+  [Object, Array, Function, Error, Map, Set, Date, RegExp, Promise, Uint8Array, ArrayBuffer].map(
     ({ prototype }) => prototype as object,
   ),
 )
@@ -156,6 +156,8 @@ export function walked(root: unknown): string {
       link !== null && !BUILT_IN.has(link);
       link = Object.getPrototypeOf(link) as object | null
     ) {
+      // Read with the object that inherits from it, so not once more as the prototype of its constructor.
+      seen.add(link)
       for (const key of Reflect.ownKeys(link)) {
         texts.push(typeof key === 'symbol' ? (key.description ?? '') : key)
         try {
