@@ -410,6 +410,11 @@ export class Process {
     return this.#world.time.now - this.#slept
   }
 
+  /** When the process wakes, or last woke; 0 if it never slept. */
+  get wakesAt(): number {
+    return this.#wakes
+  }
+
   /** Milliseconds until a sleeping process wakes. */
   get sleepsFor(): number {
     return Math.max(0, this.#wakes - this.#world.time.now)
@@ -460,6 +465,9 @@ export class Process {
       totalTimeout,
       maxRetries,
     })
+    // A call that waits for the order of another one hears what became of that one's writes.
+    for (const { logged: other, intent: same } of this.#running)
+      if (other.storeTrouble === true && same === intent) logged.storeTrouble = true
     const running: Running = { logged, process: this, intent }
     this.#running.add(running)
     this.#world.running.add(running)
