@@ -113,10 +113,14 @@ export async function sendOrder(
           : { next: 'retry', pace: verdict.next }
       },
       beforeSend: async (apiKey) => {
-        const now = runtime.now()
-        // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
-        const claimHolds = now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
-        if (!claimHolds || now > sendUntil) return false
+        const isLate = (): boolean => {
+          const now = runtime.now()
+          const { busyUntil = 0, updatedAt } = mine.record
+          // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
+          const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
+          return !claimHolds || now > sendUntil
+        }
+        if (isLate()) return false
         if (apiKey === claimedFor) return true
         const tag = tagOf(context, mine.record.key, apiKey)
         if (tag === mine.record.apiKeyTag) return true
@@ -132,7 +136,8 @@ export async function sendOrder(
         if (written.result !== 'written') return false
         mine = written.found
         claimedFor = apiKey
-        return true
+        // The machine may have been asleep while it was written.
+        return !isLate()
       },
     })
     const { trail } = ending
@@ -242,7 +247,9 @@ function rejectionOf(meaning: Meaning, outcome: Outcome | undefined, trail: Trai
  */
 function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | undefined): boolean {
   if (earlier === undefined || record.keyOrigin === 'caller') return false
-  if (heard.kind === 'conflict') return record.refused
+  // Also where a call beside this one was refused meanwhile: this one was not made after that refusal.
+  if (heard.kind === 'conflict')
+    return record.refused && (earlier.kind === 'refused' || earlier.kind === 'conflict')
   return (
     heard.kind === 'refused' &&
     earlier.kind === 'refused' &&

@@ -109,7 +109,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a process that was stopped after its claim sends when it wakes',
-    edits: [edit('resources/send-order.ts', 'if (!claimHolds || now > sendUntil) return false', '')],
+    edits: [edit('resources/send-order.ts', 'return !claimHolds || now > sendUntil', 'return false')],
   },
   {
     name: 'a key is sent again after its safe-retry window',
@@ -316,7 +316,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         'return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow',
         'return since < Number.POSITIVE_INFINITY',
       ),
-      edit('resources/send-order.ts', '|| now > sendUntil) return false', ') return false'),
+      edit('resources/send-order.ts', '!claimHolds || now > sendUntil', '!claimHolds'),
     ],
   },
   {
