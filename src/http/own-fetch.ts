@@ -7,17 +7,36 @@ export interface BodyText {
   readonly problem?: BodyProblem
 }
 
-/** Fetches of this package whose connections are their own, from DNS to the last byte, and that send nothing twice. */
-const provingUnsent = new WeakSet<object>()
+/** What is looked at of the headers of an answer. */
+export interface AnswerHeaders {
+  get(name: string): string | null
+  forEach(each: (value: string, name: string) => void): void
+}
 
-/** Says of a fetch that a failure to connect, as it reports it, proves that nothing was sent. */
-export function declareProvingUnsent(fetch: typeof globalThis.fetch): void {
-  provingUnsent.add(fetch)
+/** What this package knows of its own fetches. */
+interface OwnFetch {
+  /** Its connections are its own, from DNS to the last byte, and it sends nothing twice. */
+  readonly provesUnsent: boolean
+}
+
+const ownFetches = new WeakMap<object, OwnFetch>()
+
+/**
+ * Says that a fetch is this package's own: it sends exactly one request and answers as the platform would. With
+ * `provesUnsent`, a failure to connect, as it reports it, proves that nothing was sent.
+ */
+export function declareOwnFetch(fetch: typeof globalThis.fetch, own: OwnFetch): void {
+  ownFetches.set(fetch, own)
+}
+
+/** True for exactly the function that was declared: what a wrapper makes of it is not known. */
+export function isOwnFetch(fetch: typeof globalThis.fetch): boolean {
+  return ownFetches.has(fetch)
 }
 
 /** True for exactly the function that was declared: a wrapper, a proxy included, may have sent the request before. */
 export function provesUnsent(fetch: typeof globalThis.fetch): boolean {
-  return provingUnsent.has(fetch)
+  return ownFetches.get(fetch)?.provesUnsent === true
 }
 
 /** Where an answer of this package's own fetches has its body, for readers that need no web stream. */
@@ -34,4 +53,12 @@ export interface OwnBody {
 /** The body of an answer of this package's own fetches; of no other. */
 export function ownBody(response: Response): OwnBody | undefined {
   return (response as { readonly [BODY]?: OwnBody })[BODY]
+}
+
+/** Where an answer of this package's own fetches has its headers as they came, of which no `Headers` was made. */
+export const HEADERS: unique symbol = Symbol('headers')
+
+/** The headers of an answer, without making a `Headers` where this package's own fetch answered. */
+export function headersOf(response: Response): AnswerHeaders {
+  return (response as { readonly [HEADERS]?: AnswerHeaders })[HEADERS] ?? response.headers
 }

@@ -18,6 +18,7 @@ import {
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
+import type { AnswerHeaders } from './own-fetch.ts'
 import { LIKE_A_KEY, redact } from './redact.ts'
 import { type AttemptResult, answerOf } from './transport.ts'
 
@@ -187,7 +188,7 @@ export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
 /** A function of its own, so that what looks for keys later holds nothing else of the call, its body least of all. */
 function answerInfo(
   known: Omit<ResponseInfo, 'headers'>,
-  headers: Headers,
+  headers: AnswerHeaders,
   secrets: Iterable<string>,
 ): ResponseInfo {
   let clean: Headers | undefined
@@ -202,7 +203,7 @@ function answerInfo(
 }
 
 /** The headers of an answer; a cleaned copy if the server sent an API key back. */
-function cleaned(headers: Headers, secrets: Iterable<string>): Headers {
+function cleaned(headers: AnswerHeaders, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
   headers.forEach((value, name) => {
@@ -210,7 +211,7 @@ function cleaned(headers: Headers, secrets: Iterable<string>): Headers {
     found ||= text !== value
     clean.push([name, text])
   })
-  return found ? new Headers(clean) : headers
+  return headers instanceof Headers && !found ? headers : new Headers(clean)
 }
 
 /** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */

@@ -1,7 +1,15 @@
 import ky from 'ky'
 import { bare, defined } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
-import { type BodyProblem, type BodyText, ownBody, provesUnsent } from './own-fetch.ts'
+import {
+  type AnswerHeaders,
+  type BodyProblem,
+  type BodyText,
+  headersOf,
+  isOwnFetch,
+  ownBody,
+  provesUnsent,
+} from './own-fetch.ts'
 
 /** One HTTP request, complete: nothing is added or changed on the way. */
 export interface AttemptRequest {
@@ -34,12 +42,12 @@ export type AttemptResult =
   | {
       readonly kind: 'answer'
       readonly status: number
-      readonly headers: Headers
+      readonly headers: AnswerHeaders
       /** What was read of the body, decoded; complete unless `problem` says otherwise. */
       readonly text: string
       readonly problem?: BodyProblem
     }
-  | { readonly kind: 'redirect'; readonly status: number; readonly headers: Headers }
+  | { readonly kind: 'redirect'; readonly status: number; readonly headers: AnswerHeaders }
   | {
       readonly kind: 'failed'
       readonly unsent: false | 'unreachable' | 'certificate'
@@ -55,7 +63,7 @@ export type Transport = (request: AttemptRequest) => Promise<AttemptResult>
 /** The result, if it has the status and headers of an answer. Not by `'headers' in`: every object may inherit one. */
 export function answerOf(
   result: AttemptResult | undefined,
-): Extract<AttemptResult, { readonly headers: Headers }> | undefined {
+): Extract<AttemptResult, { readonly headers: AnswerHeaders }> | undefined {
   return result?.kind === 'answer' || result?.kind === 'redirect' ? result : undefined
 }
 
@@ -70,6 +78,8 @@ export interface TransportOptions {
 export function createTransport({ fetch: given, runtime }: TransportOptions): Transport {
   // Looked up once: a fetch that is patched later is still used, but then nothing is believed to be unsent.
   const platform = given === undefined ? globalThis.fetch : undefined
+
+  const own = given !== undefined && isOwnFetch(given)
 
   return async (request) => {
     const controller = new AbortController()
@@ -92,37 +102,42 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     let thrown: unknown
     try {
-      // Not the headers and the body: ky would only make a Request of them, and the fetch below sends what it has.
-      const pending = ky(request.url, {
-        method: request.method,
-        headers: {},
-        retry: 0,
-        timeout: false,
-        throwHttpErrors: false,
-        fetch: async () => {
-          try {
-            // Not ky's Request: fetch would only take it apart again, its body as a stream.
-            return await (given ?? globalThis.fetch)(request.url, {
-              method: request.method,
-              headers: request.headers,
-              // One of its own, so that the platform takes none from a polluted `Object.prototype`.
-              body: request.body ?? null,
-              redirect: 'manual',
-              signal: controller.signal,
-            })
-          } catch (error) {
-            // Kept here because ky wraps some errors and not others, differently by runtime.
-            thrown = error
-            throw error
-          }
-        },
-      })
+      const send = async (): Promise<Response> => {
+        try {
+          // Not ky's Request: fetch would only take it apart again, its body as a stream.
+          return await (given ?? globalThis.fetch)(request.url, {
+            method: request.method,
+            headers: request.headers,
+            // One of its own, so that the platform takes none from a polluted `Object.prototype`.
+            body: request.body ?? null,
+            redirect: 'manual',
+            signal: controller.signal,
+          })
+        } catch (error) {
+          // Kept here because ky wraps some errors and not others, differently by runtime.
+          thrown = error
+          throw error
+        }
+      }
+      // Our own fetch is one attempt by itself, and what it answers needs no check.
+      const pending = own
+        ? send()
+        : // Not the headers and the body: ky would only make a Request of them, and what is sent has them already.
+          ky(request.url, {
+            method: request.method,
+            headers: {},
+            retry: 0,
+            timeout: false,
+            throwHttpErrors: false,
+            fetch: send,
+          })
       const response = await Promise.race([pending, interrupted])
       if (response === 'interrupted') {
         pending.then(discard, () => {})
         return { kind: stopped ?? 'aborted' }
       }
-      const { status, headers } = response
+      const { status } = response
+      const headers = headersOf(response)
       // What a caller's fetch returns may be anything; status 0 is the Fetch standard's network error.
       if (typeof headers.forEach !== 'function') throw new TypeError()
       if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
