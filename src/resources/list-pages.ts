@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
-import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/read.ts'
 import type { ListOptions, ListOrdersParams } from '../options.ts'
 import { Pages } from '../pages.ts'
 import type { FetchedPage } from '../read-ahead.ts'
@@ -34,6 +34,7 @@ export function listPages<T>(
     async (at) => {
       lifetime.check()
       const { value, info } = await read<Rows<T>>(connection, {
+        ...ADDRESS_ONLY,
         endpoint: list.endpoint,
         path: list.path,
         query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),

@@ -3,7 +3,7 @@ import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
 import type { CallSettings, Connection } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { type Endpoint, failureOf } from '../http/failure.ts'
-import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import type { Checked } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
@@ -46,6 +46,7 @@ export async function waitForOrder<T>(
     let cause: unknown
     try {
       seen = await read<Seen<T>>(connection, {
+        ...ADDRESS_ONLY,
         endpoint,
         path,
         settings: { ...settings, totalTimeout: Math.max(1, Math.min(settings.totalTimeout, left)) },

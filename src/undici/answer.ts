@@ -1,6 +1,13 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { type AnswerHeaders, BODY, type BodyText, HEADERS, type OwnBody } from '../http/own-fetch.ts'
+import {
+  type AnswerHeaders,
+  BODY,
+  type BodyText,
+  bodyText,
+  HEADERS,
+  type OwnBody,
+} from '../http/own-fetch.ts'
 import { decoded } from './decoding.ts'
 
 /** Statuses whose responses have no body (Fetch standard, "null body status"). */
@@ -133,9 +140,6 @@ class RawHeaders implements AnswerHeaders {
   }
 }
 
-/** Decodes whole texts; keeps nothing between them. */
-const whole = new TextDecoder()
-
 /** Reads to the end, to `maxBytes`, or to where the connection broke. */
 function readText(stream: Readable, maxBytes: number): Promise<BodyText> {
   return new Promise((resolve) => {
@@ -145,16 +149,7 @@ function readText(stream: Readable, maxBytes: number): Promise<BodyText> {
     const settle = (problem?: 'cut' | 'too_large'): void => {
       if (settled) return
       settled = true
-      if (problem === undefined) {
-        const [first] = chunks
-        resolve({ text: whole.decode(chunks.length === 1 ? first : Buffer.concat(chunks)) })
-        return
-      }
-      const decoder = new TextDecoder()
-      let text = ''
-      // As a stream, so that a character that was cut in two is left out and not replaced.
-      for (const chunk of chunks) text += decoder.decode(chunk, { stream: true })
-      resolve({ text, problem })
+      resolve(bodyText(chunks, problem))
     }
     stream.on('data', (chunk: Uint8Array) => {
       bytes += chunk.byteLength
