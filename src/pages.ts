@@ -1,7 +1,7 @@
 import { defined } from './defined.ts'
 import { InvalidResponseError, invalidArgument } from './errors.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './read-ahead.ts'
-import { attachInfo, type ResponseInfo } from './response-info.ts'
+import { attachInfo, type InfoSource, infoFrom } from './response-info.ts'
 
 /** One page of a list. `responseInfo(page)` gives what came with it. */
 export interface Page<T> {
@@ -232,7 +232,7 @@ class Walk<T> {
   }
 
   /** Pages in a circle are no list. */
-  #refuseCircles(ids: ReadonlySet<string>, info: ResponseInfo): void {
+  #refuseCircles(ids: ReadonlySet<string>, info: InfoSource): void {
     const print = [...ids].join('\n')
     if (print === this.#mark) this.#rounds++
     else if ((this.#count & (this.#count - 1)) === 0) {
@@ -292,14 +292,15 @@ export class Progress {
    * an offset past the end back to the last page, if it has been seen to look at `offset` at all.
    * @throws {InvalidResponseError} if it has not: there may be more, however short the page, which such a service never shows
    */
-  isOver(info: ResponseInfo): boolean {
+  isOver(info: InfoSource): boolean {
     if (this.stale < 2) return false
     if (this.#moved) return true
     throw unreadable('ignores offset', info)
   }
 }
 
-function unreadable(what: string, { attempts, status }: ResponseInfo): InvalidResponseError {
+function unreadable(what: string, info: InfoSource): InvalidResponseError {
+  const { attempts, status } = infoFrom(info)
   return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
     attempts,
     ...defined({ status }),
@@ -311,7 +312,7 @@ function pageOf<T>(
   start: Start,
   offset: number,
   total: number | undefined,
-  info: ResponseInfo,
+  info: InfoSource,
 ): Page<T> {
   const page = { items, offset, limit: start.limit ?? DEFAULT_LIMIT, ...defined({ total }) }
   attachInfo(page, info)

@@ -66,7 +66,7 @@ const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>>
 /** A result and what came with it. */
 export interface Reply<T> {
   readonly value: T
-  readonly info: ResponseInfo
+  readonly info: () => ResponseInfo
 }
 
 /** Performs a call and returns its parsed answer, or throws one of our errors. */
@@ -118,7 +118,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   if (ending.end === 'done') {
     const answer = answerOf(last)
     if (reporter.watched) reporter.settled({ ...eventOf(), ok: true, ...defined({ status: answer?.status }) })
-    return { value: ending.value, info: infoOf(ending.trail, durationMs) }
+    return { value: ending.value, info: infoLater(ending.trail, durationMs) }
   }
   const error = errorOf(ending, {
     endpoint: call.endpoint,
@@ -193,32 +193,36 @@ export function errorOf(
 
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
-  const answer = answerOf(trail.last)
-  const { attempts, secrets } = trail
-  if (answer === undefined) return { attempts, durationMs, headers: new Headers() }
-  const { status, headers } = answer
-  const requestId = requestIdOf(headers, secrets)
-  return answerInfo(
-    requestId === undefined ? { status, attempts, durationMs } : { status, requestId, attempts, durationMs },
-    headers,
-    secrets,
-  )
+  return infoLater(trail, durationMs)()
 }
 
-/** A function of its own, so that what looks for keys later holds nothing else of the call, its body least of all. */
+/** The same, made when somebody asks. It holds nothing else of the call, its body least of all. */
+export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
+  const answer = answerOf(last)
+  return answer === undefined
+    ? () => ({ attempts, durationMs, headers: new Headers() })
+    : answerInfo(answer.status, answer.headers, attempts, durationMs, secrets)
+}
+
 function answerInfo(
-  known: Omit<ResponseInfo, 'headers'>,
+  status: number,
   headers: AnswerHeaders,
+  attempts: number,
+  durationMs: number,
   secrets: Iterable<string>,
-): ResponseInfo {
-  let clean: Headers | undefined
-  return {
-    ...known,
-    // Looked through when somebody asks, which is seldom.
-    get headers() {
-      clean ??= cleaned(headers, secrets)
-      return clean
-    },
+): () => ResponseInfo {
+  return () => {
+    let clean: Headers | undefined
+    return {
+      status,
+      ...defined({ requestId: requestIdOf(headers, secrets) }),
+      attempts,
+      durationMs,
+      get headers() {
+        clean ??= cleaned(headers, secrets)
+        return clean
+      },
+    }
   }
 }
 

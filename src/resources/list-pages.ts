@@ -81,7 +81,9 @@ function parseRows<T>(
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const whole = (parsed: readonly Checked<T>[]): Checked<Rows<T>> => {
     const rows: { id: string; item: T }[] = []
-    for (const [index, row] of parsed.entries()) {
+    let index = -1
+    for (const row of parsed) {
+      index++
       if ('issues' in row) {
         const at = (path: string): string => `[${index}]${/^($|\[)/.test(path) ? '' : '.'}${path}`
         return { issues: row.issues.map(({ path, message }) => ({ path: at(path), message })) }

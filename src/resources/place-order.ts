@@ -5,7 +5,7 @@ import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { infoOf, type Reply } from '../http/read.ts'
+import { infoOf } from '../http/read.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
@@ -38,11 +38,17 @@ export interface PlaceOrderOptions<Output> {
   readonly allowDuplicate?: boolean | undefined
   readonly service?: Service | undefined
   /** Makes the caller's result of the order; the call is over, and reported to hooks, only when that has ended. */
-  finish(reply: Reply<Order>): Promise<Output>
+  finish(reply: OrderReply<Order>): Promise<Output>
+}
+
+/** An order, or what the caller's schema made of it, and what came with it. */
+export interface OrderReply<T> {
+  readonly value: T
+  readonly info: ResponseInfo
 }
 
 /** An order as a reply, and whether it is stored. */
-interface Placed extends Reply<Order> {
+interface Placed extends OrderReply<Order> {
   readonly remembered: boolean
 }
 
@@ -60,7 +66,7 @@ export function placeOrder<Output>(
   context: OrderContext,
   request: CreateOrderRequest,
   options: PlaceOrderOptions<Output>,
-): Promise<Reply<Output>> {
+): Promise<OrderReply<Output>> {
   // Everything the caller handed in is read before the first await: what it changes later changes nothing.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
@@ -114,7 +120,7 @@ class Placement {
     this.#duplicateKey = duplicateKey
   }
 
-  async run<Output>({ finish }: PlaceOrderOptions<Output>): Promise<Reply<Output>> {
+  async run<Output>({ finish }: PlaceOrderOptions<Output>): Promise<OrderReply<Output>> {
     let placed: Placed | undefined
     try {
       placed = await this.#run()
@@ -408,7 +414,7 @@ class Placement {
       )
       remembered = written.result === 'written' || written.result === 'lost'
     }
-    return this.#reply(value, info, record.key, true, remembered)
+    return this.#reply(value, info(), record.key, true, remembered)
   }
 
   #reply(

@@ -42,7 +42,7 @@ export async function waitForOrder<T>(
   let found = false
   for (;;) {
     const left = deadline.remaining()
-    let seen: { readonly value: Seen<T>; readonly info: ResponseInfo } | undefined
+    let seen: { readonly value: Seen<T>; readonly info: () => ResponseInfo } | undefined
     let cause: unknown
     try {
       seen = await read<Seen<T>>(connection, {
@@ -55,7 +55,7 @@ export async function waitForOrder<T>(
         money: 'none',
         parse: (body) => withStatus(body, wait.parse),
       })
-      attempts += seen.info.attempts
+      attempts += seen.info().attempts
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
       attempts += error.attempts
@@ -69,7 +69,7 @@ export async function waitForOrder<T>(
       found = true
       const content = await deadline.race(Promise.resolve(wait.until(order)))
       if (content && !(content instanceof Interruption)) {
-        return { value: order, info: { ...seen.info, attempts, durationMs: deadline.elapsed() } }
+        return { value: order, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
       }
       if (newStatus !== status) step = FIRST
       status = newStatus
