@@ -27,7 +27,7 @@ const measured: readonly Measured[] = [
     what: 'client',
     code: `import { CustomerOrderingClient } from 'customer-ordering-sdk'; console.log(CustomerOrderingClient)`,
     // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-    budget: 52_800,
+    budget: 53_500,
   },
   {
     what: 'one error class',

@@ -6,6 +6,7 @@ import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
 import { infoOf } from '../http/read.ts'
+import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
@@ -176,7 +177,7 @@ class Placement {
     if (placed === undefined) return undefined
     // The twin went by a key of its own making: whether this call's key agrees is the record's to say.
     if (idempotencyKey !== undefined && idempotencyKey !== placed.key) return undefined
-    return this.#reply(placed.order, { attempts: 0 }, placed.key, true)
+    return this.#reply(placed.order, undefined, 0, placed.key, true)
   }
 
   async #place(entitled: boolean): Promise<Placed> {
@@ -316,11 +317,12 @@ class Placement {
     })
     this.#attempts = sent.attempts
     if (sent.order !== undefined) {
-      const info = { ...infoOf(sent.ending.trail, 0), attempts: sent.attempts }
-      const told = info.headers.get('idempotent-replayed')
+      const { trail } = sent.ending
+      const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
       const replayed =
         continued || told === 'true' ? true : told === 'false' || sent.fresh ? false : undefined
-      return this.#reply(sent.order, info, sent.record.key, replayed, sent.remembered)
+      const came = infoOf(trail, 0)
+      return this.#reply(sent.order, came, sent.attempts, sent.record.key, replayed, sent.remembered)
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
     const newest = sent.overtaken ? await this.#newest(claimed) : undefined
@@ -393,7 +395,7 @@ class Placement {
     const checked = check(orderSchema, record.order)
     if (checked instanceof Promise || !('value' in checked))
       throw this.#errors.unresolved(record, 'unreadable')
-    return this.#reply(checked.value, { attempts: 0 }, record.key, true)
+    return this.#reply(checked.value, undefined, 0, record.key, true)
   }
 
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
@@ -414,12 +416,15 @@ class Placement {
       )
       remembered = written.result === 'written' || written.result === 'lost'
     }
-    return this.#reply(value, info(), record.key, true, remembered)
+    const came = info()
+    return this.#reply(value, came, came.attempts, record.key, true, remembered)
   }
 
   #reply(
     order: Order,
-    known: Pick<ResponseInfo, 'attempts'> & Partial<ResponseInfo>,
+    /** What came with the answer, where there was one. */
+    came: ResponseInfo | undefined,
+    attempts: number,
     key: string | undefined,
     replayed: boolean | undefined,
     remembered = true,
@@ -430,11 +435,15 @@ class Placement {
       value: order,
       remembered,
       info: {
-        headers: new Headers(),
-        ...known,
+        ...defined({ status: came?.status, requestId: came?.requestId }),
+        attempts,
         durationMs: this.#deadline.elapsed(),
         supportReference: supportReference(names),
         ...defined({ idempotencyKey: key, replayed }),
+        // Looked through when somebody asks, which is seldom.
+        get headers() {
+          return came?.headers ?? new Headers()
+        },
       },
     }
   }
