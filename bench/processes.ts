@@ -59,13 +59,14 @@ export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<st
   return found
 }
 
-/** Peak memory in MB of reading so many orders at 1,000 a page; on Linux only, where the kernel tells it of a process alone. */
+/** Peak memory in MB of reading so many orders at 1,000 a page. */
 export async function measureMemory(items: number, rounds: number): Promise<ReadonlyMap<string, Spread>> {
   const service = await startService(0, items)
   // Not `resourceUsage().maxRSS`: on Linux, a process begins with the peak of the one that started it.
   const peak = `if (count !== ${items}) throw new Error(String(count))
     const { readFileSync } = process.getBuiltinModule('node:fs')
-    console.log(/VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1] / 1024)
+    const own = process.platform === 'linux' && /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))
+    console.log((own ? own[1] : process.resourceUsage().maxRSS) / 1024)
     process.exit()`
   const walk = (prefetch: number): string => `
     import { CustomerOrderingClient } from 'customer-ordering-sdk'
