@@ -91,6 +91,7 @@ export async function sendOrder(
     const ending: Ending<Order> = await perform<Order>(connection, {
       endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
       path: ORDERS_PATH,
+      query: undefined,
       body: record.body,
       idempotencyKey: record.key,
       settings: { ...options.settings, maxRetries: retriesLeft },
@@ -98,7 +99,7 @@ export async function sendOrder(
       callId: options.callId,
       attemptsBefore: attempts,
       maxBytes: MAX_ITEM_BYTES,
-      ...(credential === undefined ? {} : { credential }),
+      credential,
       judge: (result, { secrets }): Judgement<Order> => {
         // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
         const success = result.kind === 'answer' && result.status >= 200 && result.status < 300
