@@ -226,6 +226,14 @@ function answerInfo(
   }
 }
 
+/** What errors and results repeat of an answer: what is missing there must not come out of a polluted `Object.prototype`. */
+export function answerFacts(info: ResponseInfo): Pick<ResponseInfo, 'status' | 'requestId'> {
+  return defined({
+    status: Object.hasOwn(info, 'status') ? info.status : undefined,
+    requestId: Object.hasOwn(info, 'requestId') ? info.requestId : undefined,
+  })
+}
+
 /** The headers of an answer; a cleaned copy if the server sent an API key back. */
 function cleaned(headers: AnswerHeaders, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []

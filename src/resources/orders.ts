@@ -9,6 +9,7 @@ import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
+import { answerFacts } from '../http/read.ts'
 import type { OrderRecord } from '../idempotency/record.ts'
 import type {
   CreateManyOptions,
@@ -91,8 +92,8 @@ export class Orders<S extends Schemas = Schemas> {
         ...further,
         finish: ({ value, info }) => {
           pruneClosed(this.#journal)
-          const { attempts, status, requestId, supportReference } = info
-          const facts = { attempts, ...defined({ status, requestId }), ...supportReference }
+          const { attempts, supportReference } = info
+          const facts = { attempts, ...answerFacts(info), ...supportReference }
           return this.#fit(value, 'orders.create', settings, facts)
         },
       }),
@@ -288,7 +289,7 @@ export class Orders<S extends Schemas = Schemas> {
     settings: CallSettings,
     known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
   ): Promise<OrderOf<S>> {
-    const { attempts = 0, status, requestId, orderId, idempotencyKey, externalOrderId } = known
+    const { attempts = 0, status, requestId, orderId, idempotencyKey, externalOrderId } = bare(known)
     const facts = {
       charged: 'yes',
       attempts,

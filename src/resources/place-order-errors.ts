@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import {
   type Charged,
   type CustomerOrderingError,
@@ -12,7 +12,7 @@ import {
 import type { Trail } from '../http/call.ts'
 import type { Interruption } from '../http/deadline.ts'
 import { chargedSentence, conflictSentence } from '../http/failure.ts'
-import { type ErrorContext, errorOf, infoOf } from '../http/read.ts'
+import { answerFacts, type ErrorContext, errorOf, infoOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
 import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
@@ -121,7 +121,7 @@ export class PlaceOrderErrors {
     // A 201 was heard, so whatever the attempts to read the order ended with, that is what went wrong.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
-      const { status, requestId } = infoOf(ending.trail, 0)
+      const { status, requestId } = bare(answerFacts(infoOf(ending.trail, 0)))
       const issues = outcome?.issues ?? []
       const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
       const answered = sent.charged === 'yes' ? 201 : status

@@ -5,7 +5,7 @@ import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { infoOf } from '../http/read.ts'
+import { answerFacts, infoOf } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
@@ -436,7 +436,7 @@ class Placement {
       value: order,
       remembered,
       info: {
-        ...defined({ status: came?.status, requestId: came?.requestId }),
+        ...(came === undefined ? {} : answerFacts(came)),
         attempts,
         durationMs: this.#deadline.elapsed(),
         supportReference: supportReference(names),

@@ -11,15 +11,17 @@ import { loseFirstAnswers } from '../support/lost-answers.ts'
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('processes/hostile-prototypes.ts', import.meta.url))
 
-it.each([
+it.each<[what: string, mode: string, requestIdHeader?: string | null]>([
   ['as they are', 'untouched'],
   ['polluted with familiar names before it is loaded', 'polluted before'],
   ['polluted with familiar names, enumerably, after it was loaded', 'polluted after'],
+  ['polluted before, and the service gives no request ids', 'polluted before', null],
+  ['polluted after, and the service gives no request ids', 'polluted after', null],
   ['frozen', 'frozen'],
 ])(
   'the client works, changes no global and sends nothing strange where prototypes are %s',
-  async (_what, mode) => {
-    const sandbox = createSandbox()
+  async (_what, mode, requestIdHeader = 'x-request-id') => {
+    const sandbox = createSandbox({ behaviour: { requestIdHeader } })
     loseFirstAnswers(sandbox)
     const server = await serveSandbox(sandbox)
     try {

@@ -609,6 +609,11 @@ export class Process {
       world.observe()
       if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
       world.log.row(row)
+      // An order that exists is stored by the call that sent it, maybe in the background, behind the back of the next one.
+      if (row.state === 'created')
+        for (const { logged } of this.#running)
+          if (logged.kind === 'create' && !world.log.requests.some(({ call }) => call === logged.id))
+            logged.disturbed = true
       world.log.printed.push(row.data)
       if (world.trace !== undefined) {
         const { record } = world.log.rows.at(-1) ?? {}
