@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import { type Charged, InvalidRequestError, StoreError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { isBusy } from '../idempotency/decision.ts'
+import { CLOCK_SKEW, isBusy } from '../idempotency/decision.ts'
 import { checkIdempotencyKey, rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import {
@@ -103,10 +103,11 @@ export async function resolve(
   resolution: Resolution,
   settings: CallSettings,
 ): Promise<OrderRecord> {
+  const { runtime } = context.connection
+  const decidedAt = runtime.now()
   const found = await findRecord(context, name)
   if (found === undefined) throw invalid(nameField(name), 'names no remembered order')
   const { record } = found
-  const { runtime } = context.connection
   if (context.live.get(found.id) !== undefined || isBusy(record, runtime.now())) {
     throw new UnresolvedOrderError(
       'A live call is working on this order; resolve it after that call has ended.',
@@ -120,6 +121,9 @@ export async function resolve(
   if (record.state === 'created')
     throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned')
   if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
+  // A call that wrote it since may have sent it, which the person who gives it up has not seen. What is far ahead was
+  // written before, by a clock that is wrong.
+  if (record.updatedAt > decidedAt && record.updatedAt <= runtime.now() + CLOCK_SKEW) throw notStored(record)
   // A key that is the order's very name cannot change; any other moves on, so that the next call buys anew. Under a key
   // that stays, a later refusal still proves nothing.
   const next = record.slot.startsWith('key:')

@@ -3,6 +3,7 @@ import { all } from '../support/all.ts'
 import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const BUSY = 2 * 60_000
+const HOUR = 60 * 60_000
 const NAME = { externalOrderId: 'r1' }
 const ABANDONED = { as: 'abandoned' } as const
 
@@ -66,6 +67,7 @@ describe('resolve(…, { as: "created" })', () => {
     const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'done_unanswered' : undefined))
     lab.runtime.auto = false
     const resolving = slow.orders.resolve({ idempotencyKey }, { as: 'created', orderId })
+    resolving.catch(() => {})
     await lab.runtime.settle()
     // Somebody buys the same once more, and the answer is lost together with the process.
     lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
@@ -155,6 +157,36 @@ describe('resolve(…, { as: "abandoned" })', () => {
     await lab.client().orders.create(anonymousOrder())
     expect(keys(lab)).toHaveLength(2)
     lab.sandbox.expectCharges(1)
+  })
+
+  it('refuses what another call has worked on since the person decided', async () => {
+    const lab = new Lab()
+    await leave(lab, false, anonymousOrder())
+    const idempotencyKey = lab.posts[0]?.key ?? ''
+    const slow = lab.elsewhere({}, (operation, count) =>
+      operation === 'get' && count === 1 ? 'answers_late' : undefined,
+    )
+    lab.runtime.auto = false
+    const resolving = slow.orders.resolve({ idempotencyKey }, ABANDONED)
+    resolving.catch(() => {})
+    await lab.runtime.advance(1)
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const doubtful = failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
+    await lab.runtime.advance(1)
+    expect(await doubtful).toMatchObject({ code: 'connection', charged: 'unknown' })
+    lab.runtime.auto = true
+    await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown', idempotencyKey })
+    // Looked at again, it turns out to be bought.
+    expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('takes a record from far ahead for one of before, written by a clock that is wrong', async () => {
+    const lab = new Lab()
+    lab.runtime.jump(HOUR)
+    await leave(lab, false)
+    lab.runtime.jump(-HOUR)
+    expect(await lab.client().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
   })
 
   it('refuses what was created, and does nothing for what is rejected already', async () => {
