@@ -210,7 +210,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/outcome.ts',
-        "...(meaning.state === 'open' && row.hold !== undefined ? { hold: row.hold } : {}),",
+        "...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),",
         '',
       ),
     ],

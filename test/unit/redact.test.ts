@@ -18,15 +18,28 @@ describe('an API key in a text of the server', () => {
     'in base64 before another byte': btoa(`${KEY}:`),
     'in the base64 of a whole header': btoa(`Bearer ${KEY}`),
     'in the base64 of a user and a password': btoa(`ab:${KEY}\n`),
+    'in hexadecimal': Buffer.from(KEY).toString('hex'),
+    'in hexadecimal capitals': Buffer.from(KEY).toString('hex').toUpperCase(),
+    'as JSON has it': JSON.stringify({ message: KEY }),
+    'as JSON has it with escaped slashes': JSON.stringify({ message: KEY }).replaceAll('/', '\\/'),
+    'in JSON within JSON': JSON.stringify(JSON.stringify({ message: KEY })),
+    'in JSON within JSON with escaped slashes': JSON.stringify(
+      JSON.stringify({ message: KEY }).replaceAll('/', '\\/'),
+    ),
   }
 
   test.each(Object.entries(texts))('is taken out %s', (_how, text) => {
     const clean = redact(text, [KEY])
     expect(clean).toContain('[redacted]')
     expect(clean).not.toContain(KEY)
+    expect(clean).not.toContain(KEY.slice(-8))
     // Nothing that decodes to a recognisable part of the key is left.
     for (const part of clean.split(/[^\w+/=%-]+/)) {
-      const readings = [decodeURIComponent(part), Buffer.from(part, 'base64').toString('latin1')]
+      const readings = [
+        decodeURIComponent(part),
+        Buffer.from(part, 'base64').toString('latin1'),
+        Buffer.from(part, 'hex').toString('latin1'),
+      ]
       for (const reading of readings) expect(reading).not.toContain(KEY.slice(4, 12))
     }
   })
@@ -66,12 +79,30 @@ test('a text without a key stays as it is', () => {
   expect(redact('', [KEY])).toBe('')
 })
 
-test('an empty key does not take everything out', () => {
+test('an empty key does not take anything out', () => {
   expect(redact('abc', [''])).toBe('abc')
+  expect(redact('undefined', [''])).toBe('undefined')
 })
 
 test('of a very short key, only the key itself is looked for', () => {
   expect(redact('a key YQ', ['a'])).toBe('[redacted] key YQ')
+})
+
+test('four characters are enough to be looked for in other forms, three are not', () => {
+  expect(redact('a key 7365636b', ['seck'])).toBe('a key [redacted]')
+  expect(redact('a key 736563', ['sec'])).toBe('a key 736563')
+})
+
+test('a key is left where it is shorter than what the caller looks for', () => {
+  expect(redact('sixteen-letters! fifteen-letters', ['sixteen-letters!', 'fifteen-letters'], 16)).toBe(
+    '[redacted] fifteen-letters',
+  )
+})
+
+test('what was looked for before has no part in what is looked for now', () => {
+  expect(redact('ab c', ['ab', 'c'])).toBe('[redacted] [redacted]')
+  expect(redact('a bc', ['a', 'bc'])).toBe('[redacted] [redacted]')
+  for (let n = 10; n < 30; n++) expect(redact(`key-${n} key-10`, [`key-${n}`])).toMatch(/^\[redacted\]/)
 })
 
 test('what is put in is not looked at again', () => {

@@ -1,0 +1,105 @@
+/** What is mutated, and by which tests it is judged. */
+export interface Module {
+  readonly name: string
+  /** Below `src`. */
+  readonly files: readonly string[]
+  /** Below `test`, globs; those that are likely to notice first, because the first failure ends a mutant's run. */
+  readonly tests: readonly string[]
+  /** Default `perTest`: a mutant is judged by the tests that run its line; `all`: by all of them. */
+  readonly coverage?: 'all'
+  /** Mutators that are left out of the module, with the reason in the documentation. */
+  readonly without?: readonly string[]
+}
+
+const ORDERS = [
+  'unit/regressions/*.test.ts',
+  'client/{idempotency,traces,conflicts,anonymous,generations,retry,timeouts,abort,first-trial}.test.ts',
+  'client/{recover,resolve,enqueue,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
+  'client/api-key-rotation.test.ts',
+  'client/store-faults.test.ts',
+]
+
+export const MODULES: readonly Module[] = [
+  {
+    name: 'canonical JSON',
+    files: ['idempotency/canonical.ts'],
+    tests: ['unit/canonical.test.ts', 'property/canonical.test.ts'],
+  },
+  { name: 'identity', files: ['idempotency/identity.ts'], tests: ['unit/identity.test.ts'] },
+  {
+    name: 'outcome table',
+    files: ['idempotency/outcome.ts', 'idempotency/classify.ts'],
+    tests: ['unit/outcome.test.ts', 'unit/classify.test.ts'],
+  },
+  { name: 'decision', files: ['idempotency/decision.ts'], tests: ['unit/decision.test.ts'] },
+  {
+    name: 'record',
+    files: ['idempotency/record.ts'],
+    tests: [
+      'unit/record.test.ts',
+      'unit/regressions/*.test.ts',
+      'unit/decision.test.ts',
+      'client/{codec,remembered,enqueue}.test.ts',
+    ],
+  },
+  {
+    name: 'redaction',
+    files: ['http/redact.ts'],
+    tests: ['unit/redact.test.ts'],
+    // Patterns are kept between tests, so that only the first test of a key runs what makes them.
+    coverage: 'all',
+  },
+  {
+    name: 'retry',
+    files: ['http/retry.ts', 'http/deadline.ts', 'http/call.ts'],
+    tests: [
+      'unit/{retry,deadline,call}.test.ts',
+      'client/{retry,timeouts,abort,api-key-rotation,hooks}.test.ts',
+    ],
+  },
+  {
+    name: 'failures',
+    files: ['http/failure.ts'],
+    tests: ['unit/failure.test.ts', 'client/{reads,retry}.test.ts'],
+    without: ['StringLiteral'],
+  },
+  {
+    name: 'intent',
+    files: ['idempotency/intent.ts'],
+    tests: ['unit/intent.test.ts', 'unit/regressions/*.test.ts', 'client/{idempotency,traces}.test.ts'],
+  },
+  {
+    name: 'paging',
+    files: ['pages.ts', 'read-ahead.ts', 'resources/list-pages.ts'],
+    tests: [
+      'unit/{pages,read-ahead,envelope}.test.ts',
+      'property/prefetch.test.ts',
+      'client/{paging,reads}.test.ts',
+    ],
+  },
+  {
+    name: 'journal',
+    files: ['idempotency/journal.ts', 'idempotency/live.ts'],
+    tests: ['unit/journal.test.ts', 'client/{pruning,close}.test.ts', ...ORDERS],
+  },
+  {
+    name: 'placing',
+    files: ['resources/place-order.ts', 'resources/order-context.ts', 'resources/unsent.ts'],
+    tests: ORDERS,
+  },
+  {
+    name: 'sending',
+    files: ['resources/send-order.ts', 'resources/record-endings.ts'],
+    tests: ORDERS,
+  },
+  {
+    name: 'recovery',
+    files: [
+      'resources/recover.ts',
+      'resources/recovery-outcome.ts',
+      'resources/look-up.ts',
+      'resources/scan-orders.ts',
+    ],
+    tests: ['client/{recover,resolve,reconcile,remembered}.test.ts', ...ORDERS],
+  },
+]
