@@ -93,7 +93,7 @@ async function mutate({
     reporters: ['progress-append-only'],
     clearTextReporter: { allowColor: false },
     allowConsoleColors: false,
-    warnings: { slow: false },
+    warnings: { slow: false, unknownOptions: true, preprocessorErrors: true, unserializableOptions: true },
   }
   const results = await new Stryker(options).runMutationTest()
   writeFileSync(`${file}.json`, JSON.stringify(results))
