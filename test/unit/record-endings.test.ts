@@ -5,8 +5,10 @@ import { Journal } from '../../src/idempotency/journal.ts'
 import { liveCalls } from '../../src/idempotency/live.ts'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
 import {
+  CREATE_ORDER,
   chargedOf,
   makeKey,
+  ORDERS_PATH,
   type OrderContext,
   sameApiKey,
   tagOf,
@@ -89,7 +91,7 @@ describe('the request in a record', () => {
     expect(requestOf(mine)).toEqual({ quantity: 1 })
   })
 
-  it.each([undefined, '', 'null', '7', '{'])('is empty where the body is %j', (body) => {
+  it.each([undefined, '', 'null', '7', '"text"', '{'])('is empty where the body is %j', (body) => {
     expect(requestOf(body === undefined ? {} : { body })).toEqual({})
   })
 })
@@ -146,13 +148,12 @@ describe('an enqueued record that the service has not looked at', () => {
 })
 
 describe('a record that moves to its next key', () => {
-  const next = nextGeneration(
-    context,
-    { ...mine, refused: true, foreign: true, hold: 'refused', rejection: { kind: 'refused' } },
-    3,
-  )
-
   it('has a key of its own, and nothing of what was heard under the one before', () => {
+    const next = nextGeneration(
+      context,
+      { ...mine, refused: true, foreign: true, hold: 'refused', rejection: { kind: 'refused' } },
+      3,
+    )
     const key = derivedKey(runtime.deriveId, {
       server: context.server,
       account: 'shop',
@@ -274,6 +275,20 @@ describe('a record of an order that exists', () => {
   })
 })
 
+describe('the request that makes an order', () => {
+  it('is the one of the API document', () => {
+    expect([CREATE_ORDER, ORDERS_PATH]).toEqual([
+      {
+        operation: 'orders.create',
+        method: 'POST',
+        permission: 'orders:write',
+        missing: 'service_or_customer',
+      },
+      '/v1/orders',
+    ])
+  })
+})
+
 describe('what a record says of the wallet', () => {
   it.each([
     ['yes', { state: 'created' }],
@@ -281,15 +296,15 @@ describe('what a record says of the wallet', () => {
     ['unknown', { state: 'open', rejection: { kind: 'refused' } }],
     ['unknown', { state: 'rejected', rejection: { kind: 'conflict' } }],
     ['no', { state: 'rejected', rejection: { kind: 'refused' } }],
+    ['no', { state: 'rejected' }],
   ] as const)('is %s for %j', (charged, record) => {
     expect(chargedOf(record)).toBe(charged)
   })
 })
 
 describe('an API key', () => {
-  const sent = { ...mine, apiKeyTag: tagOf(context, mine.key, 'secret') }
-
   it('may send a key again that it has sent, or that nobody has', () => {
+    const sent = { ...mine, apiKeyTag: tagOf(context, mine.key, 'secret') }
     expect(sameApiKey(context, sent, 'secret')).toBe(true)
     expect(sameApiKey(context, sent, 'rotated')).toBe(false)
     expect(sameApiKey(context, sent, null)).toBe(false)
@@ -298,6 +313,6 @@ describe('an API key', () => {
   })
 
   it('is of no account where the service remembers the keys of all of them', () => {
-    expect(sameApiKey(contextWith({ idempotencyScope: 'customer' }), sent, 'rotated')).toBe(true)
+    expect(sameApiKey(contextWith({ idempotencyScope: 'customer' }), mine, 'rotated')).toBe(true)
   })
 })

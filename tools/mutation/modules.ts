@@ -5,8 +5,6 @@ export interface Module {
   readonly files: readonly string[]
   /** Below `test`, globs; those that are likely to notice first, because the first failure ends a mutant's run. */
   readonly tests: readonly string[]
-  /** Default `perTest`: a mutant is judged by the tests that run its line; `all`: by all of them. */
-  readonly coverage?: 'perTest' | 'all'
   /** Mutators that are left out of the module, with the reason in the documentation. */
   readonly without?: readonly string[]
 }
@@ -45,8 +43,6 @@ export const MODULES: readonly Module[] = [
     name: 'redaction',
     files: ['http/redact.ts'],
     tests: ['unit/redact.test.ts'],
-    // Patterns are kept between tests, so that only the first test of a key runs what makes them.
-    coverage: 'all',
   },
   {
     name: 'retry',

@@ -67,13 +67,7 @@ console.log(
 )
 process.exitCode = unexpected === 0 && reached >= LEAST ? 0 : 1
 
-async function mutate({
-  name,
-  files,
-  tests,
-  coverage = 'perTest',
-  without = [],
-}: Module): Promise<MutantResult[]> {
+async function mutate({ name, files, tests, without = [] }: Module): Promise<MutantResult[]> {
   console.log(`\n== ${name}`)
   const file = `${RESULTS}/${name.replaceAll(' ', '-')}`
   // Not by Stryker's option testFiles, with which version 10.1 does not turn on mutants of what runs when a module loads.
@@ -83,9 +77,12 @@ async function mutate({
     vitest: { configFile: 'tools/mutation/vitest.config.ts', related: false },
     mutate: files.map((path) => `src/${path}`),
     mutator: { excludedMutations: [...without] },
-    coverageAnalysis: coverage,
+    coverageAnalysis: 'perTest',
     concurrency: 1,
     disableTypeChecks: false,
+    dryRunTimeoutMinutes: 20,
+    // Longer than a test may take, so that a slow machine is not taken for a mutant that hangs.
+    timeoutMS: 60_000,
     tempDirName: '.tmp/stryker',
     ignorePatterns: ['.tmp', 'dist', 'docs', 'examples', 'bench', 'tools/openapi', 'tools/node-runtime'],
     incremental,
