@@ -6,6 +6,7 @@ import {
   encodeRecord,
   forgottenRow,
   isPending,
+  isUnsent,
   type JournalRecord,
   publicRecord,
   unusableError,
@@ -106,6 +107,14 @@ describe('a stored record', () => {
     )
     expect(opens.map(({ open }) => open)).toEqual([true, false, true, false])
     expect(isPending({ state: 'created', readable: false })).toBe(true)
+  })
+
+  it('counts as unsent while it is open and no call has claimed it', () => {
+    const { firstSentAt: _firstSentAt, ...unclaimed } = record
+    expect(isUnsent({ ...unclaimed, apiKeyTag: '' })).toBe(true)
+    expect(isUnsent(unclaimed)).toBe(false)
+    expect(isUnsent({ ...record, apiKeyTag: '' })).toBe(false)
+    expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
   })
 
   it('is unreadable at rest with a codec', async () => {

@@ -66,11 +66,7 @@ export const MODULES: readonly Module[] = [
   {
     name: 'paging',
     files: ['pages.ts', 'read-ahead.ts', 'resources/list-pages.ts'],
-    tests: [
-      'unit/{pages,read-ahead,envelope}.test.ts',
-      'property/prefetch.test.ts',
-      'client/{paging,reads}.test.ts',
-    ],
+    tests: ['unit/{pages,read-ahead,envelope}.test.ts', 'client/paging.test.ts', 'property/prefetch.test.ts'],
   },
   {
     name: 'endings',
@@ -80,12 +76,7 @@ export const MODULES: readonly Module[] = [
   {
     name: 'journal',
     files: ['idempotency/journal.ts', 'idempotency/live.ts'],
-    tests: [
-      'unit/journal.test.ts',
-      'client/{pruning,close}.test.ts',
-      ...ORDERS,
-      'client/store-faults.test.ts',
-    ],
+    tests: ['unit/journal.test.ts', 'client/{pruning,close,idempotency}.test.ts'],
   },
   {
     name: 'placing',
@@ -105,6 +96,6 @@ export const MODULES: readonly Module[] = [
       'resources/look-up.ts',
       'resources/scan-orders.ts',
     ],
-    tests: ['client/{recover,resolve,reconcile,remembered}.test.ts', ...ORDERS],
+    tests: ['client/{recover,resolve,reconcile,remembered}.test.ts', 'unit/regressions/recovery.test.ts'],
   },
 ]
