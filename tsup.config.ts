@@ -103,7 +103,7 @@ export default defineConfig([
   {
     ...common,
     // docs/decisions/node-build.md
-    entry: ofTheClient,
+    entry: { ...ofTheClient, 'parts/client': parts['parts/client'] },
     outDir: 'dist/node',
     noExternal: ['ky', 'zod', 'uuid'],
     esbuildPlugins: [evaluatedByFirstCall],

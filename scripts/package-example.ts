@@ -1,17 +1,21 @@
 /**
- * Runs a script of an example that is a package of its own, as its integrator would:
+ * Runs an example that is a package of its own:
  *
+ *     node scripts/package-example.ts hono-backend
  *     node scripts/package-example.ts browser-checkout dev
  *
- * Without the name of a script it is `check`, which is what CI runs. The package is installed when it is not.
+ * Without a script it does what its integrator would, and what CI runs: copies the folder out of the project, installs there
+ * what it names and this package as packed, and runs `npm test`. Nothing of the project is in reach of the copy.
+ * With the name of a script that runs in the example's own folder, over the current build.
  */
-import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { ensureBuilt, root } from './ensure-built.ts'
 import { installExample } from './install-example.ts'
 
-const [name = '', script = 'check', ...parameters] = process.argv.slice(2)
+const [name = '', script, ...parameters] = process.argv.slice(2)
 const folder = join(root, 'examples', name)
 if (!/^[\w-]+$/.test(name) || !existsSync(join(folder, 'package.json'))) {
   process.stderr.write(`There is no example with a package of its own named ${JSON.stringify(name)}.\n`)
@@ -19,8 +23,27 @@ if (!/^[\w-]+$/.test(name) || !existsSync(join(folder, 'package.json'))) {
 }
 
 ensureBuilt()
-installExample(folder)
-const { status } = spawnSync('npm', ['run', '-s', script, '--prefix', folder, '--', ...parameters], {
-  stdio: 'inherit',
-})
-process.exitCode = status ?? 1
+if (script === undefined) testCopy()
+else {
+  installExample(folder)
+  process.exitCode = npm(folder, 'run', '-s', script, '--', ...parameters)
+}
+
+function testCopy(): void {
+  const place = mkdtempSync(join(tmpdir(), 'example-'))
+  try {
+    const copy = join(place, name)
+    const made = ['node_modules', 'dist']
+    cpSync(folder, copy, { recursive: true, filter: (path) => !made.includes(basename(path)) })
+    const pack = ['pack', '--silent', '--ignore-scripts', '--pack-destination', place]
+    const file = execFileSync('npm', pack, { cwd: root, encoding: 'utf8' }).trim()
+    const install = ['install', '--silent', '--ignore-scripts', '--prefer-offline', join(place, file)]
+    process.exitCode = npm(copy, ...install) || npm(copy, 'test', '--silent')
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+function npm(cwd: string, ...parameters: readonly string[]): number {
+  return spawnSync('npm', parameters, { cwd, stdio: 'inherit' }).status ?? 1
+}

@@ -1,5 +1,5 @@
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { defineConfig, type Plugin } from 'vite'
+import { defineConfig, type Plugin, type ViteDevServer } from 'vite'
 import { passOn, type Upstream } from './server/proxy.ts'
 import { createShopSandbox } from './server/sandbox.ts'
 import { isThisMachine } from './server/visitors.ts'
@@ -12,30 +12,32 @@ function proxy(): Plugin {
   return {
     name: 'proxy',
     apply: 'serve',
-    async configureServer({ middlewares, config, httpServer }) {
-      const upstream = await upstreamOf(
-        (line) => config.logger.info(line),
-        (stop) => httpServer?.once('close', stop),
-      )
-      middlewares.use('/api', (request, response) => passOn(upstream, request.url ?? '/', request, response))
+    async configureServer(server) {
+      const { baseUrl, apiKey } = await serviceOf(server)
+      const apiKeyFor: Upstream['apiKeyFor'] = (request) => (isThisMachine(request) ? apiKey : undefined)
+      server.middlewares.use('/api', (request, response) => {
+        // Known once the server listens.
+        const origins = (server.resolvedUrls?.local ?? []).map((address) => new URL(address).origin)
+        passOn({ baseUrl, origins, apiKeyFor }, request.url ?? '/', request, response)
+      })
     },
   }
 }
 
-async function upstreamOf(log: (line: string) => void, atEnd: (stop: () => void) => void): Promise<Upstream> {
-  const { CUSTOMER_ORDERING_BASE_URL: baseUrl, CUSTOMER_ORDERING_API_KEY: key } = process.env
-  if (baseUrl !== undefined && key !== undefined) {
-    log(`Orders go to ${baseUrl}`)
-    return { baseUrl, apiKeyFor: (request) => (isThisMachine(request) ? key : undefined) }
+async function serviceOf({
+  config,
+  httpServer,
+}: ViteDevServer): Promise<{ readonly baseUrl: string; readonly apiKey: string }> {
+  const { CUSTOMER_ORDERING_BASE_URL: baseUrl, CUSTOMER_ORDERING_API_KEY: apiKey } = process.env
+  if (baseUrl !== undefined && apiKey !== undefined) {
+    config.logger.info(`Orders go to ${baseUrl}`)
+    return { baseUrl, apiKey }
   }
   const sandbox = createShopSandbox()
-  const server = await serveSandbox(sandbox, { control: 'loopback' })
-  atEnd(() => void server.close())
-  log(`Orders go to a sandbox. Watch it, and make it fail, at ${server.url}`)
-  return {
-    baseUrl: server.url,
-    apiKeyFor: (request) => (isThisMachine(request) ? sandbox.apiKey : undefined),
-  }
+  const service = await serveSandbox(sandbox, { control: 'loopback' })
+  httpServer?.once('close', () => void service.close())
+  config.logger.info(`Orders go to a sandbox. Watch it, and make it fail, at ${service.url}`)
+  return { baseUrl: service.url, apiKey: sandbox.apiKey }
 }
 
 export default defineConfig({

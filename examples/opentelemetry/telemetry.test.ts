@@ -8,7 +8,12 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics'
 import { InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace'
-import { CustomerOrderingClient, MemoryStore, type OrderStore } from 'customer-ordering-sdk'
+import {
+  CustomerOrderingClient,
+  MemoryStore,
+  type OrderStore,
+  type RecoverOptions,
+} from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { startTelemetry } from './setup.ts'
 import { telemetryHooks, traceHeaders } from './telemetry.ts'
@@ -16,11 +21,27 @@ import { telemetryHooks, traceHeaders } from './telemetry.ts'
 const spans = new InMemorySpanExporter()
 const numbers = new InMemoryMetricExporter(AggregationTemporality.DELTA)
 const reader = new PeriodicExportingMetricReader({ exporter: numbers, exportIntervalMillis: 3_600_000 })
-const telemetry = startTelemetry({ spanProcessor: new SimpleSpanProcessor({ exporter: spans }), reader })
+/** Hands on what ended, and remembers what did not. */
+const toMemory = new SimpleSpanProcessor({ exporter: spans })
+const unended = new Set<string>()
+const telemetry = startTelemetry({
+  serviceName: 'shop',
+  spanProcessor: {
+    onStart: (span) => void unended.add(span.spanContext().spanId),
+    onEnd: (span) => {
+      unended.delete(span.spanContext().spanId)
+      toMemory.onEnd(span)
+    },
+    forceFlush: () => toMemory.forceFlush(),
+    shutdown: () => toMemory.shutdown(),
+  },
+  reader,
+})
 const tracer = trace.getTracer('shop')
 
 afterEach(() => {
   spans.reset()
+  assert.deepEqual([...unended], [], 'every span that began has ended')
 })
 
 const order = (externalOrderId: string) => ({
@@ -45,14 +66,21 @@ function clientOf(sandbox: Sandbox, store: OrderStore = new MemoryStore()): Cust
 }
 
 /** Runs the call under a span of the shop's own, as a server's instrumentation would open it. */
-async function handle<T>(call: () => Promise<T>): Promise<T> {
-  return await tracer.startActiveSpan('PUT /orders', async (span) => {
+async function handle<T>(call: () => Promise<T>, name = 'PUT /orders'): Promise<T> {
+  return await tracer.startActiveSpan(name, async (span) => {
     try {
       return await call()
     } finally {
       span.end()
     }
   })
+}
+
+/** Settles what is open, under a span as a program would open it around the loop. */
+async function recoverAll(client: CustomerOrderingClient, options: RecoverOptions = {}): Promise<void> {
+  await handle(async () => {
+    for await (const _outcome of client.orders.recover({ takeOver: true, ...options }));
+  }, 'recovery')
 }
 
 /** What was exported: the only span of that name with its children. */
@@ -98,6 +126,8 @@ test('a call is a span below that of the shop, with a span for each request and 
     'server.port': 443,
     'http.request.method': 'POST',
     'url.full': 'https://sandbox.customer-ordering.test/v1/orders',
+    'ordering.operation': 'orders.create',
+    'ordering.idempotency_key': idempotencyKey,
   }
   const [lost, answered] = call.children
   assert.deepEqual(lost?.attributes, { ...request, 'error.type': 'ECONNRESET' })
@@ -131,16 +161,121 @@ test('an order in doubt is an error that says so, and its recovery is a span of 
   assert.equal(failed.attributes['error.type'], 'connection')
   spans.reset()
 
-  for await (const { outcome } of clientOf(sandbox, store).orders.recover({ takeOver: true }))
-    assert.equal(outcome, 'created')
-  const recovered = tree('orders.recover')
-  assert.equal(recovered.span.attributes['ordering.recovery'], 'created')
-  assert.equal(recovered.span.attributes['ordering.charged'], 'yes')
+  await recoverAll(clientOf(sandbox, store))
+  const { children } = tree('recovery')
+  const [request, recovered] = children
   assert.deepEqual(
-    recovered.children.map(({ name }) => name),
-    ['POST'],
+    children.map(({ name }) => name),
+    ['POST', 'orders.recover'],
   )
-  assert.equal(spans.getFinishedSpans().length, 2)
+  assert.equal(recovered?.attributes['ordering.recovery'], 'created')
+  assert.equal(recovered?.attributes['ordering.charged'], 'yes')
+  const { idempotencyKey } = sandbox.expectChargedOnce('cart-2')
+  for (const span of [request, recovered])
+    assert.equal(span?.attributes['ordering.idempotency_key'], idempotencyKey)
+})
+
+test('spans of a recovery end when the order moves to its next key', async () => {
+  const sandbox = createSandbox()
+  const refuse = { type: 'status', status: 402, code: 'PAYMENT_REQUIRED' } as const
+  sandbox.faults.add({ match: { operation: 'createOrder' }, times: 2, action: refuse })
+  const client = clientOf(sandbox)
+  await client.orders.create(order('cart-key')).catch(() => {})
+  await client.orders.enqueue(order('cart-key'))
+  spans.reset()
+  await recoverAll(client)
+  const [refused, bought, recovered] = tree('recovery').children
+  assert.deepEqual(
+    [refused, bought].map((span) => span?.attributes['http.response.status_code']),
+    [402, 201],
+  )
+  const keys = [refused, bought, recovered].map((span) => span?.attributes['ordering.idempotency_key'])
+  assert.notEqual(keys[0], keys[1])
+  assert.equal(keys[1], keys[2])
+  sandbox.expectChargedOnce('cart-key')
+})
+
+test('spans end when calls are aborted, run out of time or find the client closed', async () => {
+  const sandbox = createSandbox()
+  const store = new MemoryStore()
+  const client = clientOf(sandbox, store)
+  let stalled = () => {}
+  sandbox.faults.add({
+    match: { when: () => stalled() === undefined },
+    times: 'always',
+    action: { type: 'stall', commit: true },
+  })
+
+  const aborted = new AbortController()
+  stalled = () => aborted.abort()
+  const { signal } = aborted
+  await assert.rejects(client.orders.create(order('cart-abort'), { signal }), { code: 'aborted' })
+  assert.equal(tree('orders.create').span.attributes['error.type'], 'aborted')
+
+  stalled = () => {}
+  await assert.rejects(client.balance.retrieve({ totalTimeout: 20 }), { code: 'timeout' })
+
+  const recovery = new AbortController()
+  stalled = () => recovery.abort()
+  await recoverAll(client, { signal: recovery.signal, replay: 'all' }).catch(() => {})
+  assert.equal(tree('recovery').children[0]?.name, 'POST')
+
+  let closed: Promise<void> | undefined
+  stalled = () => {
+    closed = client.close()
+  }
+  await assert.rejects(client.orders.create(order('cart-close'), { totalTimeout: 50 }), {
+    charged: 'unknown',
+  })
+  await closed
+  await client.balance.retrieve().catch(() => {})
+})
+
+test('spans of a recovery end when the store fails in the middle of it', async () => {
+  const sandbox = createSandbox()
+  sandbox.faults.add({ match: { operation: 'createOrder' }, times: 2, action: { type: 'commitThenDrop' } })
+  const store = new MemoryStore()
+  await clientOf(sandbox, store)
+    .orders.create(order('cart-store'))
+    .catch(() => {})
+  spans.reset()
+  let sent = 0
+  sandbox.faults.add({ match: { when: () => ++sent > 0 }, times: 'always', action: { type: 'drop' } })
+  const failing: OrderStore = {
+    durability: 'memory',
+    get: (...given) => (sent > 0 ? Promise.reject(new Error('gone')) : store.get(...given)),
+    insert: (...given) => store.insert(...given),
+    update: (...given) => (sent > 0 ? Promise.reject(new Error('gone')) : store.update(...given)),
+    listOpen: (...given) => store.listOpen(...given),
+    list: (...given) => store.list(...given),
+    prune: (...given) => store.prune(...given),
+    close: () => store.close(),
+  }
+  await recoverAll(clientOf(sandbox, failing)).catch(() => {})
+  assert.equal(sent, 1)
+  assert.equal(tree('recovery').children[0]?.attributes['error.type'], 'ECONNRESET')
+})
+
+test('a base URL with a path, a port and a slash at its end gives the address that was asked', async () => {
+  const sandbox = createSandbox()
+  const baseUrl = 'https://proxy.test:8443/shop/'
+  const asked: string[] = []
+  const client = new CustomerOrderingClient({
+    baseUrl,
+    apiKey: sandbox.apiKey,
+    fetch: async (input, init) => {
+      const request = new Request(input, init)
+      asked.push(request.url)
+      return await sandbox.fetch(
+        new Request(request.url.replace('https://proxy.test:8443/shop', sandbox.baseUrl), request),
+      )
+    },
+    hooks: telemetryHooks(baseUrl),
+  })
+  await client.balance.retrieve()
+  const { attributes } = tree('GET').span
+  assert.deepEqual(asked, ['https://proxy.test:8443/shop/v1/balance'])
+  assert.deepEqual([attributes['url.full'], attributes['server.port']], [asked[0], 8443])
 })
 
 test('an order that is remembered is a span without requests', async () => {

@@ -1,5 +1,6 @@
 import {
   type Attributes,
+  type Context,
   context,
   metrics,
   propagation,
@@ -18,18 +19,12 @@ import {
   ATTR_URL_FULL,
   METRIC_HTTP_CLIENT_REQUEST_DURATION,
 } from '@opentelemetry/semantic-conventions'
-import type { CallEvent, Hooks, SettledEvent } from 'customer-ordering-sdk'
-
-/** A call of the client, and its request that is under way. */
-interface OpenCall {
-  readonly span: Span
-  readonly idempotencyKey: string | undefined
-  request?: Span
-}
+import type { CallEvent, Hooks } from 'customer-ordering-sdk'
 
 /**
  * Hooks that make a span of each call, a span of each of its requests below that, and an event of each retry; and count
- * both. The span that is active around the call, such as that of the request your server answers, is the parent.
+ * both. Every span ends, whatever becomes of the call: each request is followed by its response, and each call by its ending.
+ * The span that is active around the call, such as that of the request your server answers, is the parent.
  *
  * Names and attributes of requests are those of OpenTelemetry's conventions for HTTP clients; what they have no name for
  * begins with `ordering.`. Events hold no secret, so neither do spans: no API key, header, body, target or amount.
@@ -41,51 +36,52 @@ export function telemetryHooks(baseUrl: string): Hooks {
   const meter = metrics.getMeter('customer-ordering-sdk')
   const durations = meter.createHistogram(METRIC_HTTP_CLIENT_REQUEST_DURATION, { unit: 's' })
   const calls = meter.createCounter('ordering.calls', { description: 'Calls that ended, by what they cost' })
-  const { hostname, port, protocol } = new URL(baseUrl)
+  // As the client reads it.
+  const base = baseUrl.replace(/\/+$/, '')
+  const { hostname, port, protocol } = new URL(base)
   const server = {
     [ATTR_SERVER_ADDRESS]: hostname,
     [ATTR_SERVER_PORT]: Number(port || (protocol === 'https:' ? 443 : 80)),
   }
-  const open = new Map<string, OpenCall>()
+  /** Spans that have not ended, by the id of their call, which has one request at a time. */
+  const open = new Map<string, Span>()
+  const requests = new Map<string, Span>()
 
   /** A call is heard of when it sends its first request, or, if it sends none, when it ends. */
-  function begin({ callId, operation, idempotencyKey }: CallEvent, startTime?: number): OpenCall {
-    const attributes = { 'ordering.operation': operation }
+  function begin({ callId, operation }: CallEvent, startTime?: number): Span {
     const span = tracer.startSpan(operation, {
       kind: SpanKind.INTERNAL,
-      attributes,
+      attributes: { 'ordering.operation': operation },
       ...(startTime === undefined ? {} : { startTime }),
     })
-    const call = { span, idempotencyKey }
-    open.set(callId, call)
-    return call
+    open.set(callId, span)
+    return span
   }
 
-  /** Recovery sends an order under one call, and tells what became of it under another with the same key. */
-  function take({ callId, idempotencyKey, recovery }: SettledEvent): OpenCall | undefined {
-    for (const [id, call] of open) {
-      if (id !== callId && (recovery === undefined || call.idempotencyKey !== idempotencyKey)) continue
-      open.delete(id)
-      return call
-    }
-    return undefined
+  /** The context for a request of the call. */
+  function below(event: CallEvent): Context {
+    // Recovery sends orders under one id and tells what became of each under another, so nothing says when the first one
+    // ends: its requests are below the active span, and so is what became of the order.
+    if (event.operation === 'orders.recover' && event.method === 'POST') return context.active()
+    return trace.setSpan(context.active(), open.get(event.callId) ?? begin(event))
   }
 
   return {
     onRequest: (event) => {
-      const { callId, method, path, attempt } = event
-      const call = open.get(callId) ?? begin(event)
+      const { callId, operation, method, path, attempt, idempotencyKey } = event
       const attributes: Attributes = {
         ...server,
         [ATTR_HTTP_REQUEST_METHOD]: method,
-        [ATTR_URL_FULL]: baseUrl + path,
+        [ATTR_URL_FULL]: base + path,
+        'ordering.operation': operation,
+        ...(idempotencyKey === undefined ? {} : { 'ordering.idempotency_key': idempotencyKey }),
         ...(attempt === 1 ? {} : { [ATTR_HTTP_REQUEST_RESEND_COUNT]: attempt - 1 }),
       }
-      const parent = trace.setSpan(context.active(), call.span)
-      call.request = tracer.startSpan(method, { kind: SpanKind.CLIENT, attributes }, parent)
+      requests.set(callId, tracer.startSpan(method, { kind: SpanKind.CLIENT, attributes }, below(event)))
     },
     onResponse: ({ callId, method, outcome, status, failure, requestId, durationMs }) => {
-      const span = open.get(callId)?.request
+      const span = requests.get(callId)
+      requests.delete(callId)
       const labels: Attributes = { ...server, [ATTR_HTTP_REQUEST_METHOD]: method }
       if (status !== undefined) labels[ATTR_HTTP_RESPONSE_STATUS_CODE] = status
       if (outcome !== 'answer' || (status ?? 0) >= 400) {
@@ -103,11 +99,12 @@ export function telemetryHooks(baseUrl: string): Hooks {
         'ordering.reason': reason,
         'ordering.delay_ms': delayMs,
       }
-      open.get(callId)?.span.addEvent('retry', attributes)
+      const span = open.get(callId) ?? trace.getActiveSpan()
+      span?.addEvent('retry', attributes)
     },
     onSettled: (event) => {
       const { operation, ok, code, charged, attempts, durationMs } = event
-      const { span } = take(event) ?? begin(event, Date.now() - durationMs)
+      const span = open.get(event.callId) ?? begin(event, Date.now() - durationMs)
       open.delete(event.callId)
       const attributes = {
         'ordering.attempts': attempts,

@@ -15,6 +15,7 @@ import type { ResponseInfo } from '../response-info.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
+import { archiveOrder, loadNewest } from './archive.ts'
 import { readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -28,7 +29,7 @@ import {
 } from './order-context.ts'
 import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { closedContent } from './record-endings.ts'
-import { archiveOrder, sendOrder } from './send-order.ts'
+import { sendOrder } from './send-order.ts'
 import { unsentContent } from './unsent.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
@@ -323,11 +324,11 @@ class Placement {
     throw this.#errors.sent(sent, charged, this.#context.connection.runtime.now())
   }
 
-  async #newest({ id }: FoundRecord): Promise<JournalRecord | undefined> {
+  async #newest(claimed: FoundRecord): Promise<JournalRecord | undefined> {
     const { runtime } = this.#context.connection
     const grace = new Deadline(runtime, Math.min(GRACE, this.#deadline.remaining() + 2 * GRACE), undefined)
     try {
-      const found = await this.#context.journal.load(id, grace)
+      const found = await loadNewest(this.#context, claimed, grace)
       return found instanceof Interruption ? undefined : found.record
     } catch {
       // The ending is 'unknown' already, which is what an unreadable store means as well.
@@ -341,7 +342,7 @@ class Placement {
     if (this.#credential !== undefined) return this.#credential
     if (returned) return null
     const asked = await askCredential(this.#context.connection.credentials, this.#deadline)
-    if (asked instanceof Interruption) throw this.#errors.interrupted(asked, moneyOf(record), record?.key)
+    if (asked instanceof Interruption) throw await this.#interruptedEarly(asked)
     if (asked !== null && typeof asked === 'object') throw this.#errors.noCredential(asked.error, record)
     this.#credential = asked
     return asked
@@ -443,13 +444,34 @@ class Placement {
     })
   }
 
-  /** The call ended before the record was read; what it says about the wallet is worth a moment more. */
+  /**
+   * The call ended before it claimed the record; what that says about the wallet is worth a moment more. `'no'` is said
+   * of a record that this call has written over, and of none that it has only read.
+   */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
-    const grace = new Deadline(this.#context.connection.runtime, GRACE, undefined)
+    const { journal, connection } = this.#context
+    const { runtime } = connection
+    const grace = new Deadline(runtime, GRACE, undefined)
     const unread = new Interruption('deadline')
-    const found = await this.#context.journal.load(this.#intent.rowId, grace).catch(() => unread)
+    const found = await journal.load(this.#intent.rowId, grace).catch(() => unread)
     if (found instanceof Interruption) return this.#errors.interrupted(interruption, 'unknown', undefined)
-    return this.#errors.interrupted(interruption, moneyOf(found.record), found.record?.key)
+    const { record } = found
+    let charged = moneyOf(record)
+    if (charged === 'no') {
+      const begun = (): RecordContent =>
+        unsentContent(this.#context, this.#intent, undefined, {
+          moved: false,
+          duplicateKey: this.#duplicateKey,
+        })
+      const closed =
+        record === undefined
+          ? closedContent(begun(), { kind: 'cancelled' }, 0)
+          : { ...record, claim: runtime.randomId() }
+      // What another call wrote and gave up may still be on its way, and recovery would send the order that it opens.
+      const { result } = await journal.write(found, closed, grace)
+      if (result !== 'written') charged = 'unknown'
+    }
+    return this.#errors.interrupted(interruption, charged, record?.key)
   }
 }
 

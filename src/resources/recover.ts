@@ -223,7 +223,7 @@ async function replay(
     ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
   })
   const { order, ending, outcome } = sent
-  const newest = (await newestRecord(context, found.id)) ?? sent.record
+  const newest = (await newestRecord(context, claimed.found)) ?? sent.record
   const error =
     ending.end === 'done'
       ? undefined
@@ -273,7 +273,7 @@ async function leaveOpen(
   id: string,
   error?: CustomerOrderingError,
 ): Promise<RecoveryOutcome | undefined> {
-  const record = await newestRecord(context, id)
+  const record = await newestRecord(context, { id })
   if (record === undefined) return undefined
   if (!isPending(record)) return settledOutcome(record)
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }

@@ -1,11 +1,12 @@
 import { defined } from '../defined.ts'
 import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import type { FoundRecord } from '../idempotency/journal.ts'
+import type { Found, FoundRecord } from '../idempotency/journal.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../idempotency/record.ts'
 import type { StoredRow } from '../idempotency/store.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
+import { loadNewest, proveCreated } from './archive.ts'
 import { type OrderContext, rememberedOrder } from './order-context.ts'
 import type { ListedOrder } from './scan-orders.ts'
 
@@ -133,9 +134,12 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
 }
 
 /** The newest version of a record; undefined if there is none, or if it cannot be read. */
-export async function newestRecord(context: OrderContext, id: string): Promise<JournalRecord | undefined> {
+export async function newestRecord(
+  context: OrderContext,
+  known: Pick<Found, 'id' | 'record'>,
+): Promise<JournalRecord | undefined> {
   const deadline = new Deadline(context.connection.runtime, LOOK, undefined)
-  const found = await context.journal.load(id, deadline).catch(() => undefined)
+  const found = await loadNewest(context, known, deadline).catch(() => undefined)
   return found === undefined || found instanceof Interruption ? undefined : found.record
 }
 
@@ -146,7 +150,8 @@ export async function markCreated(
   { order, id: orderId }: ListedOrder,
 ): Promise<RecoveryOutcome> {
   const { runtime } = context.connection
-  await context.journal.prove(
+  await proveCreated(
+    context,
     found,
     (newest) => {
       if (newest.state === 'created' && newest.readable) return undefined
@@ -164,6 +169,6 @@ export async function markCreated(
     },
     new Deadline(runtime, LOOK, undefined),
   )
-  const record = (await newestRecord(context, found.id)) ?? found.record
+  const record = (await newestRecord(context, found)) ?? found.record
   return createdOutcome(publicRecord(record), order)
 }

@@ -6,14 +6,13 @@ import { MAX_ITEM_BYTES } from '../http/read.ts'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
 import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
-import { rowIdOf } from '../idempotency/identity.ts'
-import type { FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
+import type { FoundRecord, Written } from '../idempotency/journal.ts'
 import { type History, judgeOutcome, type Meaning, OUTCOMES, type Verdict } from '../idempotency/outcome.ts'
 import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
+import { proveCreated } from './archive.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './order-context.ts'
 import {
-  type CreatedFacts,
   closedContent,
   createdContent,
   nextGeneration,
@@ -178,10 +177,12 @@ export async function sendOrder(
     if (meaning.state === 'created') {
       const order = outcome?.order
       const orderId = outcome?.orderId ?? record.order?.id
-      const remembered = await prove(
+      const { record: sentAs } = mine
+      const known = { order, orderId, attempts: trail.attempts }
+      const remembered = await proveCreated(
         context,
         mine,
-        { order, orderId, attempts: trail.attempts },
+        (newest) => createdContent(context, newest, sentAs, known),
         options.deadline,
       )
       return {
@@ -210,39 +211,6 @@ export async function sendOrder(
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }
-}
-
-/** Stores that the order exists, whatever became of the record meanwhile; false if that has to be done later. */
-async function prove(
-  context: OrderContext,
-  mine: FoundRecord,
-  known: CreatedFacts,
-  deadline: Deadline,
-): Promise<boolean> {
-  let displaced = false
-  const proven = await context.journal.prove(
-    mine,
-    (newest) => {
-      // The slot serves another order of the same payload by now, which must not be forgotten over this one.
-      displaced = newest.slot.startsWith('anon:') && newest.key !== mine.record.key
-      return displaced ? undefined : createdContent(context, newest, mine.record, known)
-    },
-    deadline,
-  )
-  const content = displaced ? createdContent(context, mine.record, mine.record, known) : undefined
-  if (content === undefined) return proven
-  const written = await archiveOrder(context, content, deadline)
-  return written.result === 'written' || written.result === 'lost'
-}
-
-/** Keeps an anonymous order under its key, where it stays when its slot serves another one. */
-export function archiveOrder(
-  { connection, journal }: OrderContext,
-  record: RecordContent,
-  deadline: Deadline,
-): Promise<Written> {
-  const slot = `key:${record.key}`
-  return journal.write({ id: rowIdOf(connection.runtime.deriveId, slot) }, { ...record, slot }, deadline)
 }
 
 /** What the end of a run means: its last attempt's row, or the row of a call that ended without a further attempt. */

@@ -19,6 +19,7 @@ import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import { assertShape } from './shape.ts'
 import {
   allPermissions,
+  assertState,
   readState,
   rowShapes,
   type SandboxApiKey,
@@ -142,7 +143,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     sourceSystem: null,
     revoked: false,
   })
-  const initial = readState({
+  // Made here, so nobody else has a hold on any of it; what is wrong with the options is found in it.
+  const initial: SandboxState = {
     version: 1,
     random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
     customers: [
@@ -157,7 +159,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     orders: [],
     keys: [],
     ledger: [],
-  })
+  }
+  assertState(initial)
   const world: World = {
     tables: tablesOf(initial),
     behaviour: startBehaviour,

@@ -79,8 +79,7 @@ export function record(
   return (value, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       return `${path}: expected an object, got ${shown(value)}`
-    const fields = new Map<string, unknown>(Object.entries(value))
-    for (const [name, field] of fields) {
+    for (const [name, field] of Object.entries(value)) {
       const shape = Object.hasOwn(required, name)
         ? required[name]
         : Object.hasOwn(optional, name)
@@ -95,7 +94,7 @@ export function record(
       if (problem !== null) return problem
     }
     for (const name of Object.keys(required))
-      if (!fields.has(name)) return `${path}: the field ${JSON.stringify(name)} is missing`
+      if (!Object.hasOwn(value, name)) return `${path}: the field ${JSON.stringify(name)} is missing`
     return null
   }
 }

@@ -272,8 +272,8 @@ export const rowShapes: {
   readonly order: Shape
 } = { customer: customerShape, apiKey: apiKeyShape, service: serviceShape, order: orderShape }
 
-/** A private copy of a state from outside; throws a TypeError that says where it is wrong. */
-export function readState(value: unknown): SandboxState {
+/** Throws a TypeError that says where a state is wrong. */
+export function assertState(value: unknown): asserts value is SandboxState {
   assertShape<SandboxState>(value, stateShape, 'state')
   const customers = new Set(value.customers.map((customer) => customer.id))
   for (const [index, apiKey] of value.apiKeys.entries())
@@ -281,5 +281,10 @@ export function readState(value: unknown): SandboxState {
       throw new TypeError(
         `state.apiKeys[${index}].customerId: there is no customer ${JSON.stringify(apiKey.customerId)}`,
       )
+}
+
+/** A private copy of a state from outside; throws a TypeError that says where it is wrong. */
+export function readState(value: unknown): SandboxState {
+  assertState(value)
   return structuredClone(value)
 }

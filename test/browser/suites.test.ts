@@ -4,7 +4,7 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
 import { POLLUTION } from '../support/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
-import type { Question } from './pages/service.ts'
+import type { Question, ToldQuestion } from './pages/service.ts'
 import { clientFiles } from './support/client-files.ts'
 import { ALLOWED, type CrossOriginService, serveCrossOrigin } from './support/cross-origin.ts'
 import { BROWSERS, type OpenBrowser } from './support/real-browsers.ts'
@@ -17,6 +17,35 @@ import {
 } from './support/strict-site.ts'
 
 const inCi = process.env['CI'] === 'true'
+
+/** What the order of a page costs: its wallet holds no more. */
+const PRICE = 250
+
+/**
+ * A POST that is charged, whose connection is then reset without an answer. `lost` says how often, `twice` what the caller is
+ * told where the browser sends such a request once more by itself.
+ */
+const LOST = [
+  {
+    what: 'one answer is lost',
+    preset: 'default',
+    lost: 1,
+    twice: { charged: 'yes', attempts: 1 },
+  },
+  {
+    what: 'two answers are lost',
+    preset: 'default',
+    lost: 2,
+    twice: { code: 'connection', charged: 'unknown', attempts: 1 },
+  },
+  {
+    // docs/decisions/a-browser-may-repeat.md: the caller is told what is wrong.
+    what: 'one is lost, and the wallet comes first',
+    preset: 'balance-before-key',
+    lost: 1,
+    twice: { code: 'payment_required', charged: 'no', attempts: 1 },
+  },
+] as const
 
 let site: StrictSite
 beforeAll(async () => {
@@ -43,7 +72,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     sandbox = createSandbox({ balance: 1_000_000_000 })
     loseFirstAnswers(sandbox)
     server = await serveSandbox(sandbox)
-    service = await serveCrossOrigin(server.url)
+    service = await serveCrossOrigin(server.url, site.origin)
     open = await browser.start()
   })
   afterAll(async () => {
@@ -60,8 +89,9 @@ describe.each(BROWSERS)('$name', (browser) => {
     for (const { file, passed } of report.files) expect(passed, file).toBeGreaterThan(0)
     const passed = report.files.reduce((sum, file) => sum + file.passed, 0)
     const seconds = ((performance.now() - begun) / 1000).toFixed(1)
-    console.info(
-      `${browser.name} ${open.version}: ${page}, ${passed} tests, ${report.violations.length} violations, ${seconds} s`,
+    const title = expect.getState().currentTestName?.split(' > ').at(-1)
+    process.stdout.write(
+      `${browser.name} ${open.version}, ${title}: ${passed} tests passed, ${report.violations.length} violations, ${seconds} s\n`,
     )
     return report
   }
@@ -79,7 +109,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     }
   }
   const inService = (part: string): RunOptions => ({
-    query: { service: service.url, apiKey: sandbox.apiKey, part },
+    query: { service: service.url, apiKey: sandbox.apiKey, part, repeats: String(browser.repeats) },
     service: service.url,
     control,
   })
@@ -97,6 +127,8 @@ describe.each(BROWSERS)('$name', (browser) => {
   it('places orders at a service of another origin, sending only headers of a plain list', async () => {
     expect((await run('service', inService('suite'))).violations).toEqual([])
     expect(service.preflights).toBeGreaterThan(0)
+    // A browser that never sends a POST on a used connection has no reason to repeat one.
+    expect(service.arrivals.some(({ reused }) => reused)).toBe(browser.repeats)
     // One test sends more, on purpose.
     expect([...service.asked].sort()).toEqual([...ALLOWED, 'x-shop'])
     expect(sandbox.faults.pending().filter(({ times }) => times !== 'always')).toEqual([])
@@ -105,6 +137,41 @@ describe.each(BROWSERS)('$name', (browser) => {
   it('settles after a reload what was on its way before it', async () => {
     expect((await run('service', inService('leave'))).violations).toEqual([])
     expect((await run('service', inService('comeBack'))).violations).toEqual([])
+  })
+
+  it.each(LOST)('charges once where a connection ends without an answer: $what', async (row) => {
+    const shop = createSandbox({ preset: row.preset, balance: PRICE })
+    shop.faults.add({
+      match: { operation: 'createOrder' },
+      action: { type: 'commitThenDrop' },
+      times: row.lost,
+    })
+    const shopServer = await serveSandbox(shop)
+    const cors = await serveCrossOrigin(shopServer.url, site.origin)
+    const told: unknown[] = []
+    try {
+      await run('service', {
+        query: { service: cors.url, apiKey: shop.apiKey, part: 'onUsedConnection' },
+        service: cors.url,
+        control: (question) => told.push((question as ToldQuestion).told),
+      })
+    } finally {
+      await cors.close()
+      await shopServer.close()
+    }
+    expect(shop.ledger).toHaveLength(1)
+    const idempotencyKey = shop.ledger[0]?.idempotencyKey
+    expect([told, cors.arrivals]).toEqual(
+      browser.repeats
+        ? [
+            [row.twice],
+            [
+              { idempotencyKey, reused: true },
+              { idempotencyKey, reused: false },
+            ],
+          ]
+        : [[{ code: 'connection', charged: 'unknown', attempts: 1 }], [{ idempotencyKey, reused: false }]],
+    )
   })
 
   it.each(['as they are', 'polluted before', 'polluted after', 'frozen'])(

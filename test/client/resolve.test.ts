@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { all } from '../support/all.ts'
 import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const BUSY = 2 * 60_000
@@ -54,6 +55,31 @@ describe('resolve(…, { as: "created" })', () => {
       lab.client().orders.resolve({ externalOrderId: 'r2' }, { as: 'created', orderId: 'ord_other' }),
     ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it('leaves the next order alone that was begun in the same slot before the store answered', async () => {
+    const lab = new Lab()
+    await leave(lab, true, anonymousOrder())
+    const [first] = lab.sandbox.ledger
+    const idempotencyKey = first?.idempotencyKey ?? ''
+    const orderId = first?.orderId ?? ''
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'done_unanswered' : undefined))
+    lab.runtime.auto = false
+    const resolving = slow.orders.resolve({ idempotencyKey }, { as: 'created', orderId })
+    await lab.runtime.settle()
+    // Somebody buys the same once more, and the answer is lost together with the process.
+    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
+    const process = lab.process()
+    const buying = process.client.orders.create(anonymousOrder())
+    buying.catch(() => {})
+    await lab.runtime.settle()
+    process.kill()
+    lab.runtime.auto = true
+    expect(await resolving).toMatchObject({ state: 'created', key: idempotencyKey, order: { id: orderId } })
+    lab.runtime.jump(BUSY)
+    const [recovered] = await all(lab.client().orders.recover())
+    expect(recovered).toMatchObject({ outcome: 'created', order: { id: lab.sandbox.ledger[1]?.orderId } })
+    expect(lab.sandbox.ledger).toHaveLength(2)
   })
 
   it('takes the person’s word where the service does not echo references', async () => {

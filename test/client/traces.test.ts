@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { ApiKey } from '../../src/options.ts'
+import { all } from '../support/all.ts'
 import { failure, Lab, type LabProcess, order, type Told, told } from './support/lab.ts'
 
 const MINUTE = 60_000
@@ -301,11 +303,76 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('is told as not charged before anything was written at all', async () => {
+  it('is told as not charged before anything was sent, and leaves a closed record', async () => {
     const lab = new Lab()
     const error = await failure(lab.client().orders.create(order('r1'), { signal: AbortSignal.abort('now') }))
     expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' })
-    expect(await lab.record('ref:r1')).toBeUndefined()
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
+    expect(lab.posts).toHaveLength(0)
+    await lab.client().orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is told as unknown where no closed record can be put in the place of a write that is still to come', async () => {
+    const lab = new Lab()
+    const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? 'rejects' : undefined))
+    const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
+    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0 })
+  })
+
+  it.each<[when: string, apiKey: (stop: () => void) => ApiKey]>([
+    [
+      'before it began',
+      (stop) => {
+        stop()
+        return 'sk_live_1'
+      },
+    ],
+    [
+      'while the API key is asked for',
+      (stop) => () => {
+        stop()
+        return new Promise(() => {})
+      },
+    ],
+  ])('%s, is not followed by a charge from a write that an earlier call gave up', async (_when, apiKeyOf) => {
+    const lab = new Lab()
+    const earlier = lab.elsewhere({}, (operation, count) => {
+      if (operation !== 'insert') return undefined
+      return count === 1 ? 'rejects_done_late' : 'rejects'
+    })
+    const lost = await failure(earlier.orders.create(order('r1')))
+    expect(lost).toMatchObject({ code: 'store', charged: 'unknown' })
+    const controller = new AbortController()
+    const client = lab.elsewhere({ apiKey: apiKeyOf(() => controller.abort()) })
+    const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
+    expect(error).toMatchObject({ code: 'aborted', charged: 'no' })
+    await lab.runtime.advance(2 * MINUTE)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
+    expect(await all(lab.client().orders.recover())).toEqual([])
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it('is told as not charged of a refused order, and a claim that an earlier call gave up does not open it again', async () => {
+    const lab = new Lab()
+    lab.drain()
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
+      status: 402,
+      charged: 'no',
+    })
+    lab.topUp()
+    const earlier = lab.elsewhere({}, (operation, count) =>
+      operation === 'update' ? (count === 1 ? 'rejects_done_late' : 'rejects') : undefined,
+    )
+    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+    })
+    const stopped = lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() })
+    expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
+    await lab.runtime.advance(2 * MINUTE)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'refused' } })
+    expect(lab.posts).toHaveLength(1)
   })
 })
 

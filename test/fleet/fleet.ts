@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { HOOK_TIMEOUT } from '../stores/support/postgres.ts'
+import { leaksInFiles } from '../support/leaks.ts'
 import type { StoreName } from './open-store.ts'
-import { fleetRound, type Round, summaryOf } from './rounds.ts'
+import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 /** Twenty in CI; `FLEET_ROUNDS=500` for more. `FLEET_SEED` repeats one that failed. */
@@ -33,6 +34,7 @@ export function fleetHolds(name: StoreName): void {
           `${sum(({ stops }) => stops)} stopped, ${sum(({ crashes }) => crashes)} ends of the server, ` +
           `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round`,
       )
+      expect(leaksInFiles(API_KEY, shared.folder)).toEqual([])
       // Rounds in which nobody was killed, stopped or refused in the middle of work would prove nothing.
       expect(sum(({ kills }) => kills)).toBeGreaterThan(ROUNDS)
       expect(sum(({ stops }) => stops)).toBeGreaterThan(ROUNDS)

@@ -16,6 +16,7 @@ import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from '.
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { seeded } from '../../src/stores/contract/seeded.ts'
 import { brokenPromises } from '../support/invariants.ts'
+import { leaksInFiles } from '../support/leaks.ts'
 import { type FleetEvent, machineTime, type Task } from './events.ts'
 import {
   type Arrival,
@@ -152,10 +153,14 @@ interface Watched {
   readonly observers: Set<() => void>
 }
 
+/** The key of all rounds, to be looked for wherever something is kept. */
+export const API_KEY = 'sk_live_Kq7-fleet-of-workers_Zx94'
+
 function watchedSandbox(seed: number, plan: Plan): Watched {
   const answers = new Map<number, NonNullable<Arrival['answer']>>()
   const sandbox = createSandbox({
     seed,
+    apiKey: API_KEY,
     // One clock for everything that is compared afterwards.
     now: machineTime,
     balance: plan.funded * PRICE,
@@ -316,6 +321,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       maxRetries: RACING.maxRetries,
     }
     violations.push(...judge(records))
+    for (const leak of leaksInFiles(API_KEY, folder)) violations.push(`I8: the API key is in a log: ${leak}`)
     const endings = records.lives.flatMap(({ events }) =>
       events.flatMap((event) => (event.event === 'told' ? [event.told.charged] : [])),
     )

@@ -9,6 +9,8 @@ import type { StoreAddress, StoreName } from './open-store.ts'
 /** What a fleet shares, for many rounds. */
 export interface SharedStore {
   readonly name: StoreName
+  /** Where everything lies that the store, or its server, keeps on disk. */
+  readonly folder: string
   /** A store without rows; `process` is the number of the process that opens it. */
   address(round: string, process: number): StoreAddress
   /** The server dies at once, as it is, and begins again with what it has written down. Absent if there is no server. */
@@ -23,6 +25,7 @@ export async function startSharedStore(name: StoreName): Promise<SharedStore> {
       const folder = mkdtempSync(join(tmpdir(), 'fleet-'))
       return {
         name,
+        folder,
         address: (round) => ({ store: name, path: join(folder, `${round}.db`) }),
         stop: async () => rmSync(folder, { recursive: true, force: true }),
       }
@@ -31,6 +34,7 @@ export async function startSharedStore(name: StoreName): Promise<SharedStore> {
       const server = await PostgresServer.start()
       return {
         name,
+        folder: server.directory,
         address: (round) => ({ store: name, url: server.url, table: `fleet_${round}` }),
         crash: () => server.crash(),
         stop: () => server.stop(),
@@ -41,6 +45,7 @@ export async function startSharedStore(name: StoreName): Promise<SharedStore> {
       const servers = await RedisServers.start('single', '--appendfsync', 'always')
       return {
         name,
+        folder: servers.directory,
         address: (round, process) => ({
           store: name,
           port: servers.port,

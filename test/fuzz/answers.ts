@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check'
 import { createRandom } from '../../src/sandbox/random.ts'
-import { spellingsIn } from '../support/leaks.ts'
+import { spellingsIn, wholeSpellingsIn } from '../support/leaks.ts'
 import type { VirtualTime } from '../support/virtual-time.ts'
 
 /** What stands in place of the Authorization header that a service echoes. */
@@ -296,6 +296,8 @@ export interface Answer {
   readonly failed: boolean
   /** True if the API key is in the answer's body. */
   readonly echoes: boolean
+  /** True if no more than a piece of it is there: a key that is broken cannot be told from any other text. */
+  readonly broken: boolean
   /** Bytes that the reader has taken so far. */
   taken(): number
 }
@@ -315,6 +317,8 @@ export function send(
 ): Promise<Response> {
   const echo = ECHOES[plan.echo]?.(authorization) ?? authorization
   const bytes = bodyOf(plan, suits, echo)
+  const sentText = bytes.toString('latin1')
+  const key = authorization.replace('Bearer ', '')
   let taken = 0
   const { delivery } = plan
   // Before a stream breaks or stops, all of the text has come.
@@ -325,7 +329,8 @@ export function send(
     status: plan.status,
     ...(whole ? { text: new TextDecoder().decode(bytes) } : {}),
     failed,
-    echoes: spellingsIn(bytes.toString('latin1'), authorization.replace('Bearer ', '')).length > 0,
+    echoes: spellingsIn(sentText, key).length > 0,
+    broken: spellingsIn(sentText, key).length > 0 && wholeSpellingsIn(sentText, key).length === 0,
     taken: () => taken,
   })
   if (delivery === 'silent') return new Promise<never>(() => {})

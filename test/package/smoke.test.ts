@@ -1,20 +1,24 @@
 /** The packed package in each runtime and from each bundler: one test a cell, the same suite in all of them. */
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, expect, inject } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
+import { cell, installed, program } from './cell.ts'
 import { nodeBinary, nodeVersions } from './node-versions.ts'
 
 const run = promisify(execFile)
 const engines = join(root, 'test/package/engines')
 const bin = (name: string): string => join(engines, 'node_modules/.bin', name)
 const STEPS = ['services', 'lost response', 'remembered order', 'paging', 'typed error', 'abort']
-const BUNDLERS = ['esbuild', 'vite', 'webpack', 'rollup']
+/** Ways to load the package, and the program that does. */
+const LOADED = [
+  ['import', 'import.mjs'],
+  ['require', 'require.cjs'],
+] as const
 
 let sandbox: ReturnType<typeof createSandbox>
 let server: SandboxServer
@@ -66,46 +70,35 @@ async function bundle(bundler: string, entry: string): Promise<string> {
   return out
 }
 
-describe.each(nodeVersions())('on Node %s', (version) => {
-  it.each(['import.mjs', 'require.cjs'])('works, %s', async (program) => {
-    expect(await stepsOf(nodeBinary(version, inject('versions')), program)).toEqual(STEPS)
+for (const [how, file] of LOADED) {
+  for (const version of nodeVersions()) {
+    const node = nodeBinary(version, inject('versions'))
+    cell(program('Node', node), how, async () => {
+      expect(await stepsOf(node, file)).toEqual(STEPS)
+    })
+  }
+
+  cell(program('Bun', bin('bun')), how, async () => {
+    expect(await stepsOf(bin('bun'), file)).toEqual(STEPS)
   })
+
+  cell(installed('Deno', engines), `${how}, with no more rights than it needs`, async () => {
+    const rights = [
+      `--allow-net=127.0.0.1:${server.port}`,
+      '--allow-env=SMOKE_BASE_URL,SMOKE_API_KEY,CUSTOMER_ORDERING_BASE_URL,CUSTOMER_ORDERING_API_KEY',
+    ]
+    expect(await stepsOf(bin('deno'), 'run', '--node-modules-dir=manual', ...rights, file)).toEqual(STEPS)
+  })
+}
+
+cell(installed('workerd', engines), 'in a worker', async () => {
+  const worker = await bundle('worker', 'worker.mjs')
+  expect(await stepsOf(process.execPath, join(engines, 'run-worker.mjs'), worker)).toEqual(STEPS)
 })
 
-const missing = existsSync(bin('deno')) ? undefined : 'run `npm ci` in test/package/engines'
-const inCi = process.env['CI'] === 'true'
-
-if (missing !== undefined)
-  it.skipIf(!inCi)(`works on Bun, Deno and workerd and from bundlers: NOT RUN, ${missing}`, () => {
-    throw new Error(`CI must run these tests: ${missing}`)
-  })
-
-describe.skipIf(missing !== undefined)('on other runtimes', () => {
-  it.each(['import.mjs', 'require.cjs'])('works on Bun, %s', async (program) => {
-    expect(await stepsOf(bin('bun'), program)).toEqual(STEPS)
-  })
-
-  it.each(['import.mjs', 'require.cjs'])(
-    'works on Deno, %s, with no more rights than it needs',
-    async (program) => {
-      const rights = [
-        `--allow-net=127.0.0.1:${server.port}`,
-        '--allow-env=SMOKE_BASE_URL,SMOKE_API_KEY,CUSTOMER_ORDERING_BASE_URL,CUSTOMER_ORDERING_API_KEY',
-      ]
-      expect(await stepsOf(bin('deno'), 'run', '--node-modules-dir=manual', ...rights, program)).toEqual(
-        STEPS,
-      )
-    },
-  )
-
-  it('works in a worker on workerd', async () => {
-    const worker = await bundle('worker', 'worker.mjs')
-    expect(await stepsOf(process.execPath, join(engines, 'run-worker.mjs'), worker)).toEqual(STEPS)
-  })
-
-  it.each(BUNDLERS)('works as bundled by %s for browsers', async (bundler) => {
-    const file = await bundle(bundler, 'bundle.mjs')
+for (const bundler of ['esbuild', 'Vite', 'webpack', 'Rollup'])
+  cell(installed(bundler, engines), 'bundled for browsers', async () => {
+    const file = await bundle(bundler.toLowerCase(), 'bundle.mjs')
     expect(await readFile(file, 'utf8')).not.toMatch(/['"]node:/)
     expect(await stepsOf(process.execPath, 'run-bundle.mjs', file)).toEqual(STEPS)
   })
-})

@@ -25,7 +25,7 @@ export interface Progress {
 }
 
 /** Runs that share the turns of the event loop. They have nothing else in common. */
-const TOGETHER = 24
+const TOGETHER = 6
 /** Seeds between two reports. */
 const REPORT = 500
 

@@ -70,8 +70,9 @@ async function direct(world: World): Promise<void> {
   world.sandbox.faults.clear()
   await time.sleep(world, LONGEST_FLIGHT + BACKGROUND)
   for (const process of world.processes) {
-    // What a machine that is asleep has to do is done when it wakes.
-    if (!process.died && process.sleepsFor > 0) await time.sleep(world, process.sleepsFor + BACKGROUND)
+    // What a machine that was asleep has to do is done when it wakes, and answers on their way reach it later, too.
+    const rest = process.wakesAt + LONGEST_FLIGHT + BACKGROUND - time.now
+    if (!process.died && rest > 0) await time.sleep(world, rest)
     if (!process.died) await process.close()
   }
   for (const process of world.processes) {

@@ -11,6 +11,8 @@ import { inspect } from 'node:util'
 export interface Spelling {
   readonly how: string
   readonly text: string
+  /** True for a piece of the secret as it is. */
+  readonly part: boolean
 }
 
 /** Shorter forms, as base64 leaves of a short secret, are found in any text. */
@@ -66,7 +68,7 @@ export function spellingsOf(secret: string): readonly Spelling[] {
   for (const [how, text] of spellings) {
     if (text.length < SHORTEST || seen.has(text)) continue
     seen.add(text)
-    found.push({ how, text })
+    found.push({ how, text, part: length > text.length && secret.includes(text) })
   }
   known.set(secret, found)
   return found
@@ -86,6 +88,13 @@ function withinBase64(bytes: Buffer, position: number): string {
 export function spellingsIn(text: string, secret: string): string[] {
   return spellingsOf(secret)
     .filter((spelling) => text.includes(spelling.text))
+    .map(({ how }) => how)
+}
+
+/** The same but for pieces of the secret, for texts in which somebody else has broken it to pieces before. */
+export function wholeSpellingsIn(text: string, secret: string): string[] {
+  return spellingsOf(secret)
+    .filter((spelling) => !spelling.part && text.includes(spelling.text))
     .map(({ how }) => how)
 }
 
@@ -122,7 +131,7 @@ export function printed(value: unknown): Record<string, string> {
 
 /** Built-in prototypes: what is inherited from them is the platform's own, or is read by its own means below. */
 const BUILT_IN = new Set<object>(
-  [Object, Array, Function, Map, Set, Date, RegExp, Promise, Uint8Array, ArrayBuffer].map(
+  [Object, Array, Function, Error, Map, Set, Date, RegExp, Promise, Uint8Array, ArrayBuffer].map(
     ({ prototype }) => prototype as object,
   ),
 )
@@ -156,6 +165,8 @@ export function walked(root: unknown): string {
       link !== null && !BUILT_IN.has(link);
       link = Object.getPrototypeOf(link) as object | null
     ) {
+      // Read with the object that inherits from it, so not once more as the prototype of its constructor.
+      seen.add(link)
       for (const key of Reflect.ownKeys(link)) {
         texts.push(typeof key === 'symbol' ? (key.description ?? '') : key)
         try {
@@ -173,19 +184,29 @@ export function walked(root: unknown): string {
  * Says where a secret is, in which spelling, and how it would come out.
  * @param values everything that a caller can get hold of, by a name for the report
  */
-export function leaks(secret: string, values: Readonly<Record<string, unknown>>): string[] {
+export function leaks(
+  secret: string,
+  values: Readonly<Record<string, unknown>>,
+  spellings: typeof spellingsIn = spellingsIn,
+): string[] {
   return Object.entries(values).flatMap(([name, value]) =>
     Object.entries(printed(value)).flatMap(([how, text]) =>
-      spellingsIn(text, secret).map((spelling) => `${name} by ${how}: ${spelling}`),
+      spellings(text, secret).map((spelling) => `${name} by ${how}: ${spelling}`),
     ),
   )
 }
 
 /** The same by the two ways that show nearly everything, for harnesses that look a thousand times a second. */
-export function leaksAtAGlance(secret: string, values: Readonly<Record<string, unknown>>): string[] {
+export function leaksAtAGlance(
+  secret: string,
+  values: Readonly<Record<string, unknown>>,
+  spellings: typeof spellingsIn = spellingsIn,
+): string[] {
   const text = [walked(values), json(values)].join('\n')
   // Only then is it worth a closer look.
-  return spellingsIn(text, secret).length === 0 ? [] : [...leaks(secret, values), 'found by a glance']
+  return spellings(text, secret).length === 0
+    ? []
+    : [...leaks(secret, values, spellings), 'found by a glance']
 }
 
 function json(value: unknown): string {

@@ -1,28 +1,36 @@
 /**
- * Serves the built page and its proxy: `npm run build && npm start`.
+ * Serves the built page and its proxy: `npm run build && npm start`. The environment says how; what has no default must be
+ * there.
  *
- * CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY say where orders go and who pays; PORT (default 8080) and HOST
- * (default 127.0.0.1) where the shop listens. Browsers want https for anything but this machine: put it in front.
+ * CUSTOMER_ORDERING_BASE_URL, CUSTOMER_ORDERING_API_KEY: where orders go, and who pays.
+ * SHOP_ORIGIN: what visitors see in the address bar, such as https://shop.example.com; several with commas.
+ * SHOP_PASSWORD: what lets a visitor in, until `visitors.ts` asks for something better.
+ * PORT (default 8080), HOST (default 127.0.0.1): where this server listens. Put one with https in front of it.
  */
 import { fileURLToPath } from 'node:url'
 import { createSite } from './site.ts'
-import { isThisMachine } from './visitors.ts'
+import { whoKnows } from './visitors.ts'
 
 const { env } = process
-const baseUrl = required('CUSTOMER_ORDERING_BASE_URL')
-const apiKey = required('CUSTOMER_ORDERING_API_KEY')
-
 const site = createSite(fileURLToPath(new URL('../dist', import.meta.url)), {
-  baseUrl,
-  apiKeyFor: (request) => (isThisMachine(request) ? apiKey : undefined),
+  baseUrl: required('CUSTOMER_ORDERING_BASE_URL'),
+  origins: required('SHOP_ORIGIN').split(',').map(originOf),
+  apiKeyFor: whoKnows(required('SHOP_PASSWORD'), required('CUSTOMER_ORDERING_API_KEY')),
 })
 const host = env['HOST'] ?? '127.0.0.1'
 const port = Number(env['PORT'] ?? 8080)
-site.listen(port, host, () => console.log(`The shop is at http://${host}:${port}`))
+site.listen(port, host, () => console.log(`Listening at http://${host}:${port} for ${env['SHOP_ORIGIN']}`))
 
 function required(name: string): string {
-  const value = env[name]
-  if (value) return value
-  console.error(`The environment variable ${name} is missing.`)
+  return env[name] || stop(`The environment variable ${name} is missing.`)
+}
+
+function originOf(address: string): string {
+  const url = URL.parse(address.trim())
+  return url && /^https?:$/.test(url.protocol) ? url.origin : stop(`SHOP_ORIGIN is no address: ${address}`)
+}
+
+function stop(reason: string): never {
+  console.error(reason)
   process.exit(2)
 }

@@ -10,6 +10,8 @@ import { pipeline } from 'node:stream'
 export interface Upstream {
   /** Address of the service, before `/v1`. */
   readonly baseUrl: string
+  /** Origins of the page, as browsers name them: `https://shop.example.com`. */
+  readonly origins: readonly string[]
   /** The API key of the wallet that this visitor may read and spend; undefined refuses the call. */
   readonly apiKeyFor: (request: IncomingMessage) => string | undefined
 }
@@ -24,15 +26,18 @@ const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
 
 /** Headers that go to the service. Cookies and whatever else the browser sends stay here. */
 const SENT = ['accept', 'content-type', 'content-length', 'idempotency-key']
-/** Headers that come back. */
-const RETURNED = ['content-type', 'content-length', 'content-encoding', 'retry-after', 'x-request-id']
+/** Headers that come back: what the body is, and what the client reads, with a request id under any of the usual names. */
+const RETURNED = [
+  ...['content-type', 'content-length', 'content-encoding', 'retry-after', 'idempotent-replayed'],
+  ...['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'],
+]
 
 /** Milliseconds without a byte from the service until its connection is given up. The page's own limit is shorter. */
 const SILENCE = 60_000
 
 /** Handles what came for `/api`; `path` begins after that. */
 export function passOn(
-  { baseUrl, apiKeyFor }: Upstream,
+  { baseUrl, origins, apiKeyFor }: Upstream,
   path: string,
   request: IncomingMessage,
   response: ServerResponse,
@@ -44,8 +49,7 @@ export function passOn(
     refuse(response, 404, 'NOT_FOUND', 'The proxy passes no such call on.')
     return
   }
-  // Every current browser says which site a request comes from. Only the shop's own page may order.
-  if (request.headers['sec-fetch-site'] !== 'same-origin') {
+  if (!isFromPage(request, origins)) {
     refuse(response, 403, 'FORBIDDEN', 'The proxy serves its own page only.')
     return
   }
@@ -75,6 +79,17 @@ export function passOn(
   upstream.on('timeout', () => upstream.destroy())
   upstream.on('error', () => lose(response))
   pipeline(request, upstream, () => {})
+}
+
+/**
+ * True for requests of the shop's own page. Every current browser says where a request comes from, and no page can make it
+ * say something else. Programs can: who may order is for `apiKeyFor` to know.
+ */
+function isFromPage({ method, headers }: IncomingMessage, origins: readonly string[]): boolean {
+  const { origin, 'sec-fetch-site': site } = headers
+  if (site !== 'same-origin') return false
+  // Browsers name the origin with a POST, and leave it out where a page reads from its own.
+  return origin === undefined ? method === 'GET' : origins.includes(origin)
 }
 
 /**

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { extname, join } from 'node:path'
 import { passOn, type Upstream } from './proxy.ts'
+import { ASK } from './visitors.ts'
 
 /** Scripts and styles from here only, no markup made out of text, no frames, no forms that go elsewhere. */
 const POLICY = [
@@ -49,6 +50,10 @@ export function createSite(folder: string, upstream: Upstream): Server {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
     if (url.startsWith('/api/')) {
       passOn(upstream, url.slice('/api'.length), request, response)
+      return
+    }
+    if (upstream.apiKeyFor(request) === undefined) {
+      response.writeHead(401, ASK).end()
       return
     }
     const [path = '/'] = url.split('?')

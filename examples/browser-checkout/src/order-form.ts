@@ -14,13 +14,17 @@ export interface Filled {
 export interface OrderForm {
   choose(service: Service): void
   expectBalance(balance: Balance): void
-  setBusy(busy: boolean): void
+  setBusy(placing: boolean): void
+  /** Keeps services from being chosen, and says why; an empty reason lets them be chosen again. */
+  close(reason: string): void
   refuse(text: string): void
   fill(values: { readonly target: string; readonly quantity: number | undefined }): void
 }
 
 export function startOrderForm(order: (filled: Filled) => void): OrderForm {
   const form = byId('order-form', HTMLFormElement)
+  const services = byId('services', HTMLFieldSetElement)
+  const closed = byId('closed', HTMLElement)
   const chosen = byId('chosen', HTMLElement)
   const target = byId('target', HTMLInputElement)
   const targetProblem = byId('target-problem', HTMLElement)
@@ -38,6 +42,8 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
   let balance: Balance | undefined
   /** Whether the quantity is somebody's choice, which another service should keep where it can. */
   let picked = false
+  /** Whether an order is on its way, and what the form says must not change. */
+  let busy = false
 
   function choose(next: Service): void {
     service = next
@@ -45,13 +51,17 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     const price = formatAmount(next, navigator.language)
     chosen.classList.remove('empty')
     chosen.replaceChildren(make('span', 'title', titleOf(next)), make('span', 'price', `${price} each`))
-    onward.textContent = `Continue with ${titleOf(next)}`
-    onward.hidden = false
+    showOnward()
     show(quantityHint, choices ? quantityRule(choices.first, choices.last, choices.step) : '')
     if (!picked || !checkQuantity(next, readQuantity(quantity.value)).ok)
       quantity.value = String(choices?.first ?? '')
     show(refusal, '')
     update()
+  }
+
+  /** On a narrow page the panel is out of sight while somebody chooses. */
+  function showOnward(): void {
+    show(onward, services.disabled || service === undefined ? '' : `Continue with ${titleOf(service)}`)
   }
 
   /** Shows what the values mean; problems only once they were left or sent, not while somebody types. */
@@ -73,7 +83,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
       [more, 1],
     ] as const) {
       const possible =
-        service !== undefined && nextQuantity(service, numberOr(wanted, 0), direction) !== undefined
+        !busy && service !== undefined && nextQuantity(service, numberOr(wanted, 0), direction) !== undefined
       button.setAttribute('aria-disabled', String(!possible))
     }
     showPreview(fits ? wanted : undefined)
@@ -136,7 +146,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
   }
 
   function step(direction: 1 | -1): void {
-    if (service === undefined) return
+    if (busy || service === undefined) return
     const next = nextQuantity(service, numberOr(readQuantity(quantity.value), 0), direction)
     if (next !== undefined) setQuantity(next)
   }
@@ -158,7 +168,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
   })
   form.addEventListener('submit', (event) => {
     event.preventDefault()
-    if (place.getAttribute('aria-disabled') === 'true') return
+    if (busy) return
     show(refusal, '')
     if (service === undefined) {
       show(refusal, 'Choose a service first.')
@@ -180,11 +190,18 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
       balance = known
       update()
     },
-    setBusy: (busy) => {
+    setBusy: (placing) => {
+      busy = placing
       // Not `disabled`: that would lose the focus.
       place.setAttribute('aria-disabled', String(busy))
       place.textContent = busy ? 'Placing your order…' : 'Place order'
       for (const input of [target, quantity]) input.readOnly = busy
+      update()
+    },
+    close: (reason) => {
+      services.disabled = reason !== ''
+      show(closed, reason)
+      showOnward()
     },
     refuse: (text) => show(refusal, text),
     fill: (values) => {

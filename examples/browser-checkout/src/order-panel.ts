@@ -1,10 +1,10 @@
-/** The form, and what takes its place once an order was sent: until its ending is known, nothing can be ordered here. */
+/** The form, and what takes its place once an order was placed: until its ending is known, nothing can be ordered here. */
 import { type Balance, formatAmount, type Service } from 'customer-ordering-sdk'
 import type { Checkout, Ending } from './checkout.ts'
 import { announce, byId, make } from './dom.ts'
 import { concludeDraft, draftReference, type Note, noteOf, writeNote } from './draft.ts'
 import { type Filled, startOrderForm } from './order-form.ts'
-import { formatNumber, refusal, titleOf } from './words.ts'
+import { CLOSED, formatNumber, refusal, titleOf } from './words.ts'
 
 export interface OrderPanel {
   choose(service: Service): void
@@ -20,12 +20,13 @@ export interface OrderPanel {
  */
 export function startOrderPanel(checkout: Checkout, changed: () => void): OrderPanel {
   const section = byId('order', HTMLElement)
+  const columns = byId('columns', HTMLElement)
   const formElement = byId('order-form', HTMLFormElement)
   const title = byId('order-title', HTMLElement)
   const place = byId('ending', HTMLElement)
   /** What the person sees belongs to this order, whatever other tabs do meanwhile. */
   let reference = draftReference()
-  let shown: Ending['state'] | 'form' | 'placing' = 'form'
+  let shown: keyof typeof CLOSED = 'form'
   const form = startOrderForm((filled) => void placeOrder(filled))
 
   async function placeOrder({ service, target, quantity }: Filled): Promise<void> {
@@ -37,7 +38,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
       form.setBusy(false)
       return
     }
-    shown = 'placing'
+    become('placing')
     writeNote(reference, { title: titleOf(service), quantity, target, currency: service.currency })
     // If the browser may not delete what it remembers, a crash costs nothing. It works without that, too.
     navigator.storage.persist().catch(console.warn)
@@ -57,17 +58,23 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
     changed()
   }
 
+  function become(state: typeof shown): void {
+    shown = state
+    form.close(CLOSED[state])
+  }
+
   function showEnding(ending: Ending): void {
     if (ending.state === shown) return
-    const focused = section.contains(document.activeElement)
-    shown = ending.state
+    // Also who is at the services, which may be closed now.
+    const focused = columns.contains(document.activeElement)
     if (ending.state === 'refused') {
+      become('form')
       showForm()
       form.refuse(refusal(ending.error))
       if (focused) byId('place', HTMLButtonElement).focus()
-      shown = 'form'
       return
     }
+    become(ending.state)
     // From here on the person knows; what is ordered next is another order.
     if (ending.state !== 'checking') concludeDraft(reference)
     const { heading, content } = contentOf(ending, reference)
@@ -76,8 +83,10 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
     place.replaceChildren(...content, ...(ending.state === 'checking' ? [] : [anotherButton()]))
     place.className = `ending ${ending.state}`
     place.hidden = false
-    if (focused) title.focus()
+    if (focused) title.focus({ preventScroll: true })
     else announce(`${heading}. ${place.querySelector('p')?.textContent ?? ''}`)
+    const { top, bottom } = section.getBoundingClientRect()
+    if (top < 0 || bottom > innerHeight) section.scrollIntoView()
   }
 
   function showForm(): void {
@@ -94,7 +103,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
     button.type = 'button'
     button.addEventListener('click', () => {
       reference = draftReference()
-      shown = 'form'
+      become('form')
       showForm()
       form.fill({ target: '', quantity: undefined })
       title.focus()
@@ -138,7 +147,7 @@ function contentOf(
   reference: string,
 ): { readonly heading: string; readonly content: readonly Node[] } {
   const note = noteOf(reference)
-  const about: (readonly [string, string])[] =
+  const about: Row[] =
     note === undefined
       ? []
       : [
@@ -150,7 +159,11 @@ function contentOf(
     case 'placed': {
       const paid = amountOf(ending.amount, note)
       if (paid !== undefined) about.push(['Charged', paid])
-      about.push(['Order number', ending.orderId ?? `being read (your reference: ${reference})`])
+      about.push(
+        ending.orderId === undefined
+          ? ['Your reference', id(reference)]
+          : ['Order number', id(ending.orderId)],
+      )
       return {
         heading: 'Order placed',
         content: [make('p', '', 'Thank you. It was charged once.'), details(about)],
@@ -163,18 +176,18 @@ function contentOf(
           make(
             'p',
             '',
-            'Your order was sent, but the shop’s answer has not reached us. It may have been charged. Please do not order it again, here or elsewhere.',
+            'No answer has reached us yet. Your order may have been placed and charged, or not. Please do not order it again, here or elsewhere.',
           ),
           make(
             'p',
             '',
-            'We keep asking until we know, and will never charge it twice. You may close this page; we go on when you come back.',
+            'We ask again whenever there is a connection, until we know, and will never charge it twice. You may close this page; we go on when you come back.',
           ),
           details(about),
         ],
       }
     case 'attention':
-      about.push(['Your reference', reference], ['Idempotency-Key', ending.key])
+      about.push(['Your reference', id(reference)], ['Idempotency-Key', id(ending.key)])
       return {
         heading: 'Please contact us',
         content: [
@@ -196,7 +209,14 @@ export function amountOf(amount: number | undefined, note: Note | undefined): st
     : formatAmount({ amount, currency: note.currency }, navigator.language)
 }
 
-function details(rows: readonly (readonly [term: string, detail: string])[]): HTMLElement {
+type Row = readonly [term: string, detail: Node | string]
+
+/** Something to copy and to compare character by character. */
+function id(text: string): HTMLElement {
+  return make('code', '', text)
+}
+
+function details(rows: readonly Row[]): HTMLElement {
   return make(
     'dl',
     'details',

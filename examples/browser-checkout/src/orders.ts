@@ -43,7 +43,8 @@ function item({ externalOrderId, state, order, createdAt }: OrderRecord, attenti
     '',
     make('span', 'what', what),
     make('span', `badge ${badge}`, words),
-    make('span', 'meta', time, ` · ${order?.id ?? externalOrderId ?? ''}`),
+    make('span', 'meta', time),
     make('span', 'amount', amountOf(order?.amount, note) ?? ''),
+    make('code', '', order?.id ?? externalOrderId ?? ''),
   )
 }

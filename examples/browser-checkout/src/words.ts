@@ -32,6 +32,15 @@ function reasonOf(error: CustomerOrderingError | undefined): string {
   }
 }
 
+/** Why nothing can be chosen while an order is in this state. */
+export const CLOSED = {
+  form: '',
+  placing: 'Your order is being placed.',
+  checking: 'You can order something else once we know what became of your order.',
+  placed: 'Press “Order something else” to choose again.',
+  attention: 'Press “Order something else” to choose again.',
+} as const
+
 /** Why something could not be shown. */
 export function readingFailed(what: string): string {
   return navigator.onLine ? `${what} could not be loaded.` : `${what} cannot be loaded: you are offline.`

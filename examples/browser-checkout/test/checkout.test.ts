@@ -183,6 +183,21 @@ describe('an order', () => {
     assert.equal(charges(), 1)
   })
 
+  test('does not change any more once it is on its way', async () => {
+    const page = await open()
+    await fill(page, /Profile boost/, 3)
+    // In one go, before any answer can be there.
+    const shown = await page.evaluate(() => {
+      const [place, more] = ['#place', '#more-of-it'].map((id) => document.querySelector<HTMLElement>(id))
+      place?.click()
+      more?.click()
+      return document.querySelector<HTMLInputElement>('#quantity')?.value
+    })
+    assert.equal(shown, '3')
+    await heading(page, 'Order placed').waitFor()
+    assert.equal(shop.sandbox.ledger[0]?.amount, 750)
+  })
+
   test('is one where a double click is slower than the answer', async () => {
     const page = await open()
     await fill(page, /Profile boost/, 1)
@@ -237,7 +252,7 @@ describe('an order whose answer is lost', () => {
     await fill(page, /Profile boost/, 3)
     await place(page).press('Enter')
     await heading(page, 'We are checking your order').waitFor()
-    await page.getByText('It may have been charged. Please do not order it again').waitFor()
+    await page.getByText('may have been placed and charged, or not. Please do not order it again').waitFor()
     await page.locator('#orders').getByText('Being checked').waitFor()
     assert.equal(await place(page).isVisible(), false)
     // In a tab that is opened now, too.
@@ -323,6 +338,8 @@ describe('an order whose answer is lost', () => {
     await visitor.setOffline(true)
     await place(page).press('Enter')
     await heading(page, 'We are checking your order').waitFor()
+    // Nothing left this browser, which it cannot know: it must claim neither.
+    await page.getByText('Your order may have been placed and charged, or not.').waitFor()
     assert.equal(charges(), 0)
     await visitor.setOffline(false)
     await heading(page, 'Order placed').waitFor()

@@ -40,6 +40,25 @@ for (const colorScheme of ['light', 'dark'] as const)
         assert.deepEqual(complaints, [])
       }
 
+      /** What has just become of an order is seen without scrolling, and heard. */
+      async function isShown(heading: string): Promise<void> {
+        const title = page.getByRole('heading', { name: heading })
+        await title.waitFor()
+        const { y = -1, height = 0 } = (await title.boundingBox()) ?? {}
+        assert.ok(y >= 0 && y + height <= 812, `${heading} is at ${y}`)
+        const said = await page.getByRole('status').textContent()
+        const focused = await title.evaluate((element) => element === document.activeElement)
+        assert.ok(focused || said?.startsWith(heading), `${heading} is not told`)
+      }
+
+      /** That nothing can be chosen, and why. */
+      async function isClosed(reason: string): Promise<void> {
+        const services = page.getByRole('group', { name: 'Services' })
+        assert.equal(await services.getByRole('radio', { disabled: false }).count(), 0)
+        const description = await services.evaluate((group) => group.getAttribute('aria-describedby') ?? '')
+        assert.equal(await page.locator(`#${description}`).textContent(), reason)
+      }
+
       async function order(target: string): Promise<void> {
         await page.getByLabel('For whom').fill(target)
         await page.getByRole('button', { name: 'Place order' }).press('Enter')
@@ -92,11 +111,17 @@ for (const colorScheme of ['light', 'dark'] as const)
           action: { type: 'commitThenDrop' },
         })
         await order(`@${'long-handle-'.repeat(12)}`)
-        await page.getByRole('heading', { name: 'We are checking your order' }).waitFor()
+        await isShown('We are checking your order')
+        await isClosed('You can order something else once we know what became of your order.')
         await page.locator('#orders').getByText('Being checked').waitFor()
         await looksRight()
+        await page.reload()
+        await page.getByRole('radio', { name: /Profile boost/ }).waitFor()
+        await isShown('We are checking your order')
+        await isClosed('You can order something else once we know what became of your order.')
         lose()
-        await page.getByRole('heading', { name: 'Order placed' }).waitFor()
+        await isShown('Order placed')
+        await isClosed('Press “Order something else” to choose again.')
         await page.locator('#orders').getByText('Placed').waitFor()
         await looksRight()
         await page.getByRole('button', { name: 'Order something else' }).press('Enter')
@@ -110,11 +135,15 @@ for (const colorScheme of ['light', 'dark'] as const)
           times: Number.POSITIVE_INFINITY,
           action: { type: 'status', status: 402, code: 'PAYMENT_REQUIRED' },
         })
+        await page.getByRole('radio', { name: /Impressions/ }).check()
         await order('@bob')
         await page.getByRole('heading', { name: 'Please contact us' }).waitFor()
         await page.locator('#ending').getByText('Idempotency-Key').waitFor()
         await page.locator('#orders').getByText('Contact us').waitFor()
+        await isShown('Please contact us')
         await looksRight()
+        for (const id of await page.locator('code').all())
+          assert.ok(((await id.boundingBox())?.height ?? 99) < 30, 'an id is broken in two')
         await page.getByRole('button', { name: 'Order something else' }).press('Enter')
         // That order keeps nobody from another one, also after a reload.
         shop.sandbox.faults.clear()

@@ -9,7 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { createSite } from '../server/site.ts'
 
 const API_KEY = 'key-that-stays-here'
-const PAGE = { 'sec-fetch-site': 'same-origin' }
+const PAGE = { 'sec-fetch-site': 'same-origin', origin: 'https://shop.example' }
+const READING = { 'sec-fetch-site': 'same-origin' }
 const dist = fileURLToPath(new URL('../dist', import.meta.url))
 
 interface Answer {
@@ -43,6 +44,7 @@ describe('the proxy', () => {
           'content-type': 'application/json',
           'retry-after': '7',
           'x-request-id': 'r1',
+          'idempotent-replayed': 'true',
           'set-cookie': 'inner=1',
           server: 'inner',
         })
@@ -51,6 +53,7 @@ describe('the proxy', () => {
     await once(service, 'listening')
     site = createSite(dist, {
       baseUrl: `http://127.0.0.1:${(service.address() as AddressInfo).port}/base/`,
+      origins: ['https://shop.example'],
       apiKeyFor: () => (signedIn ? API_KEY : undefined),
     }).listen(0, '127.0.0.1')
     await once(site, 'listening')
@@ -97,7 +100,8 @@ describe('the proxy', () => {
     assert.equal(asked?.headers.cookie, undefined)
     assert.equal(asked?.headers['x-forwarded-for'], undefined)
     assert.deepEqual([answer.status, answer.body], [201, '{"id":"ord_1"}'])
-    assert.deepEqual([answer.headers['retry-after'], answer.headers['x-request-id']], ['7', 'r1'])
+    const { 'retry-after': wait, 'x-request-id': id, 'idempotent-replayed': replayed } = answer.headers
+    assert.deepEqual([wait, id, replayed], ['7', 'r1', 'true'])
     assert.deepEqual([answer.headers['set-cookie'], answer.headers['server']], [undefined, undefined])
     assert.equal(JSON.stringify(answer).includes(API_KEY), false)
   })
@@ -110,7 +114,8 @@ describe('the proxy', () => {
       ['GET', '/v1/orders'],
       ['GET', '/v1/orders/ord_1'],
     ] as const) {
-      assert.equal((await ask(method, `/api${path}`)).status, 201)
+      for (const headers of [PAGE, READING])
+        assert.equal((await ask(method, `/api${path}`, headers)).status, 201)
       assert.equal(seen.at(-1)?.url, `/base${path}`)
     }
     const before = seen.length
@@ -133,11 +138,27 @@ describe('the proxy', () => {
 
   test('serves no other site, and nobody without a key', async () => {
     const before = seen.length
-    for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }])
-      assert.equal((await ask('POST', '/api/v1/orders', headers, '{}')).status, 403)
+    const { origin } = PAGE
+    for (const headers of [
+      {},
+      { origin },
+      { origin, 'sec-fetch-site': 'cross-site' },
+      { origin, 'sec-fetch-site': 'same-site' },
+      { ...PAGE, origin: 'https://shop.example.evil' },
+      { ...PAGE, origin: 'null' },
+    ])
+      for (const [method, path] of [
+        ['POST', '/api/v1/orders'],
+        ['GET', '/api/v1/balance'],
+      ] as const)
+        assert.equal((await ask(method, path, headers, '')).status, 403)
+    assert.equal((await ask('POST', '/api/v1/orders', READING, '{}')).status, 403)
     signedIn = false
     const answer = await ask('POST', '/api/v1/orders', PAGE, '{}')
+    const page = await ask('GET', '/')
     signedIn = true
+    assert.deepEqual([page.status, page.body], [401, ''])
+    assert.match(page.headers['www-authenticate'] ?? '', /^Basic/)
     assert.deepEqual([answer.status, JSON.parse(answer.body).code], [401, 'UNAUTHENTICATED'])
     assert.equal(seen.length, before)
   })

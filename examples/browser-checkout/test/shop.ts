@@ -6,7 +6,6 @@ import type { Sandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { createShopSandbox } from '../server/sandbox.ts'
 import { createSite } from '../server/site.ts'
-import { isThisMachine } from '../server/visitors.ts'
 
 export interface Shop {
   readonly url: string
@@ -17,14 +16,18 @@ export interface Shop {
 export async function openShop(): Promise<Shop> {
   const sandbox = createShopSandbox()
   const service = await serveSandbox(sandbox)
+  const origins: string[] = []
   const site = createSite(fileURLToPath(new URL('../dist', import.meta.url)), {
     baseUrl: service.url,
-    apiKeyFor: (request) => (isThisMachine(request) ? sandbox.apiKey : undefined),
+    origins,
+    apiKeyFor: () => sandbox.apiKey,
   })
   site.listen(0, '127.0.0.1')
   await once(site, 'listening')
+  const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}`
+  origins.push(url)
   return {
-    url: `http://127.0.0.1:${(site.address() as AddressInfo).port}`,
+    url,
     sandbox,
     close: async () => {
       const closed = once(site, 'close')

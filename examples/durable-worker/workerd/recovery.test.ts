@@ -39,8 +39,10 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
+const CALLER_TOKEN = 'token-of-the-shop'
+
 /** Starts workerd over the objects that are on the disk. */
-function start(): Miniflare {
+function start(bindings: Readonly<Record<string, string>> = {}): Miniflare {
   const miniflare = new Miniflare({
     name: config.name,
     modules,
@@ -51,8 +53,10 @@ function start(): Miniflare {
       ...config.vars,
       ORDERING_BASE_URL: service.url,
       ORDERING_API_KEY: sandbox.apiKey,
+      CALLER_TOKEN,
       // Nobody may take the order of a worker that died from it before this is over.
       ORDERING_TOTAL_TIMEOUT: 3000,
+      ...bindings,
     },
     cf: false,
   })
@@ -60,9 +64,14 @@ function start(): Miniflare {
   return miniflare
 }
 
-async function put(miniflare: Miniflare, reference: string): Promise<{ status: number; body: unknown }> {
+async function put(
+  miniflare: Miniflare,
+  reference: string,
+  authorization = `Bearer ${CALLER_TOKEN}`,
+): Promise<{ status: number; body: unknown }> {
   const response = await miniflare.dispatchFetch(`http://worker.test/orders/${reference}`, {
     method: 'PUT',
+    headers: { authorization },
     body: JSON.stringify({ serviceId: 'svc_standard', target: '@ada', quantity: 1 }),
   })
   return { status: response.status, body: await response.json() }
@@ -77,6 +86,26 @@ async function tick(miniflare: Miniflare): Promise<void> {
 
 /** How often the service was asked to make an order. */
 const sent = (): number => sandbox.requests.filter(({ method }) => method === 'POST').length
+
+test('nobody orders without the token', async () => {
+  const miniflare = start()
+  for (const authorization of ['', 'Bearer ', 'Bearer undefined', CALLER_TOKEN, `Bearer ${CALLER_TOKEN}s`])
+    assert.deepEqual(await put(miniflare, 'cart-1', authorization), {
+      status: 401,
+      body: { state: 'refused', reason: 'unauthenticated' },
+    })
+  assert.equal(sandbox.requests.length, 0)
+})
+
+test('nobody orders while a secret is not set', async () => {
+  for (const missing of ['CALLER_TOKEN', 'ORDERING_API_KEY'])
+    for (const authorization of ['Bearer ', `Bearer ${CALLER_TOKEN}`])
+      assert.deepEqual(await put(start({ [missing]: '' }), 'cart-1', authorization), {
+        status: 503,
+        body: { state: 'refused', reason: 'not_configured' },
+      })
+  assert.equal(sandbox.requests.length, 0)
+})
 
 test('an order whose answers are lost is placed once', async () => {
   const miniflare = start()

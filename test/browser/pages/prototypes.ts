@@ -5,7 +5,11 @@ import { freezeIntrinsics, NAMES, pollute } from '../../support/hostile-prototyp
 import { runAndReport } from '../support/page-report.ts'
 
 const query = new URLSearchParams(location.search)
-const service = { baseUrl: query.get('service') ?? '', apiKey: query.get('apiKey') ?? '' }
+const service = {
+  baseUrl: query.get('service') ?? '',
+  apiKey: query.get('apiKey') ?? '',
+  repeats: query.get('repeats') === 'true',
+}
 const mode = query.get('mode') ?? ''
 
 function client(): void {

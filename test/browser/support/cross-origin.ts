@@ -1,8 +1,16 @@
-import { createServer, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, request as send } from 'node:http'
+import type { Socket } from 'node:net'
+import { listen } from './listen.ts'
 
 /** Headers that a request of a page may carry beyond those that every page may send anywhere. */
 export const ALLOWED = ['authorization', 'content-type', 'idempotency-key'] as const
+
+/** An order as it came in, which a browser may have sent once more by itself. */
+export interface Arrival {
+  readonly idempotencyKey: string | undefined
+  /** True if the connection had carried another request before. */
+  readonly reused: boolean
+}
 
 /** A service as a page of another origin meets it. */
 export interface CrossOriginService {
@@ -11,58 +19,92 @@ export interface CrossOriginService {
   readonly asked: ReadonlySet<string>
   /** Requests that were preflights. */
   readonly preflights: number
+  /** Every POST. */
+  readonly arrivals: readonly Arrival[]
   close(): Promise<void>
+}
+
+/** What RFC 9110 (7.6.1) and its predecessors say of one connection only; `host` names this server. */
+const OF_ONE_CONNECTION = [
+  'connection',
+  'host',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]
+
+/** The headers that go on to the next connection. */
+function passedOn(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const named = String(headers.connection ?? '').split(',')
+  const dropped = new Set([...OF_ONE_CONNECTION, ...named.map((name) => name.trim().toLowerCase())])
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)))
 }
 
 /**
  * Puts a service behind plain CORS rules: one origin that may call, a fixed list of headers, nothing exposed, so that
- * pages can read no header of an answer but the few that all may read.
+ * pages can read no header of an answer but the few that all may read. Connections are kept, as a service keeps them. Where the
+ * service hangs up, so does this.
  */
-export async function serveCrossOrigin(baseUrl: string): Promise<CrossOriginService> {
+export async function serveCrossOrigin(baseUrl: string, origin: string): Promise<CrossOriginService> {
   const asked = new Set<string>()
+  const arrivals: Arrival[] = []
+  const used = new WeakSet<Socket>()
+  const agent = new Agent({ keepAlive: true })
   let preflights = 0
-  const server = createServer((request, response) => {
-    const origin = request.headers.origin ?? ''
-    const cors = { 'access-control-allow-origin': origin, vary: 'origin' }
-    if (request.method === 'OPTIONS') {
+
+  const corsOf = (request: IncomingMessage): Readonly<Record<string, string>> => ({
+    vary: 'origin',
+    ...(request.headers.origin === origin ? { 'access-control-allow-origin': origin } : {}),
+  })
+
+  const { url, close } = await listen((request, response) => {
+    const { method, url: path, headers, socket } = request
+    const cors = corsOf(request)
+    const reused = used.has(socket)
+    used.add(socket)
+    if (method === 'OPTIONS') {
       preflights++
-      for (const name of String(request.headers['access-control-request-headers'] ?? '').split(','))
+      for (const name of String(headers['access-control-request-headers'] ?? '').split(','))
         if (name !== '') asked.add(name.trim().toLowerCase())
+      const allowed = {
+        'access-control-allow-methods': 'GET, POST',
+        'access-control-allow-headers': ALLOWED.join(', '),
+      }
       response
-        .writeHead(204, {
-          ...cors,
-          'access-control-allow-methods': 'GET, POST',
-          'access-control-allow-headers': ALLOWED.join(', '),
-        })
+        .writeHead(204, Object.hasOwn(cors, 'access-control-allow-origin') ? { ...cors, ...allowed } : cors)
         .end()
       return
     }
-    const { method, url, headers } = request
-    const passed = send(`${baseUrl}${url}`, { method, headers: { ...headers, connection: 'close' } })
+    if (method === 'POST') arrivals.push({ idempotencyKey: headers['idempotency-key']?.toString(), reused })
+    const passed = send(`${baseUrl}${path}`, { agent, method, headers: passedOn(headers) })
     passed.on('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, { ...answer.headers, ...cors })
+      response.writeHead(answer.statusCode ?? 502, { ...passedOn(answer.headers), ...cors })
       // A body that is cut off or stops halfway does so for the page, too.
       response.flushHeaders()
       answer.on('data', (chunk) => response.write(chunk))
       answer.on('end', () => response.end())
       answer.on('error', () => response.destroy())
     })
-    passed.on('error', () => request.socket.resetAndDestroy())
+    passed.on('error', () => socket.resetAndDestroy())
     request.on('error', () => passed.destroy())
     response.on('close', () => passed.destroy())
     request.pipe(passed)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     asked,
+    arrivals,
     get preflights() {
       return preflights
     },
     close: async () => {
-      const closed = new Promise((resolve) => server.close(resolve))
-      server.closeAllConnections()
-      await closed
+      await close()
+      agent.destroy()
     },
   }
 }

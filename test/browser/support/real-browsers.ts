@@ -17,6 +17,8 @@ export interface OpenBrowser {
 /** A browser that may be installed. */
 export interface RealBrowser {
   readonly name: string
+  /** Whether it sends a POST once more by itself when a connection that was used before ends without an answer. */
+  readonly repeats: boolean
   /** Why it cannot run; undefined if it can. */
   missing(): string | undefined
   start(): Promise<OpenBrowser>
@@ -24,6 +26,7 @@ export interface RealBrowser {
 
 const chromium: RealBrowser = {
   name: 'Chromium',
+  repeats: true,
   missing: missingChromium,
   async start() {
     const browser = await Chromium.start()
@@ -42,6 +45,7 @@ const firefoxPath = (): string | undefined => globSync('/usr/bin/firefox{-esr,}'
 /** Debian's, by WebDriver BiDi, which it speaks itself. */
 const firefox: RealBrowser = {
   name: 'Firefox',
+  repeats: true,
   missing: () => (firefoxPath() === undefined ? 'no firefox-esr is installed' : undefined),
   async start() {
     const browser = await puppeteer.launch({
@@ -64,6 +68,8 @@ const miniBrowser = (): string | undefined => globSync('/usr/lib/*/webkit2gtk-4.
 /** WebKitGTK's small browser, by WebDriver: four calls, so no client of that protocol is needed. */
 const webkit: RealBrowser = {
   name: 'WebKit',
+  // It sends every POST on a connection of its own.
+  repeats: false,
   missing() {
     if (miniBrowser() === undefined) return 'no libwebkit2gtk-4.1-0 is installed'
     if (!existsSync('/usr/bin/WebKitWebDriver')) return 'no webkit2gtk-driver is installed'

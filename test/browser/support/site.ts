@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { bundlePages } from './bundle-pages.ts'
+import { listen } from './listen.ts'
 
 /** Pages of the tests, served on a loopback address, which browsers take for secure. */
 export interface Site {
@@ -13,9 +13,6 @@ export interface Site {
   close(): Promise<void>
 }
 
-const folder = fileURLToPath(new URL('../pages/', import.meta.url))
-const tsconfig = fileURLToPath(new URL('../../../tsconfig.test.json', import.meta.url))
-
 /** A service behind the site, which adds the API key to what it passes on. */
 export interface Behind {
   readonly path: `/${string}`
@@ -25,34 +22,19 @@ export interface Behind {
 
 /** Bundles scripts of `pages/` from the source and serves each with a page of its own. */
 export async function serveSite(...scripts: readonly string[]): Promise<Site> {
-  return await serveScripts(
-    scripts,
-    scripts.map((name) => `${folder}${name}.ts`),
-  )
+  const path = (name: string): string => fileURLToPath(new URL(`../pages/${name}.ts`, import.meta.url))
+  return await serveScripts(Object.fromEntries(scripts.map((name) => [name, path(name)])))
 }
 
 /** The same for a script that is somewhere else. */
 export async function serveScript(name: string, path: string, behind: Behind): Promise<Site> {
-  return await serveScripts([name], [path], behind)
+  return await serveScripts({ [name]: path }, behind)
 }
 
-async function serveScripts(
-  scripts: readonly string[],
-  paths: readonly string[],
-  behind?: Behind,
-): Promise<Site> {
-  const { outputFiles } = await build({
-    entryPoints: paths.map((path, index) => ({ in: path, out: scripts[index] ?? '' })),
-    outdir: folder,
-    bundle: true,
-    write: false,
-    format: 'iife',
-    platform: 'browser',
-    target: 'es2022',
-    tsconfig,
-  })
-  const files = new Map(outputFiles.map((file) => [file.path.slice(folder.length - 1), file.text]))
-  const server = createServer((request, response) => {
+/** @param scripts paths by name */
+async function serveScripts(scripts: Readonly<Record<string, string>>, behind?: Behind): Promise<Site> {
+  const files = await bundlePages(scripts)
+  const { url: base, close } = await listen((request, response) => {
     const { pathname, search } = new URL(request.url ?? '/', 'http://site')
     const script = files.get(pathname)
     const name = pathname.slice(1)
@@ -67,7 +49,7 @@ async function serveScripts(
       )
     } else if (script !== undefined) {
       response.writeHead(200, { 'content-type': 'text/javascript' }).end(script)
-    } else if (scripts.includes(name)) {
+    } else if (Object.hasOwn(scripts, name)) {
       const headers = search === '?originless' ? { 'content-security-policy': 'sandbox allow-scripts' } : {}
       response
         .writeHead(200, { 'content-type': 'text/html', ...headers })
@@ -76,16 +58,10 @@ async function serveScripts(
       response.writeHead(404).end()
     }
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     pageOf: (script) => `${base}/${script}`,
     originlessPageOf: (script) => `${base}/${script}?originless`,
-    close: async () => {
-      const closed = new Promise((resolve) => server.close(resolve))
-      server.closeAllConnections()
-      await closed
-    },
+    close,
   }
 }
 

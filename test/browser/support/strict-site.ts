@@ -1,9 +1,10 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { build, type Plugin } from 'esbuild'
+import type { Plugin } from 'esbuild'
+import { bundlePages } from './bundle-pages.ts'
 import { clientFiles } from './client-files.ts'
+import { listen } from './listen.ts'
 import type { FileReport } from './page-tests.ts'
 
 /** What a page tells when it is done. */
@@ -20,6 +21,8 @@ export type Control = (question: unknown) => unknown
 
 /** Pages under the strictest policy that a page can have, which report how their tests ended. */
 export interface StrictSite {
+  /** Origin of its pages. */
+  readonly origin: string
   /** Has a page opened and waits for its report. `control` answers what the page asks for meanwhile. */
   run(page: string, open: (url: string) => Promise<void>, options?: RunOptions): Promise<PageReport>
   close(): Promise<void>
@@ -41,7 +44,6 @@ interface Run {
   heard: string
 }
 
-const folder = fileURLToPath(new URL('../pages/', import.meta.url))
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
 /** Longest silence of a page, milliseconds. */
@@ -63,19 +65,10 @@ const policyFor = (service: string): string =>
 
 /** Bundles scripts of `pages/` from the source, with a small runner in place of Vitest, and serves a page for each. */
 export async function serveStrictSite(...pages: readonly string[]): Promise<StrictSite> {
-  const { outputFiles } = await build({
-    entryPoints: ['watch', ...pages].map((name) => `${folder}${name}.ts`),
-    outdir: folder,
-    bundle: true,
-    write: false,
-    format: 'iife',
-    platform: 'browser',
-    target: 'es2022',
-    tsconfig: at('../../../tsconfig.test.json'),
-    alias: { vitest: at('page-tests.ts'), 'node:events': at('page-listeners.ts') },
-    plugins: [testFiles],
-  })
-  const scripts = new Map(outputFiles.map((file) => [file.path.slice(folder.length - 1), file.text]))
+  const scripts = await bundlePages(
+    Object.fromEntries(['watch', ...pages].map((name) => [name, at(`../pages/${name}.ts`)])),
+    { alias: { vitest: at('page-tests.ts'), 'node:events': at('page-listeners.ts') }, plugins: [testFiles] },
+  )
   const runs = new Map<string, Run>()
   let last = 0
 
@@ -107,15 +100,14 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(reply ?? null))
   }
 
-  const server = createServer((request, response) => {
+  const { url: origin, close } = await listen((request, response) => {
     answer(request, response).catch((error: unknown) => {
       response.writeHead(500).end(String(error))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
   return {
+    origin,
     async run(page, open, { query = {}, service = '', control = () => null } = {}) {
       const id = String(++last)
       let timer: ReturnType<typeof setTimeout> | undefined
@@ -127,18 +119,14 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
             () => failed(new Error(`the page was not done after ${PATIENCE} ms; last: ${run.heard}`)),
             PATIENCE,
           )
-          open(`${base}/${page}?${new URLSearchParams({ ...query, run: id })}`).catch(failed)
+          open(`${origin}/${page}?${new URLSearchParams({ ...query, run: id })}`).catch(failed)
         })
       } finally {
         clearTimeout(timer)
         runs.delete(id)
       }
     },
-    close: async () => {
-      const closed = new Promise((resolve) => server.close(resolve))
-      server.closeAllConnections()
-      await closed
-    },
+    close,
   }
 }
 

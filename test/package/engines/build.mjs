@@ -1,12 +1,12 @@
-// build.mjs BUNDLER ENTRY OUT: makes one file for browsers, with each bundler's plainest settings.
+// build.mjs BUNDLER ENTRY OUT [PLATFORM]: makes one file for browsers or for Node, with each bundler's plainest settings.
 import { basename, dirname } from 'node:path'
 
-const [name, entry, out] = process.argv.slice(2)
+const [name, entry, out, platform = 'browser'] = process.argv.slice(2)
 
 const bundlers = {
   async esbuild() {
     const { build } = await import('esbuild')
-    await build({ entryPoints: [entry], outfile: out, bundle: true, minify: true, format: 'esm' })
+    await build({ entryPoints: [entry], outfile: out, bundle: true, minify: true, format: 'esm', platform })
   },
   async worker() {
     const { build } = await import('esbuild')
@@ -29,7 +29,8 @@ const bundlers = {
     const { nodeResolve } = await import('@rollup/plugin-node-resolve')
     const bundle = await rollup({
       input: entry,
-      plugins: [nodeResolve({ browser: true })],
+      external: /^node:/,
+      plugins: [nodeResolve(platform === 'node' ? { exportConditions: ['node'] } : { browser: true })],
       onwarn: (warning) => {
         // What rollup has to say of the files of a dependency is not about this package.
         const files = [warning.id, ...(warning.ids ?? [])].join()
@@ -44,7 +45,7 @@ const bundlers = {
     const { default: webpack } = await import('webpack')
     const compiler = webpack({
       mode: 'production',
-      target: 'web',
+      target: platform === 'node' ? 'node' : 'web',
       entry,
       output: { path: dirname(out), filename: basename(out) },
       performance: false,

@@ -42,10 +42,11 @@ export function describeWith(needed: 'clients' | 'server', title: string, body: 
 /** A server of one's own, see scripts/services/postgres.sh. */
 export class PostgresServer {
   readonly url: string
-  readonly #directory: string
+  /** Where it keeps everything. */
+  readonly directory: string
 
   private constructor(directory: string, url: string) {
-    this.#directory = directory
+    this.directory = directory
     this.url = url
   }
 
@@ -66,19 +67,19 @@ export class PostgresServer {
 
   /** A file of the server. */
   pathOf(name: string): string {
-    return join(this.#directory, name)
+    return join(this.directory, name)
   }
 
   async restart(): Promise<void> {
-    await run(['restart', this.#directory])
+    await run(['restart', this.directory])
   }
 
   async crash(): Promise<void> {
-    await run(['crash', this.#directory])
+    await run(['crash', this.directory])
   }
 
   async stop(): Promise<void> {
-    await run(['stop', this.#directory])
+    await run(['stop', this.directory])
   }
 }
 

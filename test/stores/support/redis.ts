@@ -47,10 +47,11 @@ export function announceMissing(what = 'the tests of RedisStore on real servers'
 /** One server, or a cluster of three, of one's own; see scripts/services/redis.sh. */
 export class RedisServers {
   readonly ports: readonly number[]
-  readonly #directory: string
+  /** Where they keep everything. */
+  readonly directory: string
 
   private constructor(directory: string, ports: readonly number[]) {
-    this.#directory = directory
+    this.directory = directory
     this.ports = ports
   }
 
@@ -80,11 +81,11 @@ export class RedisServers {
 
   /** Kills all servers as a crash would, and starts them again with what they wrote down. */
   async crash(): Promise<void> {
-    await run(script, ['restart', this.#directory])
+    await run(script, ['restart', this.directory])
   }
 
   async stop(): Promise<void> {
-    await run(script, ['stop', this.#directory])
+    await run(script, ['stop', this.directory])
   }
 }
 

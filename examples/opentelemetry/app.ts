@@ -1,0 +1,34 @@
+/** Places an order in a trace of its own: `node --import ./instrumentation.ts app.ts REFERENCE`. */
+import { SpanStatusCode, trace } from '@opentelemetry/api'
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { telemetry } from './instrumentation.ts'
+import { telemetryHooks, traceHeaders } from './telemetry.ts'
+
+const [, , externalOrderId] = process.argv
+const { CUSTOMER_ORDERING_BASE_URL: baseUrl, CUSTOMER_ORDERING_API_KEY: apiKey } = process.env
+if (!externalOrderId || !baseUrl || !apiKey)
+  throw new Error('Needs a reference, CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY.')
+
+const client = new CustomerOrderingClient({
+  baseUrl,
+  apiKey,
+  account: 'shop-eu',
+  hooks: telemetryHooks(baseUrl),
+})
+const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata: { externalOrderId } }
+
+await trace.getTracer('shop').startActiveSpan('checkout', async (span) => {
+  try {
+    const { id } = await client.orders.create(order, { headers: traceHeaders() })
+    console.log(`${externalOrderId} is order ${id}, trace ${span.spanContext().traceId}`)
+  } catch (error) {
+    span.setStatus({ code: SpanStatusCode.ERROR })
+    console.error(String(error))
+    process.exitCode = 1
+  } finally {
+    span.end()
+  }
+})
+await client.close()
+// Spans wait for the next batch: a program that just ended would lose its last ones.
+await telemetry.shutdown()

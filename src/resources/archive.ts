@@ -1,0 +1,67 @@
+/**
+ * The slot of an order without reference and key serves the next order of the same payload once it was created. The order
+ * before it stays under its key, in a row of its own.
+ */
+import { type Deadline, Interruption } from '../http/deadline.ts'
+import { rowIdOf } from '../idempotency/identity.ts'
+import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
+import type { JournalRecord } from '../idempotency/record.ts'
+import type { OrderContext } from './order-context.ts'
+
+/** Keeps an anonymous order under its key, where it stays when its slot serves another one. */
+export function archiveOrder(
+  context: OrderContext,
+  record: RecordContent,
+  deadline: Deadline,
+): Promise<Written> {
+  const slot = archiveSlot(record)
+  return context.journal.write({ id: idOf(context, slot) }, { ...record, slot }, deadline)
+}
+
+/** Stores that an order exists, whatever became of its record meanwhile; false if that has to be done later. */
+export async function proveCreated(
+  context: OrderContext,
+  mine: FoundRecord,
+  contentOver: (newest: JournalRecord) => RecordContent | undefined,
+  deadline: Deadline,
+): Promise<boolean> {
+  let displaced = false
+  const proven = await context.journal.prove(
+    mine,
+    (newest) => {
+      // Another order must not be forgotten over this one.
+      displaced = servesAnother(newest, mine.record)
+      return displaced ? undefined : contentOver(newest)
+    },
+    deadline,
+  )
+  const content = displaced ? contentOver(mine.record) : undefined
+  if (content === undefined) return proven
+  const written = await archiveOrder(context, content, deadline)
+  return written.result === 'written' || written.result === 'lost'
+}
+
+/** The newest version of an order's record, in its slot or, where that serves another order by now, under its key. */
+export async function loadNewest(
+  context: OrderContext,
+  { id, record }: Pick<Found, 'id' | 'record'>,
+  deadline: Deadline,
+): Promise<Found | Interruption> {
+  const found = await context.journal.load(id, deadline)
+  if (found instanceof Interruption || found.record === undefined) return found
+  if (record === undefined || !servesAnother(found.record, record)) return found
+  return await context.journal.load(idOf(context, archiveSlot(record)), deadline)
+}
+
+/** True if an anonymous slot has another order than a call's. */
+function servesAnother(newest: JournalRecord, mine: JournalRecord): boolean {
+  return newest.slot.startsWith('anon:') && newest.key !== mine.key
+}
+
+function archiveSlot({ key }: Pick<RecordContent, 'key'>): string {
+  return `key:${key}`
+}
+
+function idOf({ connection }: OrderContext, slot: string): string {
+  return rowIdOf(connection.runtime.deriveId, slot)
+}

@@ -1,0 +1,156 @@
+import { StoreError } from '../../errors.ts'
+import type { StoreDurability } from '../../idempotency/store.ts'
+import { plainError } from '../plain-error.ts'
+import { codeOf, explain } from './failure.ts'
+
+/** A prepared statement, as `node:sqlite` and better-sqlite3 both have it. */
+export interface SqliteStatement {
+  run(...parameters: (string | number)[]): { readonly changes: number | bigint }
+  get(...parameters: (string | number)[]): unknown
+  all(...parameters: (string | number)[]): unknown[]
+}
+
+/** An open SQLite connection: a `DatabaseSync` of `node:sqlite`, a better-sqlite3 `Database`, or anything of their shape. */
+export interface SqliteDatabase {
+  exec(sql: string): unknown
+  prepare(sql: string): SqliteStatement
+}
+
+/** A connection that the store opened, and therefore closes. */
+export interface OwnDatabase extends SqliteDatabase {
+  close(): void
+}
+
+/** Milliseconds. */
+export const DEFAULT_BUSY_TIMEOUT = 5_000
+
+/** The Node modules that the store loads when it opens a file. */
+interface NodeModules {
+  'node:fs': typeof import('node:fs')
+  'node:path': typeof import('node:path')
+  'node:sqlite': typeof import('node:sqlite')
+}
+
+/**
+ * A module of Node, or undefined where it has none of that name. Not an import, so that loading this file costs
+ * nothing and fails nowhere, and because only this way of loading on demand works within a constructor.
+ */
+function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
+  return globalThis.process?.getBuiltinModule?.(name)
+}
+
+/** The absolute path of the database, or `:memory:`. */
+export function locate(path: unknown): string {
+  if (path === ':memory:') return path
+  if (typeof path !== 'string' || path === '' || path.startsWith('file:')) {
+    throw new StoreError(
+      'The option `path` of SqliteStore must be the path of a file, such as "orders.db", or ":memory:".',
+    )
+  }
+  // Absolute, so that it still names the same file after a change of directory. Elsewhere open() says what is missing.
+  return nodeModule('node:path')?.resolve(path) ?? path
+}
+
+/** Opens a file, or a database in memory, with the settings that make a commit outlive the process. */
+export function open(path: string, busyTimeout: number): OwnDatabase {
+  if (!Number.isSafeInteger(busyTimeout) || busyTimeout < 0 || busyTimeout > 2 ** 31 - 1) {
+    throw new StoreError(
+      'The option `busyTimeout` of SqliteStore must be a whole number of milliseconds, 0 or more.',
+    )
+  }
+  const sqlite = nodeModule('node:sqlite')
+  if (sqlite === undefined) {
+    throw new StoreError(
+      `SqliteStore needs the module node:sqlite, which this runtime (${runtimeName()}) does not have. ` +
+        'Use Node 22.13 or newer, or hand in an open better-sqlite3 database as the option `database`.',
+    )
+  }
+  let database: OwnDatabase | undefined
+  try {
+    if (path !== ':memory:') createFile(path)
+    database = new sqlite.DatabaseSync(path)
+    configure(database, path, busyTimeout)
+    return database
+  } catch (error) {
+    database?.close()
+    throw explain(error, `Cannot open the order store in ${path}`)
+  }
+}
+
+function runtimeName(): string {
+  const version = globalThis.process?.version
+  return version === undefined ? 'not Node' : `Node ${version}`
+}
+
+/**
+ * Creates the file for its owner only, before SQLite does with the usual permissions; SQLite gives the log and the
+ * shared memory beside it the permissions of the file. A file that exists is not even opened: closing it again would
+ * release the locks that other connections of this process hold on it.
+ */
+function createFile(path: string): void {
+  const fs = nodeModule('node:fs')
+  try {
+    fs?.closeSync(fs.openSync(path, 'wx', 0o600))
+  } catch (error) {
+    switch (codeOf(error)) {
+      case 'EEXIST':
+        return
+      case 'ENOENT':
+        throw new StoreError(
+          `Cannot open the order store in ${path}: its directory does not exist. Create the directory first.`,
+          { cause: plainError(error, codeOf(error)) },
+        )
+      default:
+        throw new StoreError(
+          `Cannot open the order store in ${path}: the file cannot be created (${codeOf(error)}). ` +
+            'Choose a path where this user may create files.',
+          { cause: plainError(error, codeOf(error)) },
+        )
+    }
+  }
+}
+
+function configure(database: SqliteDatabase, path: string, busyTimeout: number): void {
+  database.exec(`PRAGMA busy_timeout = ${busyTimeout}`)
+  if (path !== ':memory:') useWriteAheadLog(database, path, busyTimeout)
+  // The log is synced with every commit. On macOS only fullfsync makes the disk write what it has cached; elsewhere it
+  // changes nothing. Data that is replaced or pruned is personal: it is overwritten, not just unlinked.
+  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON')
+}
+
+function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: number): void {
+  const start = performance.now()
+  for (;;) {
+    try {
+      const mode = setting(database, 'journal_mode = WAL', 'journal_mode')
+      if (mode === 'wal') return
+      throw new StoreError(
+        `Cannot open the order store in ${path}: SQLite cannot keep a write-ahead log there. Use a local file system.`,
+      )
+    } catch (error) {
+      // Of several processes that open a new file at once all but one fail here at once, whatever the busy timeout.
+      if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() - start >= busyTimeout) throw error
+      // For the write lock SQLite does wait, and it comes when the other process has switched.
+      database.exec('BEGIN IMMEDIATE')
+      database.exec('ROLLBACK')
+    }
+  }
+}
+
+/** Whether the rows outlive the process; refuses journal modes with which a crash in the middle of a write ruins the file. */
+export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
+  if (setting(database, 'database_list', 'file') === '') return 'memory'
+  const mode = setting(database, 'journal_mode', 'journal_mode')
+  if (mode === 'off' || mode === 'memory') {
+    throw new StoreError(
+      `The order store cannot be kept in ${name}: its journal mode is "${mode}", with which a crash can ruin the file. ` +
+        'Set `PRAGMA journal_mode = WAL` first.',
+    )
+  }
+  return 'device'
+}
+
+function setting(database: SqliteDatabase, pragma: string, column: string): unknown {
+  const row = database.prepare(`PRAGMA ${pragma}`).get()
+  return typeof row === 'object' && row !== null ? Reflect.get(row, column) : undefined
+}

@@ -1,0 +1,66 @@
+import { StoreError } from '../../errors.ts'
+import { plainError } from '../plain-error.ts'
+
+/** SQLite's primary result codes: their number, and what to tell a person about them. */
+const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]>> = {
+  SQLITE_BUSY: [
+    5,
+    'another connection keeps it locked for longer than the busy timeout. Let that one finish, or allow more time.',
+  ],
+  SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Let that one finish.'],
+  SQLITE_READONLY: [8, 'it is read-only. Let this user write to the file and to its directory.'],
+  SQLITE_IOERR: [10, 'the disk or file system failed. Check it; the write may or may not have happened.'],
+  SQLITE_CORRUPT: [
+    11,
+    'the file is damaged. Stop writing to it, keep a copy, then recover it or restore a backup.',
+  ],
+  SQLITE_FULL: [
+    13,
+    'the disk is full, or the database has reached its size limit. Make room; nothing was written.',
+  ],
+  SQLITE_CANTOPEN: [
+    14,
+    'the file cannot be opened. Check that the path names a file, and that this user may read and write it.',
+  ],
+  SQLITE_NOTADB: [26, 'the file is not an SQLite database. Check the path; the file was not changed.'],
+}
+
+/** Turns whatever a database threw into a {@link StoreError}, with the sentence that says what could not be done. */
+export function explain(error: unknown, failed: string): StoreError {
+  if (error instanceof StoreError) return error
+  const cause = plainError(error, codeOf(error))
+  const advice = RESULTS[primaryCode(cause.code)]?.[1]
+  if (advice !== undefined) return new StoreError(`${failed}: ${advice}`, { cause })
+  if (textOf(error).includes('not open')) {
+    return new StoreError(
+      `${failed}: the connection was closed. Keep it open for as long as the store is used.`,
+      { cause },
+    )
+  }
+  // SQLite's own messages name tables and columns, never the values that were bound.
+  return new StoreError(`${failed}: ${textOf(error)}.`, { cause })
+}
+
+/** `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead; else the error's own code, or its name. */
+export function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'UNKNOWN'
+  const number: unknown = Reflect.get(error, 'errcode')
+  if (typeof number === 'number') {
+    // The low byte is the primary code; the rest tells variants apart.
+    const known = Object.entries(RESULTS).find(([, [primary]]) => primary === (number & 0xff))
+    return known?.[0] ?? `SQLITE_${number}`
+  }
+  const code: unknown = Reflect.get(error, 'code')
+  if (typeof code === 'string') return code
+  return error instanceof Error ? error.name : 'UNKNOWN'
+}
+
+/** better-sqlite3 reports variants, such as `SQLITE_IOERR_FSYNC`. */
+function primaryCode(code: string): string {
+  return Object.keys(RESULTS).find((name) => code === name || code.startsWith(`${name}_`)) ?? code
+}
+
+/** What it says. */
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

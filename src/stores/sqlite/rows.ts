@@ -1,0 +1,52 @@
+import { StoreError } from '../../errors.ts'
+import type { RowPage, StoredRow } from '../../idempotency/store.ts'
+
+/** A row as a query found it. */
+export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {
+  const row: Readonly<Record<string, unknown>> =
+    typeof found === 'object' && found !== null ? { ...found } : {}
+  const { id, state, data } = row
+  if (
+    typeof id !== 'string' ||
+    (state !== 'open' && state !== 'created' && state !== 'rejected') ||
+    !(data instanceof Uint8Array)
+  ) {
+    throw new StoreError(
+      'The database returned something that is no row of the order store. Check that nothing else writes to its ' +
+        'tables, and that a database handed in returns rows as objects.',
+    )
+  }
+  return {
+    scope,
+    id,
+    // A database that is handed in may return integers as BigInt.
+    version: Number(row['version']),
+    open: Number(row['open']) === 1,
+    state,
+    createdAt: Number(row['created_at']),
+    updatedAt: Number(row['updated_at']),
+    data: utf8.decode(data),
+  }
+}
+
+/** A page out of up to one row more than was asked for. */
+export function toPage(
+  found: readonly StoredRow[],
+  limit: number,
+  cursor: (last: StoredRow) => string,
+): RowPage {
+  if (found.length <= limit) return { rows: found }
+  const rows = found.slice(0, limit)
+  const last = rows.at(-1)
+  return last === undefined ? { rows } : { rows, next: cursor(last) }
+}
+
+/** Where the page after a cursor of `list` begins. */
+export function fromCursor(after: string): readonly [updatedAt: number, id: string] {
+  const space = after.indexOf(' ')
+  const updatedAt = Number(after.slice(0, space))
+  if (space < 1 || Number.isNaN(updatedAt)) {
+    throw new StoreError('The option `after` is not the `next` of a page of this store.')
+  }
+  return [updatedAt, after.slice(space + 1)]
+}

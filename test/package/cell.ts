@@ -1,0 +1,37 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { it } from 'vitest'
+
+/** A run-time, bundler or compiler that the package is tried with. */
+export interface Tool {
+  readonly name: string
+  /** What it says of itself; undefined if it is not here. */
+  readonly version: string | undefined
+}
+
+/** A program that tells its version when it is asked for `--version`. */
+export function program(name: string, path: string): Tool {
+  if (!existsSync(path)) return { name, version: undefined }
+  return { name, version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim().replace(/^v/, '') }
+}
+
+/** A package in `node_modules` of a folder. */
+export function installed(name: string, folder: string, packageName = name.toLowerCase()): Tool {
+  const file = join(folder, 'node_modules', packageName, 'package.json')
+  return { name, version: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : undefined }
+}
+
+/**
+ * Defines the test of one cell of the matrix, which prints a line when it has passed. A cell that cannot run here is skipped
+ * and says so; in CI it fails.
+ */
+export function cell({ name, version }: Tool, how: string, body: () => Promise<void>): void {
+  const title = `${name} ${version ?? 'NOT RUN, it is not installed'}, ${how}`
+  it.skipIf(version === undefined && process.env['CI'] !== 'true')(title, async () => {
+    if (version === undefined) throw new Error(`CI must run this cell: ${title}`)
+    await body()
+    process.stdout.write(`${title}: passed\n`)
+  })
+  if (version === undefined) process.stdout.write(`${title}\n`)
+}
