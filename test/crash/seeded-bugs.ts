@@ -101,7 +101,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/journal.ts',
-        'if (read && current?.version === version && current.data === row.data) return written',
+        'if (current?.version === version && current.data === row.data) return written',
         '',
       ),
     ],
