@@ -1,4 +1,4 @@
-import { bare } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import { InvalidRequestError, type Issue, invalidArgument } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
 import { checkNow, issuesText } from '../schemas/check.ts'
@@ -74,8 +74,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     body,
     request: data,
     fingerprint,
-    ...(externalOrderId === undefined ? {} : { externalOrderId }),
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...defined({ externalOrderId, idempotencyKey }),
   })
 }
 

@@ -60,9 +60,8 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'intent',
-    unseen: true,
     files: ['idempotency/intent.ts'],
-    tests: ['unit/intent.test.ts', 'unit/regressions/*.test.ts', 'client/{idempotency,traces}.test.ts'],
+    tests: ['unit/intent.test.ts'],
   },
   {
     name: 'paging',
