@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidRequestError } from '../../src/errors.ts'
-import { derivedKey } from '../../src/idempotency/identity.ts'
+import { derivedKey, fingerprintOf, rowIdOf } from '../../src/idempotency/identity.ts'
 import {
   differingRequestFields,
   type IntentOptions,
@@ -178,6 +178,7 @@ describe('a request that is not sent', () => {
     expect(issuesOf(() => read({ ...request, quantity: 11 }, { service }))).toEqual([
       expect.stringMatching(/^quantity .*10/),
     ])
+    expect(() => read({ ...request, quantity: 11 }, { service })).toThrow('Nothing was sent.')
   })
 
   it('is refused for a reference that is undefined, unless something else names the order', () => {
@@ -223,7 +224,12 @@ describe('the fields that differ', () => {
 
 describe('a genuine record', () => {
   const labels = { server: 'https://api.example.com', account: 'shop' }
-  const intent = read(request)
+  const intent = {
+    slot: 'ref:r1',
+    rowId: rowIdOf(deriveId, 'ref:r1'),
+    fingerprint: fingerprintOf(deriveId, request),
+    body: JSON.stringify(request),
+  }
   const record: JournalRecord = {
     slot: intent.slot,
     key: derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 0 }),
