@@ -68,23 +68,58 @@ function sdk(url: string, name: string, fetch?: typeof globalThis.fetch): Conten
   }
 }
 
-/** Clients of other services; installed by `npm ci --prefix bench/peers`. */
-function peers(url: string): Contender[] {
+/** Clients of other services, pointed at the service; installed by `npm ci --prefix bench/peers`. */
+function peerClients(url: string) {
   const require = createRequire(new URL('peers/package.json', import.meta.url))
   const { hostname, port } = new URL(url)
   const Stripe = require('stripe')
-  const stripe = new Stripe(KEY, {
-    host: hostname,
-    port,
-    protocol: 'http',
-    maxNetworkRetries: 0,
-    telemetry: false,
-  })
   const { OpenAI } = require('openai')
-  const openai = new OpenAI({ apiKey: KEY, baseURL: url, maxRetries: 0 })
-  const axios = require('axios').create({ baseURL: url, headers: { authorization: `Bearer ${KEY}` } })
-  const { Client } = require('@notionhq/client')
-  const notion = new Client({ auth: KEY, baseUrl: `${url}`, retry: false })
+  const { CursorPage } = require('openai/pagination')
+  const { Client, iteratePaginatedAPI } = require('@notionhq/client')
+  return {
+    stripe: new Stripe(KEY, {
+      host: hostname,
+      port,
+      protocol: 'http',
+      maxNetworkRetries: 0,
+      telemetry: false,
+    }),
+    openai: new OpenAI({ apiKey: KEY, baseURL: url, maxRetries: 0 }),
+    CursorPage,
+    axios: require('axios').create({ baseURL: url, headers: { authorization: `Bearer ${KEY}` } }),
+    notion: new Client({ auth: KEY, baseUrl: url, retry: false }),
+    iteratePaginatedAPI,
+  }
+}
+
+/** Everybody else's way of walking over a list of 2,000, 50 a page: one page at a time, because none reads ahead. */
+export function peerWalks(url: string): Readonly<Record<string, () => AsyncIterable<unknown>>> {
+  const { stripe, openai, CursorPage, notion, iteratePaginatedAPI } = peerClients(url)
+  async function* walk(read: (address: string) => Promise<{ readonly data: readonly unknown[] }>) {
+    for (let offset = 0; ; ) {
+      const { data } = await read(`${url}/v1/orders?limit=50&offset=${offset}`)
+      yield* data
+      offset += data.length
+      if (data.length < 50 || offset >= 2_000) return
+    }
+  }
+  const headers = { authorization: `Bearer ${KEY}` }
+  return {
+    'a loop over fetch': () => walk(async (address) => await (await fetch(address, { headers })).json()),
+    'a loop over ky': () => walk((address) => ky.get(address, { headers }).json()),
+    stripe: () => stripe.customers.list({ limit: 50 }),
+    openai: () => openai.getAPIList('/v1/files', CursorPage, { query: { limit: 50 } }),
+    notion: () =>
+      iteratePaginatedAPI(
+        (query: object) => notion.request({ path: 'pages', method: 'get', query: { ...query } }),
+        { page_size: 50 },
+      ),
+  }
+}
+
+/** The same clients, one request at a time. */
+function peers(url: string): Contender[] {
+  const { stripe, openai, axios, notion } = peerClients(url)
   return [
     {
       name: 'stripe',

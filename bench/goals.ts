@@ -48,7 +48,7 @@ export function goals(measured: Measured): Goal[] {
       rivals.map((each) => [each, wall(each, task)] as const).toSorted((a, b) => a[1] - b[1])[0] ?? []
     const value = wall(name, task)
     return {
-      what: `${task}, ${name}, against the fastest of the others`,
+      what: `${task}, ${name}, against the fastest of ${rivals === OVER_FETCH ? 'ky, openai, octokit and axios' : 'all others'}`,
       goal: `below ${least.toFixed(2)} (${rival})`,
       found: value.toFixed(2),
       met: value < least,
@@ -57,7 +57,11 @@ export function goals(measured: Measured): Goal[] {
   const everybody = [...overhead.keys()].filter(
     (name) => !name.startsWith(OURS) && !name.startsWith('raw fetch'),
   )
-  const rate = (ahead: number): number => paging.get(ahead)?.median ?? Number.NaN
+  const rate = (ahead: number): number => paging.ours.get(ahead)?.median ?? Number.NaN
+  const [fastest = '', peerRate = Number.NaN] =
+    [...paging.peers]
+      .map(([name, { median }]) => [name, median] as const)
+      .toSorted((a, b) => b[1] - a[1])[0] ?? []
   const tasks = ['GET', 'list of 50', 'POST'] as const
   const fetchGoals = { GET: 1.45, 'list of 50': 1.35, POST: 1.6 }
   const undiciGoals = { GET: 1, 'list of 50': 1.1, POST: 0.8 }
@@ -71,9 +75,9 @@ export function goals(measured: Measured): Goal[] {
     ),
     atMost('list of 50, CPU', 1.45, cell(overhead, OURS, 'list of 50').cpu.median),
     atLeast('pages per second, 4 in flight', 165, rate(4)),
-    atLeast('the same against one at a time', 3.7, rate(4) / rate(0)),
+    atLeast(`the same against the fastest of the others (${fastest})`, 3.7, rate(4) / peerRate),
     atLeast('pages per second, 8 in flight', 290, rate(8)),
-    atLeast('the same against one at a time', 6.5, rate(8) / rate(0)),
+    atLeast(`the same against the fastest of the others (${fastest})`, 6.5, rate(8) / peerRate),
     atMost('peak memory, one page at a time', 0.85, ratioOf(memory, OURS, 'a loop over fetch')),
     atMost('peak memory, window of 4', 1.1, ratioOf(memory, `${OURS}, prefetch: 4`, 'a loop over fetch')),
     atMost('import against ky alone', 0.5, ratioOf(imports, OURS, 'ky')),

@@ -24,6 +24,9 @@ export interface Cell {
 }
 export type Overhead = ReadonlyMap<string, ReadonlyMap<string, Cell>>
 
+/** Requests of each contender before a task is measured, until the engine has compiled what is hot. */
+const WARM_UP = 2_000
+
 async function block(
   contender: Contender,
   { call, at }: Task,
@@ -48,8 +51,7 @@ export async function measureOverhead(rounds: number): Promise<Overhead> {
   const results = new Map<string, ReadonlyMap<string, Cell>>()
   for (const task of TASKS) {
     const requests = Math.max(24, task.at)
-    // Until the engine has compiled what is hot.
-    for (const contender of everybody) await block(contender, task, 20 * requests)
+    for (const contender of everybody) await block(contender, task, WARM_UP)
     const ratios = new Map(everybody.map(({ name }) => [name, { wall: [] as number[], cpu: [] as number[] }]))
     for (let round = 0; round < rounds; round++) {
       const measured = new Map<string, { wall: number; cpu: number }>()

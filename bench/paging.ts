@@ -1,23 +1,48 @@
 /** 2,000 orders, 50 a page, at 20 ms latency. */
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { peerWalks } from './contenders.ts'
 import { startService } from './service.ts'
 import { type Spread, shuffled, spread } from './statistics.ts'
 
-/** Pages per second by pages in flight; 0 is one at a time, as every peer does it. */
-export async function measurePaging(rounds: number): Promise<ReadonlyMap<number, Spread>> {
-  const service = await startService(20, 2_000)
+const PAGES = 40
+const ORDERS = 2_000
+
+/** Pages per second. */
+export interface Paging {
+  /** Of this package, by pages in flight; 0 is one at a time. */
+  readonly ours: ReadonlyMap<number, Spread>
+  /** Of everybody else, one page at a time. */
+  readonly peers: ReadonlyMap<string, Spread>
+}
+
+/** Everybody in turn, in a new order each round. */
+export async function measurePaging(rounds: number): Promise<Paging> {
+  const service = await startService(20, ORDERS)
   const client = new CustomerOrderingClient({ baseUrl: service.url, apiKey: 'sk_test_benchmark' })
-  const rates = new Map([0, 1, 4, 8].map((prefetch) => [prefetch, [] as number[]]))
+  const walks = [
+    ...[0, 1, 4, 8].map((prefetch) => ({
+      name: prefetch,
+      walk: (): AsyncIterable<unknown> => client.orders.list({ limit: 50 }, { prefetch }),
+    })),
+    ...Object.entries(peerWalks(service.url)).map(([name, walk]) => ({ name, walk })),
+  ]
+  const rates = new Map(walks.map(({ name }) => [name, [] as number[]]))
   // The first walk pays for loading and connecting.
   for (let round = -1; round < rounds; round++) {
-    for (const [prefetch, found] of shuffled([...rates])) {
+    for (const { name, walk } of shuffled(walks)) {
       const before = performance.now()
       let items = 0
-      for await (const _ of client.orders.list({ limit: 50 }, { prefetch })) items++
-      if (items !== 2_000) throw new Error(`${items} items with prefetch ${prefetch}`)
-      if (round >= 0) found.push((40 / (performance.now() - before)) * 1000)
+      for await (const _ of walk()) items++
+      if (items !== ORDERS) throw new Error(`${items} items by ${name}`)
+      if (round >= 0) rates.get(name)?.push((PAGES / (performance.now() - before)) * 1000)
     }
   }
   service.close()
-  return new Map([...rates].map(([prefetch, found]) => [prefetch, spread(found)]))
+  const ours = new Map<number, Spread>()
+  const peers = new Map<string, Spread>()
+  for (const [name, found] of rates) {
+    if (typeof name === 'number') ours.set(name, spread(found))
+    else peers.set(name, spread(found))
+  }
+  return { ours, peers }
 }

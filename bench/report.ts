@@ -1,6 +1,7 @@
 import type { Footprint } from './footprint.ts'
 import { goals } from './goals.ts'
 import { type Overhead, TASKS } from './overhead.ts'
+import type { Paging } from './paging.ts'
 import type { Spread } from './statistics.ts'
 
 /** Everything that one run has measured. */
@@ -9,7 +10,7 @@ export interface Measured {
   readonly items: number
   readonly node: string
   readonly overhead: Overhead
-  readonly paging: ReadonlyMap<number, Spread>
+  readonly paging: Paging
   readonly imports: ReadonlyMap<string, Spread>
   readonly firstAnswer: ReadonlyMap<string, Spread>
   readonly memory: ReadonlyMap<string, Spread>
@@ -55,30 +56,20 @@ function compared(found: ReadonlyMap<string, Spread>, baseline: string): string[
   return [...found].map(([name, value]) => [name, whole(value), (value.median / base).toFixed(2)])
 }
 
+const walkName = (prefetch: number): string =>
+  prefetch === 0 ? 'this package, one page when it is needed' : `this package, \`prefetch: ${prefetch}\``
+
 /** The page, written anew by each run. */
 export function page(measured: Measured): string {
-  const {
-    rounds,
-    items,
-    node,
-    overhead,
-    paging,
-    imports,
-    firstAnswer,
-    memory,
-    sizes,
-    load,
-    footprint,
-    explained,
-  } = measured
+  const { overhead, paging, load } = measured
   const busy =
     load > 1
       ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor busy or waiting. Ratios scatter far too much to judge anything by but factors of two; run it again on an idle machine.`
       : `Load of the machine: ${load.toFixed(1)} processes per processor.`
-  const one = paging.get(0)?.median ?? Number.NaN
+  const fastest = Math.max(...[...paging.peers.values()].map(({ median }) => median))
   return `# Performance
 
-Written by \`npm run bench\`; see [repeating it](#repeating-it). Node ${node}, ${rounds} rounds. Medians, quartiles in brackets.
+Written by \`npm run bench\`; see [repeating it](#repeating-it). Node ${measured.node}, ${measured.rounds} rounds. Medians, quartiles in brackets.
 
 ${busy}
 
@@ -103,28 +94,26 @@ ${overheadTable(overhead, 'cpu', TASKS.slice(3))}
 
 ## Lists
 
-2,000 orders at 50 a page from a service that takes 20 ms to answer.
+2,000 orders at 50 a page from a service that takes 20 ms to answer. The others read one page at a time, by the iterators that they have.
 
 ${table(
-  ['pages in flight', 'pages per second', 'ratio to one at a time'],
-  [...paging].map(([prefetch, rate]) => [
-    prefetch === 0 ? 'one, when it is needed' : `\`prefetch: ${prefetch}\``,
-    whole(rate),
-    (rate.median / one).toFixed(2),
-  ]),
+  ['', 'pages per second', 'ratio to the fastest of the others'],
+  [...[...paging.ours].map(([prefetch, rate]) => [walkName(prefetch), rate] as const), ...paging.peers].map(
+    ([name, rate]) => [name, whole(rate), (rate.median / fastest).toFixed(2)],
+  ),
 )}
 
-Peak memory of a process that reads ${items.toLocaleString('en')} orders at 1,000 a page, in MB:
+Peak memory of a process that reads ${measured.items.toLocaleString('en')} orders at 1,000 a page, in MB:
 
-${table(['', 'MB', 'ratio'], compared(memory, 'a loop over fetch'))}
+${table(['', 'MB', 'ratio'], compared(measured.memory, 'a loop over fetch'))}
 
 ## Start
 
 Milliseconds in a fresh process.
 
-${table(['import', 'ms', 'ratio to ky alone'], compared(imports, 'ky'))}
+${table(['import', 'ms', 'ratio to ky alone'], compared(measured.imports, 'ky'))}
 
-${table(['first answer', 'ms', 'ratio to raw fetch'], compared(firstAnswer, 'raw fetch'))}
+${table(['first answer', 'ms', 'ratio to raw fetch'], compared(measured.firstAnswer, 'raw fetch'))}
 
 ## Size in a browser
 
@@ -132,7 +121,7 @@ Minified by esbuild and compressed by gzip, everything included, in kB.
 
 ${table(
   ['import', 'kB'],
-  [...sizes].map(([name, bytes]) => [name, (bytes / 1000).toFixed(1)]),
+  [...measured.sizes].map(([name, bytes]) => [name, (bytes / 1000).toFixed(1)]),
 )}
 
 ## Installed
@@ -141,7 +130,7 @@ Packages, files and MB that an installation brings, dependencies included.
 
 ${table(
   ['', 'packages', 'files', 'MB'],
-  [...footprint].map(([name, { packages, files, bytes }]) => [
+  [...measured.footprint].map(([name, { packages, files, bytes }]) => [
     name,
     String(packages),
     String(files),
@@ -160,7 +149,7 @@ ${table(
 
 \`create()\` with a \`MemoryStore\` against a bare POST is measured by \`npm run bench:journal\`.
 
-${explained.trim()}
+${measured.explained.trim()}
 
 ## Repeating it
 
@@ -170,7 +159,7 @@ npm ci --prefix bench/peers
 npm run bench
 \`\`\`
 
-\`npm run bench -- --rounds 100 --items 1000000\` measures longer. It writes this page and its chart. Compare figures within one run only.
+It takes some minutes and writes this page and its chart; \`npm run bench -- --rounds 10 --items 100000\` is a quick look. Compare figures within one run only.
 `
 }
 

@@ -1,7 +1,7 @@
 /**
  * Measures this package against `fetch`, ky and clients of other services, and writes docs/performance.md:
  *
- *     npm run bench [-- --rounds 30 --items 1000000]
+ *     npm run bench [-- --rounds 120 --items 1000000]
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
@@ -11,11 +11,11 @@ import { measureFootprint } from './footprint.ts'
 import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
 import { measureFirstAnswer, measureImports, measureMemory } from './processes.ts'
-import { chart, page } from './report.ts'
+import { chart, type Measured, page } from './report.ts'
 import { measureSizes } from './sizes.ts'
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '30' }, items: { type: 'string', default: '1000000' } },
+  options: { rounds: { type: 'string', default: '120' }, items: { type: 'string', default: '1000000' } },
 })
 const rounds = Number(values.rounds)
 const items = Number(values.items)
@@ -27,45 +27,34 @@ if (!existsSync(new URL('peers/node_modules', import.meta.url)))
 
 const loads: number[] = []
 const noteLoad = (): void => void loads.push((loadavg()[0] ?? 0) / availableParallelism())
-const say = (what: string): void => {
+
+async function measured<T>(what: string, measure: () => T | Promise<T>): Promise<T> {
   noteLoad()
   process.stderr.write(`measuring ${what}\n`)
+  return await measure()
 }
 
-say('requests')
-const overhead = await measureOverhead(rounds)
-say('lists')
-const paging = await measurePaging(Math.ceil(rounds / 5))
-say('imports')
-const imports = await measureImports(Math.ceil(rounds / 3))
-say('the first answer')
-const firstAnswer = await measureFirstAnswer(Math.ceil(rounds / 3))
-say('memory')
-const memory = await measureMemory(items, Math.ceil(rounds / 15))
-say('sizes')
-const sizes = await measureSizes()
-const footprint = measureFootprint()
+const figures = {
+  overhead: await measured('requests', () => measureOverhead(rounds)),
+  paging: await measured('lists', () => measurePaging(Math.ceil(rounds / 12))),
+  imports: await measured('imports', () => measureImports(Math.ceil(rounds / 5))),
+  firstAnswer: await measured('the first answer', () => measureFirstAnswer(Math.ceil(rounds / 5))),
+  memory: await measured('memory', () => measureMemory(items, Math.min(3, rounds))),
+  sizes: await measured('sizes', measureSizes),
+  footprint: measureFootprint(),
+}
 noteLoad()
 
-const load = loads.reduce((sum, value) => sum + value, 0) / loads.length
 const docs = new URL('../docs/', import.meta.url)
-const node = process.versions.node
-const explained = readFileSync(new URL('explained.md', import.meta.url), 'utf8')
-const measured = {
+const all: Measured = {
+  ...figures,
   rounds,
   items,
-  node,
-  overhead,
-  paging,
-  imports,
-  firstAnswer,
-  memory,
-  sizes,
-  footprint,
-  explained,
-  load,
+  node: process.versions.node,
+  explained: readFileSync(new URL('explained.md', import.meta.url), 'utf8'),
+  load: loads.reduce((sum, value) => sum + value, 0) / loads.length,
 }
-writeFileSync(new URL('performance.md', docs), page(measured))
-writeFileSync(new URL('performance.svg', docs), chart(overhead))
+writeFileSync(new URL('performance.md', docs), page(all))
+writeFileSync(new URL('performance.svg', docs), chart(all.overhead))
 // undici's connections and those of other clients would be waited for.
 process.exit()

@@ -21,25 +21,44 @@ const order = (number: number): object => ({
 const one = JSON.stringify(order(1))
 const pages = new Map<string, string>()
 
-function page(offset: number, limit: number): string {
-  const known = pages.get(`${offset} ${limit}`)
+/** The same rows in the envelopes that the clients of other services page through: by offset, by last id, by cursor. */
+const ENVELOPES: Readonly<Record<string, (rows: readonly object[], end: number) => object>> = {
+  orders: (data) => ({ data, total: TOTAL }),
+  customers: (data, end) => ({ object: 'list', data, has_more: end < TOTAL }),
+  files: (data, end) => ({ object: 'list', data, has_more: end < TOTAL }),
+  pages: (results, end) => ({
+    object: 'list',
+    results,
+    has_more: end < TOTAL,
+    next_cursor: end < TOTAL ? String(end) : null,
+  }),
+}
+
+function page(list: string, offset: number, limit: number): string {
+  const known = pages.get(`${list} ${offset} ${limit}`)
   if (known !== undefined) return known
   const length = Math.max(0, Math.min(limit, TOTAL - offset))
-  const text = JSON.stringify({
-    data: Array.from({ length }, (_, index) => order(offset + index)),
-    total: TOTAL,
-  })
-  if (pages.size < 100) pages.set(`${offset} ${limit}`, text)
+  const rows = Array.from({ length }, (_, index) => order(offset + index))
+  const text = JSON.stringify(ENVELOPES[list]?.(rows, offset + length))
+  if (pages.size < 200) pages.set(`${list} ${offset} ${limit}`, text)
   return text
+}
+
+function offsetOf(query: URLSearchParams): number {
+  const last = query.get('starting_after') ?? query.get('after')
+  if (last !== null) return Number(last.slice('ord_'.length)) + 1
+  return Number(query.get('start_cursor') ?? query.get('offset') ?? 0)
 }
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? '/', 'http://localhost')
-  const isList = request.method === 'GET' && /\/(orders|customers)$/.test(url.pathname)
+  const list = /^\/v1\/(\w+)$/.exec(url.pathname)?.[1]
   request.resume()
   request.on('end', () => {
-    const limit = Number(url.searchParams.get('limit') ?? 50)
-    const text = isList ? page(Number(url.searchParams.get('offset') ?? 0), limit) : one
+    const query = url.searchParams
+    const limit = Number(query.get('limit') ?? query.get('page_size') ?? 50)
+    const isList = request.method === 'GET' && list !== undefined && list in ENVELOPES
+    const text = isList ? page(list, offsetOf(query), limit) : one
     const answer = (): void => {
       response.writeHead(request.method === 'POST' ? 201 : 200, {
         'content-type': 'application/json',

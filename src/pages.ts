@@ -1,7 +1,7 @@
 import { defined } from './defined.ts'
 import { InvalidResponseError, invalidArgument } from './errors.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './read-ahead.ts'
-import { attachInfo, type ResponseInfo } from './response-info.ts'
+import { attachInfo, type InfoSource, infoFrom } from './response-info.ts'
 
 /** One page of a list. `responseInfo(page)` gives what came with it. */
 export interface Page<T> {
@@ -44,19 +44,22 @@ export class Pages<T> implements AsyncIterable<T> {
     const walk = new Walk(this.#fetch, start)
     let items: readonly T[] = []
     let position = 0
-    return iterate(walk, async () => {
-      if (position === items.length) {
-        items = (await walk.next())?.items ?? []
-        position = 0
-        if (items.length === 0) return undefined
-      }
+    const ready = (): IteratorYieldResult<T> | undefined => {
+      if (position === items.length) return undefined
       const value = items[position++] as T
       // The page must not outlive its last item: the consumer may take hours with that one.
       if (position === items.length) {
         items = []
         position = 0
       }
-      return { value }
+      return { done: false, value }
+    }
+    return iterate(walk, ready, async () => {
+      const buffered = ready()
+      if (buffered !== undefined) return buffered
+      items = (await walk.next())?.items ?? []
+      position = 0
+      return ready()
     })
   }
 
@@ -65,9 +68,9 @@ export class Pages<T> implements AsyncIterable<T> {
     return {
       [Symbol.asyncIterator]: () => {
         const walk = new Walk(this.#fetch, this.#start)
-        return iterate(walk, async () => {
+        return iterate(walk, nothing, async () => {
           const value = await walk.next()
-          return value && { value }
+          return value && { done: false, value }
         })
       },
     }
@@ -102,19 +105,32 @@ export class Pages<T> implements AsyncIterable<T> {
   }
 }
 
-/** An iterator whose `return()` also ends the request that a pending `next()` waits for, as a generator's would not. */
+/**
+ * An iterator whose `return()` also ends the request that a pending `next()` waits for, as a generator's would not.
+ * @param ready what can be handed out at once
+ */
 function iterate<Value, T>(
   walk: Walk<T>,
-  step: () => Promise<{ readonly value: Value } | undefined>,
+  ready: () => IteratorYieldResult<Value> | undefined,
+  step: () => Promise<IteratorYieldResult<Value> | undefined>,
 ): AsyncIterableIterator<Value> {
   let last: Promise<unknown> = Promise.resolve()
+  /** Calls of `next()` that wait for their turn. */
+  let waiting = 0
   let left = false
+  const ended = (): void => {
+    waiting--
+  }
   return {
     next() {
+      // Most items need no turn: they are there, and nobody came before.
+      const found = waiting === 0 && !left ? ready() : undefined
+      if (found !== undefined) return Promise.resolve(found)
+      waiting++
       const result = last
         .then(() => (left ? undefined : step()))
-        .then((found) => found ?? { done: true as const, value: undefined })
-      last = result.then(ignore, ignore)
+        .then((value) => value ?? { done: true as const, value: undefined })
+      last = result.then(ended, ended)
       return result
     },
     async return() {
@@ -129,7 +145,7 @@ function iterate<Value, T>(
   }
 }
 
-function ignore(): void {}
+function nothing(): undefined {}
 
 /** One walk over a list. Keeps ids of a few pages, never a page. */
 class Walk<T> {
@@ -232,7 +248,7 @@ class Walk<T> {
   }
 
   /** Pages in a circle are no list. */
-  #refuseCircles(ids: ReadonlySet<string>, info: ResponseInfo): void {
+  #refuseCircles(ids: ReadonlySet<string>, info: InfoSource): void {
     const print = [...ids].join('\n')
     if (print === this.#mark) this.#rounds++
     else if ((this.#count & (this.#count - 1)) === 0) {
@@ -292,14 +308,15 @@ export class Progress {
    * an offset past the end back to the last page, if it has been seen to look at `offset` at all.
    * @throws {InvalidResponseError} if it has not: there may be more, however short the page, which such a service never shows
    */
-  isOver(info: ResponseInfo): boolean {
+  isOver(info: InfoSource): boolean {
     if (this.stale < 2) return false
     if (this.#moved) return true
     throw unreadable('ignores offset', info)
   }
 }
 
-function unreadable(what: string, { attempts, status }: ResponseInfo): InvalidResponseError {
+function unreadable(what: string, info: InfoSource): InvalidResponseError {
+  const { attempts, status } = infoFrom(info)
   return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
     attempts,
     ...defined({ status }),
@@ -311,7 +328,7 @@ function pageOf<T>(
   start: Start,
   offset: number,
   total: number | undefined,
-  info: ResponseInfo,
+  info: InfoSource,
 ): Page<T> {
   const page = { items, offset, limit: start.limit ?? DEFAULT_LIMIT, ...defined({ total }) }
   attachInfo(page, info)

@@ -1,5 +1,5 @@
 import { defined } from './defined.ts'
-import type { ResponseInfo } from './response-info.ts'
+import type { InfoSource } from './response-info.ts'
 
 /** One page as fetched. */
 export interface FetchedPage<T> {
@@ -9,7 +9,7 @@ export interface FetchedPage<T> {
   readonly hasMore?: boolean
   /** True if it is proven to go on where the page before it ended, whatever the totals of the two say. */
   readonly continues?: true
-  readonly info: ResponseInfo
+  readonly info: InfoSource
 }
 
 /** Fetches one page. */

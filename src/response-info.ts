@@ -20,11 +20,19 @@ export interface ResponseInfo {
   readonly supportReference?: SupportReference
 }
 
+/** What came with a result, or what makes it when somebody asks, which is seldom. */
+export type InfoSource = ResponseInfo | (() => ResponseInfo)
+
+/** What came with a result, made now if need be. */
+export function infoFrom(source: InfoSource): ResponseInfo {
+  return typeof source === 'function' ? source() : source
+}
+
 // Beside the results and not on them, so that a result is exactly what the service sent and may even be frozen.
-const known = new WeakMap<object, ResponseInfo>()
+const known = new WeakMap<object, InfoSource>()
 
 /** Remembers what came with a result. A result that is not an object cannot carry anything. */
-export function attachInfo(result: unknown, info: ResponseInfo): void {
+export function attachInfo(result: unknown, info: InfoSource): void {
   if (typeof result === 'object' && result !== null) known.set(result, info)
 }
 
@@ -33,5 +41,10 @@ export function attachInfo(result: unknown, info: ResponseInfo): void {
  * was a replay and what to quote to support. Undefined for anything that is not a result (copies included).
  */
 export function responseInfo(result: unknown): ResponseInfo | undefined {
-  return typeof result === 'object' && result !== null ? known.get(result) : undefined
+  if (typeof result !== 'object' || result === null) return undefined
+  const source = known.get(result)
+  if (typeof source !== 'function') return source
+  const info = source()
+  known.set(result, info)
+  return info
 }

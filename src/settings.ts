@@ -1,5 +1,5 @@
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
-import { bare, defined } from './defined.ts'
+import { bare } from './defined.ts'
 import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
@@ -17,6 +17,7 @@ import {
   only,
   type Read,
   type Readers,
+  type Refuse,
   readFields,
   text,
   withMethods,
@@ -172,6 +173,7 @@ export function resolveSettings<S extends Schemas>(
       reporter: new Reporter(read.hooks ?? Object.create(null), read.logger, read.logLevel ?? 'warn'),
     }),
     defaults: Object.freeze({
+      signal: undefined,
       timeout: read.timeout ?? 30_000,
       totalTimeout: read.totalTimeout ?? 120_000,
       maxRetries: read.maxRetries ?? 4,
@@ -323,11 +325,13 @@ export type ReadArgument<T> = (value: unknown) => Partial<T>
  */
 export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
   const suffix = example === undefined ? '' : ` such as ${example}`
-  return (value) =>
-    readFields(value === undefined ? {} : value, readers, (problem, inside) =>
-      refuseArgument(inside === undefined ? problem + suffix : problem, inside),
-    )
+  const refuse: Refuse = (problem, inside) =>
+    refuseArgument(inside === undefined ? problem + suffix : problem, inside)
+  return (value) => (value === undefined ? NO_OPTIONS : readFields(value, readers, refuse))
 }
+
+/** What is read of an argument that was left out. */
+const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze(Object.create(null))
 
 /** Ends a call over one of its arguments. */
 export function refuseArgument(problem: string, path = ''): never {
@@ -336,7 +340,14 @@ export function refuseArgument(problem: string, path = ''): never {
 
 /** The settings of one call: its own options over the client's. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
+  if (options === NO_OPTIONS) return defaults
   // Without a prototype, as the options came, but what is left of them after some were taken out has one.
   const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
-  return bare({ ...defaults, ...defined({ signal, timeout, totalTimeout, maxRetries, headers }) })
+  return {
+    signal,
+    timeout: timeout ?? defaults.timeout,
+    totalTimeout: totalTimeout ?? defaults.totalTimeout,
+    maxRetries: maxRetries ?? defaults.maxRetries,
+    headers: headers ?? defaults.headers,
+  }
 }

@@ -62,12 +62,16 @@ async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> 
   const ending = await perform<Order>(connection, {
     endpoint: CREATE_ORDER,
     path: ORDERS_PATH,
+    query: undefined,
     body,
     idempotencyKey: runtime.randomId(),
-    settings: { timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} },
+    settings: { signal: undefined, timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} },
     deadline,
     callId: runtime.randomId(),
     maxBytes: MAX_ITEM_BYTES,
+    attemptsBefore: 0,
+    credential: undefined,
+    beforeSend: undefined,
     judge: (result) => {
       const { order } = classify(result)
       return order === undefined ? { next: 'stop' } : { next: 'done', value: order }

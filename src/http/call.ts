@@ -1,4 +1,4 @@
-import { bare, defined } from '../defined.ts'
+import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
@@ -27,9 +27,9 @@ export interface Connection {
   readonly reporter: Reporter
 }
 
-/** Per-call settings with all defaults filled in. */
+/** Per-call settings with all defaults filled in. No field is optional, so that none comes out of a polluted `Object.prototype`. */
 export interface CallSettings {
-  readonly signal?: AbortSignal | undefined
+  readonly signal: AbortSignal | undefined
   /** Milliseconds for one attempt, its body included. */
   readonly timeout: number
   /** Milliseconds for the whole call. */
@@ -46,38 +46,31 @@ export type Judgement<T> =
   /** The error tells more than the attempt alone would. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
-/** One call: the request that every attempt repeats byte for byte, and who judges the answers. */
+/**
+ * One call: the request that every attempt repeats byte for byte, and who judges the answers. No field is optional, so that
+ * none comes out of a polluted `Object.prototype`.
+ */
 export interface Call<T> {
   readonly endpoint: Endpoint
   /** Below the base URL, encoded, with the leading slash. */
   readonly path: string
   /** With the leading `?`, or empty. */
-  readonly query?: string | undefined
-  readonly body?: string | undefined
-  readonly idempotencyKey?: string | undefined
+  readonly query: string | undefined
+  readonly body: string | undefined
+  readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly deadline: Deadline
   /** For events. */
   readonly callId: string
   readonly maxBytes: number
   /** Attempts that the caller's call made before, for the numbers in events. */
-  readonly attemptsBefore?: number | undefined
+  readonly attemptsBefore: number
   /** API key of the first attempt, where it was asked for already. */
-  readonly credential?: string | null | undefined
+  readonly credential: string | null | undefined
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
   /** Last look before every send; false holds the request back and ends the call. */
-  beforeSend?: ((credential: string | null) => Promise<boolean>) | undefined
+  readonly beforeSend: ((credential: string | null) => Promise<boolean>) | undefined
 }
-
-/** What a call may leave out, so that it does not come out of a polluted `Object.prototype`. */
-const LEFT_OUT = {
-  query: undefined,
-  body: undefined,
-  idempotencyKey: undefined,
-  attemptsBefore: undefined,
-  credential: undefined,
-  beforeSend: undefined,
-} as const
 
 /** What a call has been through. */
 export interface Trail {
@@ -106,11 +99,9 @@ export type Ending<T> =
     }
 
 /** The one loop of all calls: send, judge, wait, send again. Decisions are the judge's and the retry policy's. */
-export async function perform<T>(connection: Connection, given: Call<T>): Promise<Ending<T>> {
+export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
-  const call: Call<T> = { ...LEFT_OUT, ...given }
-  const { deadline } = call
-  const settings = bare(call.settings)
+  const { deadline, settings } = call
   const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
   let counts = noCounts
   let refreshed = false
@@ -160,7 +151,8 @@ export async function perform<T>(connection: Connection, given: Call<T>): Promis
         }),
       })
 
-    let judgement = await call.judge(result, trail)
+    const judged = call.judge(result, trail)
+    let judgement = judged instanceof Promise ? await judged : judged
     if (judgement.next === 'done') return { end: 'done', value: judgement.value, trail }
     const unauthorized = result.kind === 'answer' && result.status === 401
     if (judgement.next === 'stop' && unauthorized && credentials.rotates && !refreshed) {
@@ -203,7 +195,7 @@ function eventOf<T>(call: Call<T>, trail: Trail): RequestEvent {
     operation: call.endpoint.operation,
     method: call.endpoint.method,
     path: call.path,
-    attempt: (call.attemptsBefore ?? 0) + trail.attempts,
+    attempt: call.attemptsBefore + trail.attempts,
     ...defined({ idempotencyKey: call.idempotencyKey }),
   }
 }

@@ -9,6 +9,8 @@ export function segment(name: string, id: unknown): string {
     throw invalidArgument(name, message)
   }
   if (typeof id !== 'string') return refuse('must be a string')
+  // As nearly every id is: nothing in it means anything to anybody.
+  if (/^[\w-]+$/.test(id)) return id
   if (id.trim() === '') return refuse('must not be empty')
   let encoded = ''
   try {
@@ -36,9 +38,17 @@ export function segment(name: string, id: unknown): string {
 
 /** Query string with a leading `?`, or nothing; undefined values are left out. */
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
-  const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query))
-    if (value !== undefined) parameters.append(name, String(value))
-  const text = parameters.toString()
-  return text === '' ? '' : `?${text}`
+  let text = ''
+  for (const name of Object.keys(query)) {
+    const value = query[name]
+    if (value !== undefined) text += `${text === '' ? '?' : '&'}${parameter(name, String(value))}`
+  }
+  return text
+}
+
+function parameter(name: string, value: string): string {
+  const plain = /^[\w-]*$/
+  return plain.test(name) && plain.test(value)
+    ? `${name}=${value}`
+    : new URLSearchParams([[name, value]]).toString()
 }

@@ -1,4 +1,4 @@
-import { bare, defined } from '../defined.ts'
+import { defined } from '../defined.ts'
 import {
   type Charged,
   ConfigurationError,
@@ -18,21 +18,30 @@ import {
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
+import type { AnswerHeaders } from './own-fetch.ts'
 import { LIKE_A_KEY, redact } from './redact.ts'
 import { type AttemptResult, answerOf } from './transport.ts'
+
+type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 
 /** Most bytes of one order, service or balance. */
 export const MAX_ITEM_BYTES: number = 1024 * 1024
 /** Most bytes of a page of a list. */
 export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
 
-/** A call whose answer is parsed and returned, with nothing to remember. */
+/** The fields of a call that sends no more than an address. */
+export const ADDRESS_ONLY = { query: undefined, body: undefined, idempotencyKey: undefined } as const
+
+/**
+ * A call whose answer is parsed and returned, with nothing to remember. No field is optional, so that none comes out of a
+ * polluted `Object.prototype`.
+ */
 export interface ReadCall<T> {
   readonly endpoint: Endpoint
   readonly path: string
-  readonly query?: string
-  readonly body?: string | undefined
-  readonly idempotencyKey?: string | undefined
+  readonly query: string | undefined
+  readonly body: string | undefined
+  readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly maxBytes: number
   /** False for a request that must not be sent twice unless it surely never arrived. */
@@ -57,12 +66,11 @@ const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>>
 /** A result and what came with it. */
 export interface Reply<T> {
   readonly value: T
-  readonly info: ResponseInfo
+  readonly info: () => ResponseInfo
 }
 
 /** Performs a call and returns its parsed answer, or throws one of our errors. */
-export async function read<T>(connection: Connection, given: ReadCall<T>): Promise<Reply<T>> {
-  const call = bare(given)
+export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
   // The first id makes Node load its whole crypto.
@@ -70,15 +78,28 @@ export async function read<T>(connection: Connection, given: ReadCall<T>): Promi
   let unsent = true
   let interrupted: Interruption | undefined
   const performed = await perform<T>(connection, {
-    ...call,
+    endpoint: call.endpoint,
+    path: call.path,
+    query: call.query,
+    body: call.body,
+    idempotencyKey: call.idempotencyKey,
+    settings: call.settings,
     deadline,
     callId,
-    judge: async (result, trail) => {
+    maxBytes: call.maxBytes,
+    attemptsBefore: 0,
+    credential: undefined,
+    beforeSend: undefined,
+    judge: (result, trail) => {
       if (!(result.kind === 'failed' && result.unsent !== false)) unsent = false
-      const judgement = await judge(call, deadline, result, trail, unsent)
-      if (!(judgement instanceof Interruption)) return judgement
-      interrupted = judgement
-      return { next: 'stop' }
+      if (!(result.kind === 'answer' && isSuccess(result))) return judgeFailure(call, result, unsent)
+      const judged = judgeSuccess(call, deadline, result, trail)
+      if (!(judged instanceof Promise)) return judged
+      return judged.then((judgement) => {
+        if (!(judgement instanceof Interruption)) return judgement
+        interrupted = judgement
+        return { next: 'stop' }
+      })
     },
   })
   const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
@@ -97,7 +118,7 @@ export async function read<T>(connection: Connection, given: ReadCall<T>): Promi
   if (ending.end === 'done') {
     const answer = answerOf(last)
     if (reporter.watched) reporter.settled({ ...eventOf(), ok: true, ...defined({ status: answer?.status }) })
-    return { value: ending.value, info: infoOf(ending.trail, durationMs) }
+    return { value: ending.value, info: infoLater(ending.trail, durationMs) }
   }
   const error = errorOf(ending, {
     endpoint: call.endpoint,
@@ -172,37 +193,41 @@ export function errorOf(
 
 /** What came with the last answer of a call. */
 export function infoOf(trail: Trail, durationMs: number): ResponseInfo {
-  const answer = answerOf(trail.last)
-  const { attempts, secrets } = trail
-  if (answer === undefined) return { attempts, durationMs, headers: new Headers() }
-  const { status, headers } = answer
-  const requestId = requestIdOf(headers, secrets)
-  return answerInfo(
-    requestId === undefined ? { status, attempts, durationMs } : { status, requestId, attempts, durationMs },
-    headers,
-    secrets,
-  )
+  return infoLater(trail, durationMs)()
 }
 
-/** A function of its own, so that what looks for keys later holds nothing else of the call, its body least of all. */
+/** The same, made when somebody asks. It holds nothing else of the call, its body least of all. */
+export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
+  const answer = answerOf(last)
+  return answer === undefined
+    ? () => ({ attempts, durationMs, headers: new Headers() })
+    : answerInfo(answer.status, answer.headers, attempts, durationMs, secrets)
+}
+
 function answerInfo(
-  known: Omit<ResponseInfo, 'headers'>,
-  headers: Headers,
+  status: number,
+  headers: AnswerHeaders,
+  attempts: number,
+  durationMs: number,
   secrets: Iterable<string>,
-): ResponseInfo {
-  let clean: Headers | undefined
-  return {
-    ...known,
-    // Looked through when somebody asks, which is seldom.
-    get headers() {
-      clean ??= cleaned(headers, secrets)
-      return clean
-    },
+): () => ResponseInfo {
+  return () => {
+    let clean: Headers | undefined
+    return {
+      status,
+      ...defined({ requestId: requestIdOf(headers, secrets) }),
+      attempts,
+      durationMs,
+      get headers() {
+        clean ??= cleaned(headers, secrets)
+        return clean
+      },
+    }
   }
 }
 
 /** The headers of an answer; a cleaned copy if the server sent an API key back. */
-function cleaned(headers: Headers, secrets: Iterable<string>): Headers {
+function cleaned(headers: AnswerHeaders, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
   headers.forEach((value, name) => {
@@ -210,7 +235,7 @@ function cleaned(headers: Headers, secrets: Iterable<string>): Headers {
     found ||= text !== value
     clean.push([name, text])
   })
-  return found ? new Headers(clean) : headers
+  return headers instanceof Headers && !found ? headers : new Headers(clean)
 }
 
 /** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */
@@ -228,47 +253,59 @@ function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Endi
   return { end: why, trail }
 }
 
-async function judge<T>(
+function isSuccess({ status, problem }: Answer): boolean {
+  return status >= 200 && status < 300 && problem === undefined
+}
+
+/** What the body of a success says; that what it is checked with took too long is told by an {@link Interruption}. */
+function judgeSuccess<T>(
   call: ReadCall<T>,
   deadline: Deadline,
-  result: AttemptResult,
+  answer: Answer,
   trail: Trail,
-  unsent: boolean,
-): Promise<Judgement<T> | Interruption> {
-  if (
-    result.kind === 'answer' &&
-    result.status >= 200 &&
-    result.status < 300 &&
-    result.problem === undefined
-  ) {
-    // What is found of an order that may be charged is stored.
-    const stored = call.money === 'in_doubt' || call.money === 'charged'
-    const body = parseJson(stored ? redact(result.text, trail.secrets, LIKE_A_KEY) : result.text)
-    const parsed =
-      body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
-    // A caller's schema may take its time, which is part of the call's.
-    const checked = parsed instanceof Promise ? await deadline.race(parsed) : parsed
-    if (checked instanceof Interruption) return checked
-    if ('value' in checked) return { next: 'done', value: checked.value }
-    const { path, endpoint } = call
-    const requestId = requestIdOf(result.headers, trail.secrets)
-    const charged = CHARGED[call.money]
-    // A caller's schema may quote the value that it does not like.
-    const issues = checked.issues.map((issue) => ({
-      path: redact(issue.path, trail.secrets),
-      message: redact(issue.message, trail.secrets),
-    }))
-    const error = new InvalidResponseError(
-      `${endpoint.method} ${path} was answered with ${result.status}, but the body ${issuesText(issues)}.${nextSteps(endpoint, charged, 'Check baseUrl and schemas')}`,
-      {
-        status: result.status,
-        attempts: trail.attempts,
-        issues,
-        ...defined({ requestId, charged, idempotencyKey: call.idempotencyKey }),
-      },
+): Judgement<T> | Promise<Judgement<T> | Interruption> {
+  // What is found of an order that may be charged is stored.
+  const stored = call.money === 'in_doubt' || call.money === 'charged'
+  const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
+  const parsed =
+    body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
+  if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
+  // A caller's schema may take its time, which is part of the call's.
+  return deadline
+    .race(parsed)
+    .then((checked) =>
+      checked instanceof Interruption ? checked : judgeChecked(call, answer, trail, checked),
     )
-    return { next: 'stop', error }
-  }
+}
+
+function judgeChecked<T>(
+  call: ReadCall<T>,
+  { status, headers }: Answer,
+  trail: Trail,
+  checked: Checked<T>,
+): Judgement<T> {
+  if ('value' in checked) return { next: 'done', value: checked.value }
+  const { path, endpoint } = call
+  const requestId = requestIdOf(headers, trail.secrets)
+  const charged = CHARGED[call.money]
+  // A caller's schema may quote the value that it does not like.
+  const issues = checked.issues.map((issue) => ({
+    path: redact(issue.path, trail.secrets),
+    message: redact(issue.message, trail.secrets),
+  }))
+  const error = new InvalidResponseError(
+    `${endpoint.method} ${path} was answered with ${status}, but the body ${issuesText(issues)}.${nextSteps(endpoint, charged, 'Check baseUrl and schemas')}`,
+    {
+      status,
+      attempts: trail.attempts,
+      issues,
+      ...defined({ requestId, charged, idempotencyKey: call.idempotencyKey }),
+    },
+  )
+  return { next: 'stop', error }
+}
+
+function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
   // Not processed by any reading of the status, so even a request that must not run twice may be sent again.
   const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
   if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }

@@ -1,7 +1,16 @@
 import ky from 'ky'
 import { bare, defined } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
-import { type BodyProblem, type BodyText, ownBody, provesUnsent } from './own-fetch.ts'
+import {
+  type AnswerHeaders,
+  type BodyProblem,
+  type BodyText,
+  bodyText,
+  headersOf,
+  isOwnFetch,
+  ownBody,
+  provesUnsent,
+} from './own-fetch.ts'
 
 /** One HTTP request, complete: nothing is added or changed on the way. */
 export interface AttemptRequest {
@@ -34,12 +43,12 @@ export type AttemptResult =
   | {
       readonly kind: 'answer'
       readonly status: number
-      readonly headers: Headers
+      readonly headers: AnswerHeaders
       /** What was read of the body, decoded; complete unless `problem` says otherwise. */
       readonly text: string
-      readonly problem?: BodyProblem
+      readonly problem?: BodyProblem | undefined
     }
-  | { readonly kind: 'redirect'; readonly status: number; readonly headers: Headers }
+  | { readonly kind: 'redirect'; readonly status: number; readonly headers: AnswerHeaders }
   | {
       readonly kind: 'failed'
       readonly unsent: false | 'unreachable' | 'certificate'
@@ -55,7 +64,7 @@ export type Transport = (request: AttemptRequest) => Promise<AttemptResult>
 /** The result, if it has the status and headers of an answer. Not by `'headers' in`: every object may inherit one. */
 export function answerOf(
   result: AttemptResult | undefined,
-): Extract<AttemptResult, { readonly headers: Headers }> | undefined {
+): Extract<AttemptResult, { readonly headers: AnswerHeaders }> | undefined {
   return result?.kind === 'answer' || result?.kind === 'redirect' ? result : undefined
 }
 
@@ -66,63 +75,76 @@ export interface TransportOptions {
   readonly runtime: Runtime
 }
 
+/** An attempt under way. */
+interface Attempt {
+  /** Why it was ended early. */
+  stopped: 'timeout' | 'aborted' | undefined
+  /** Ends the wait for whatever it waits for: a fetch that ignores its signal must not keep the caller waiting. */
+  leave: () => void
+}
+
 /** A transport over ky, which performs exactly one attempt: no retries, no redirects, no hooks, no thrown statuses. */
 export function createTransport({ fetch: given, runtime }: TransportOptions): Transport {
   // Looked up once: a fetch that is patched later is still used, but then nothing is believed to be unsent.
   const platform = given === undefined ? globalThis.fetch : undefined
 
+  const own = given !== undefined && isOwnFetch(given)
+
   return async (request) => {
+    if (request.signal?.aborted === true) return { kind: 'aborted' }
     const controller = new AbortController()
-    let stopped: 'timeout' | 'aborted' | undefined
-    let interrupt: () => void = () => {}
-    // A fetch that ignores its signal must not keep the caller waiting, so every await races this promise.
-    const interrupted = new Promise<'interrupted'>((resolve) => {
-      interrupt = () => resolve('interrupted')
-    })
+    const attempt: Attempt = { stopped: undefined, leave: () => {} }
     const stop = (why: 'timeout' | 'aborted'): void => {
-      if (stopped !== undefined) return
-      stopped = why
+      if (attempt.stopped !== undefined) return
+      attempt.stopped = why
       controller.abort()
-      interrupt()
+      attempt.leave()
     }
     const onAbort = (): void => stop('aborted')
-    if (request.signal?.aborted === true) return { kind: 'aborted' }
     request.signal?.addEventListener('abort', onAbort, { once: true })
     // A plain timer: AbortSignal.any with AbortSignal.timeout was measured never to fire on some runtimes.
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     let thrown: unknown
     try {
-      // Not the headers and the body: ky would only make a Request of them, and the fetch below sends what it has.
-      const pending = ky(request.url, {
-        method: request.method,
-        headers: {},
-        retry: 0,
-        timeout: false,
-        throwHttpErrors: false,
-        fetch: async () => {
-          try {
-            // Not ky's Request: fetch would only take it apart again, its body as a stream.
-            return await (given ?? globalThis.fetch)(request.url, {
-              method: request.method,
-              headers: request.headers,
-              // One of its own, so that the platform takes none from a polluted `Object.prototype`.
-              body: request.body ?? null,
-              redirect: 'manual',
-              signal: controller.signal,
-            })
-          } catch (error) {
-            // Kept here because ky wraps some errors and not others, differently by runtime.
-            thrown = error
-            throw error
-          }
-        },
+      const send = async (): Promise<Response> => {
+        try {
+          // Not ky's Request: fetch would only take it apart again, its body as a stream.
+          return await (given ?? globalThis.fetch)(request.url, {
+            method: request.method,
+            headers: request.headers,
+            // One of its own, so that the platform takes none from a polluted `Object.prototype`.
+            body: request.body ?? null,
+            redirect: 'manual',
+            signal: controller.signal,
+          })
+        } catch (error) {
+          // Kept here because ky wraps some errors and not others, differently by runtime.
+          thrown = error
+          throw error
+        }
+      }
+      // Our own fetch is one attempt by itself, and what it answers needs no check.
+      const pending = own
+        ? send()
+        : // Not the headers and the body: ky would only make a Request of them, and what is sent has them already.
+          ky(request.url, {
+            method: request.method,
+            headers: {},
+            retry: 0,
+            timeout: false,
+            throwHttpErrors: false,
+            fetch: send,
+          })
+      const response = await new Promise<Response | 'interrupted'>((resolve, reject) => {
+        attempt.leave = () => resolve('interrupted')
+        pending.then(resolve, reject)
       })
-      const response = await Promise.race([pending, interrupted])
       if (response === 'interrupted') {
         pending.then(discard, () => {})
-        return { kind: stopped ?? 'aborted' }
+        return { kind: attempt.stopped ?? 'aborted' }
       }
-      const { status, headers } = response
+      const { status } = response
+      const headers = headersOf(response)
       // What a caller's fetch returns may be anything; status 0 is the Fetch standard's network error.
       if (typeof headers.forEach !== 'function') throw new TypeError()
       if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
@@ -130,19 +152,20 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
         return { kind: 'redirect', status, headers }
       }
       if (!(status > 0)) throw new TypeError()
-      const { text, problem } = bare(
-        await readBody(response, response.ok ? request.maxBytes : MAX_ERROR_BYTES, interrupted),
+      const { text, problem } = await readBody(
+        response,
+        response.ok ? request.maxBytes : MAX_ERROR_BYTES,
+        attempt,
       )
-      const found = problem === 'cut' ? (stopped ?? problem) : problem
-      return bare({
-        kind: 'answer' as const,
+      return {
+        kind: 'answer',
         status,
         headers,
         text,
-        ...(found === undefined ? {} : { problem: found }),
-      })
+        problem: problem === 'cut' ? (attempt.stopped ?? problem) : problem,
+      }
     } catch (error) {
-      if (stopped !== undefined) return { kind: stopped }
+      if (attempt.stopped !== undefined) return { kind: attempt.stopped }
       return failure(
         thrown ?? error,
         given === undefined
@@ -170,45 +193,48 @@ async function discard(response: Response): Promise<void> {
  * Reads a body as text, at most `maxBytes` of it: the cap counts decoded bytes, so a compressed bomb costs no more, and
  * believes no header, because browsers hide the one that tells of compression. Never throws: the status is known by now.
  */
-async function readBody(
-  response: Response,
-  maxBytes: number,
-  interrupted: Promise<unknown>,
-): Promise<BodyText> {
+async function readBody(response: Response, maxBytes: number, attempt: Attempt): Promise<BodyText> {
   const own = ownBody(response)
   if (own !== undefined) return own.read(maxBytes)
-  let text = ''
+  const chunks: Uint8Array[] = []
   try {
     const reader = response.body?.getReader?.()
-    if (reader === undefined) {
-      // No stream, as in React Native: the text comes as a whole or not at all.
-      const whole = await Promise.race([response.text(), interrupted.then(() => undefined)])
-      if (whole === undefined) return { text, problem: 'cut' }
-      return whole.length > maxBytes ? { text, problem: 'too_large' } : { text: whole }
-    }
+    if (reader === undefined) return await readWhole(response, maxBytes, attempt)
     let over = false
-    const leave = (): void => {
+    attempt.leave = () => {
       over = true
       // Ends a pending read at once, also that of a fetch which ignores its signal.
       reader.cancel().catch(() => {})
     }
-    interrupted.then(leave)
-    const decoder = new TextDecoder()
+    if (attempt.stopped !== undefined) attempt.leave()
     for (let bytes = 0; ; ) {
       const { done, value } = await reader.read()
       if (over) break
-      if (done) return { text: text + decoder.decode() }
+      if (done) return bodyText(chunks)
+      if (!ArrayBuffer.isView(value)) break
       bytes += value.byteLength
       if (bytes > maxBytes) {
-        leave()
-        return { text, problem: 'too_large' }
+        attempt.leave()
+        return bodyText(chunks, 'too_large')
       }
-      text += decoder.decode(value, { stream: true })
+      chunks.push(value)
     }
   } catch {
-    // The connection broke, or the body is none.
+    // The connection broke.
   }
-  return { text, problem: 'cut' }
+  // Also where the body is none.
+  return bodyText(chunks, 'cut')
+}
+
+/** Without a stream, as in React Native, the text comes as a whole or not at all. */
+async function readWhole(response: Response, maxBytes: number, attempt: Attempt): Promise<BodyText> {
+  const whole = await new Promise<string | undefined>((resolve, reject) => {
+    attempt.leave = () => resolve(undefined)
+    if (attempt.stopped !== undefined) attempt.leave()
+    response.text().then(resolve, reject)
+  })
+  if (whole === undefined) return { text: '', problem: 'cut' }
+  return whole.length > maxBytes ? { text: '', problem: 'too_large' } : { text: whole, problem: undefined }
 }
 
 const UNREACHABLE = new Set([

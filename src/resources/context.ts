@@ -1,6 +1,6 @@
 import type { CallSettings, Connection } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
-import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
@@ -43,6 +43,7 @@ export async function retrieve<T>(
 ): Promise<T> {
   lifetime.check()
   const { value, info } = await read(connection, {
+    ...ADDRESS_ONLY,
     endpoint,
     path,
     settings,

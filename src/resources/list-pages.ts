@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
-import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/read.ts'
 import type { ListOptions, ListOrdersParams } from '../options.ts'
 import { Pages } from '../pages.ts'
 import type { FetchedPage } from '../read-ahead.ts'
@@ -34,6 +34,7 @@ export function listPages<T>(
     async (at) => {
       lifetime.check()
       const { value, info } = await read<Rows<T>>(connection, {
+        ...ADDRESS_ONLY,
         endpoint: list.endpoint,
         path: list.path,
         query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
@@ -80,7 +81,9 @@ function parseRows<T>(
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const whole = (parsed: readonly Checked<T>[]): Checked<Rows<T>> => {
     const rows: { id: string; item: T }[] = []
-    for (const [index, row] of parsed.entries()) {
+    let index = -1
+    for (const row of parsed) {
+      index++
       if ('issues' in row) {
         const at = (path: string): string => `[${index}]${/^($|\[)/.test(path) ? '' : '.'}${path}`
         return { issues: row.issues.map(({ path, message }) => ({ path: at(path), message })) }

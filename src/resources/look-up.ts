@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { segment } from '../http/path.ts'
-import { MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { publicRecord } from '../idempotency/record.ts'
 import { type Checked, checkNow } from '../schemas/check.ts'
@@ -32,6 +32,7 @@ export async function readOrder(
   settings: CallSettings,
 ): Promise<Reply<Order>> {
   return await read(context.connection, {
+    ...ADDRESS_ONLY,
     endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
     path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
     settings,

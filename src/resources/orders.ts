@@ -91,7 +91,9 @@ export class Orders<S extends Schemas = Schemas> {
         ...further,
         finish: ({ value, info }) => {
           pruneClosed(this.#journal)
-          return this.#fit(value, 'orders.create', settings, { ...info, ...info.supportReference })
+          const { attempts, status, requestId, supportReference } = info
+          const facts = { attempts, ...defined({ status, requestId }), ...supportReference }
+          return this.#fit(value, 'orders.create', settings, facts)
         },
       }),
     )

@@ -5,7 +5,8 @@ import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { infoOf, type Reply } from '../http/read.ts'
+import { infoOf } from '../http/read.ts'
+import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
@@ -39,11 +40,17 @@ export interface PlaceOrderOptions<Output> {
   readonly allowDuplicate?: boolean | undefined
   readonly service?: Service | undefined
   /** Makes the caller's result of the order; the call is over, and reported to hooks, only when that has ended. */
-  finish(reply: Reply<Order>): Promise<Output>
+  finish(reply: OrderReply<Order>): Promise<Output>
+}
+
+/** An order, or what the caller's schema made of it, and what came with it. */
+export interface OrderReply<T> {
+  readonly value: T
+  readonly info: ResponseInfo
 }
 
 /** An order as a reply, and whether it is stored. */
-interface Placed extends Reply<Order> {
+interface Placed extends OrderReply<Order> {
   readonly remembered: boolean
 }
 
@@ -61,7 +68,7 @@ export function placeOrder<Output>(
   context: OrderContext,
   request: CreateOrderRequest,
   options: PlaceOrderOptions<Output>,
-): Promise<Reply<Output>> {
+): Promise<OrderReply<Output>> {
   // Everything the caller handed in is read before the first await: what it changes later changes nothing.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
@@ -115,7 +122,7 @@ class Placement {
     this.#duplicateKey = duplicateKey
   }
 
-  async run<Output>({ finish }: PlaceOrderOptions<Output>): Promise<Reply<Output>> {
+  async run<Output>({ finish }: PlaceOrderOptions<Output>): Promise<OrderReply<Output>> {
     let placed: Placed | undefined
     try {
       placed = await this.#run()
@@ -171,7 +178,7 @@ class Placement {
     if (placed === undefined) return undefined
     // The twin went by a key of its own making: whether this call's key agrees is the record's to say.
     if (idempotencyKey !== undefined && idempotencyKey !== placed.key) return undefined
-    return this.#reply(placed.order, { attempts: 0 }, placed.key, true)
+    return this.#reply(placed.order, undefined, 0, placed.key, true)
   }
 
   async #place(entitled: boolean): Promise<Placed> {
@@ -311,11 +318,12 @@ class Placement {
     })
     this.#attempts = sent.attempts
     if (sent.order !== undefined) {
-      const info = { ...infoOf(sent.ending.trail, 0), attempts: sent.attempts }
-      const told = info.headers.get('idempotent-replayed')
+      const { trail } = sent.ending
+      const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
       const replayed =
         continued || told === 'true' ? true : told === 'false' || sent.fresh ? false : undefined
-      return this.#reply(sent.order, info, sent.record.key, replayed, sent.remembered)
+      const came = infoOf(trail, 0)
+      return this.#reply(sent.order, came, sent.attempts, sent.record.key, replayed, sent.remembered)
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
     const newest = sent.overtaken ? await this.#newest(claimed) : undefined
@@ -387,7 +395,7 @@ class Placement {
   #remembered(record: JournalRecord): Placed {
     const checked = checkNow(orderSchema, record.order)
     if ('issues' in checked) throw this.#errors.unresolved(record, 'unreadable')
-    return this.#reply(checked.value, { attempts: 0 }, record.key, true)
+    return this.#reply(checked.value, undefined, 0, record.key, true)
   }
 
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
@@ -408,12 +416,15 @@ class Placement {
       )
       remembered = written.result === 'written' || written.result === 'lost'
     }
-    return this.#reply(value, info, record.key, true, remembered)
+    const came = info()
+    return this.#reply(value, came, came.attempts, record.key, true, remembered)
   }
 
   #reply(
     order: Order,
-    known: Pick<ResponseInfo, 'attempts'> & Partial<ResponseInfo>,
+    /** What came with the answer, where there was one. */
+    came: ResponseInfo | undefined,
+    attempts: number,
     key: string | undefined,
     replayed: boolean | undefined,
     remembered = true,
@@ -424,11 +435,15 @@ class Placement {
       value: order,
       remembered,
       info: {
-        headers: new Headers(),
-        ...known,
+        ...defined({ status: came?.status, requestId: came?.requestId }),
+        attempts,
         durationMs: this.#deadline.elapsed(),
         supportReference: supportReference(names),
         ...defined({ idempotencyKey: key, replayed }),
+        // Looked through when somebody asks, which is seldom.
+        get headers() {
+          return came?.headers ?? new Headers()
+        },
       },
     }
   }

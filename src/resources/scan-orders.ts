@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import type { CallSettings } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
-import { MAX_LIST_BYTES, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/read.ts'
 import { Progress, saysEnd } from '../pages.ts'
 import { type Checked, checkNow } from '../schemas/check.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
@@ -53,6 +53,7 @@ export async function* scanOrders(
   for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
     options.checkOpen()
     const { value: envelope, info } = await read(context.connection, {
+      ...ADDRESS_ONLY,
       endpoint,
       path: ORDERS_PATH,
       query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),

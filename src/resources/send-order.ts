@@ -91,6 +91,7 @@ export async function sendOrder(
     const ending: Ending<Order> = await perform<Order>(connection, {
       endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
       path: ORDERS_PATH,
+      query: undefined,
       body: record.body,
       idempotencyKey: record.key,
       settings: { ...options.settings, maxRetries: retriesLeft },
@@ -98,7 +99,7 @@ export async function sendOrder(
       callId: options.callId,
       attemptsBefore: attempts,
       maxBytes: MAX_ITEM_BYTES,
-      ...(credential === undefined ? {} : { credential }),
+      credential,
       judge: (result, { secrets }): Judgement<Order> => {
         // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
         const success = result.kind === 'answer' && result.status >= 200 && result.status < 300
@@ -113,10 +114,14 @@ export async function sendOrder(
           : { next: 'retry', pace: verdict.next }
       },
       beforeSend: async (apiKey) => {
-        const now = runtime.now()
-        // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
-        const claimHolds = now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
-        if (!claimHolds || now > sendUntil) return false
+        const isLate = (): boolean => {
+          const now = runtime.now()
+          const { busyUntil = 0, updatedAt } = mine.record
+          // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
+          const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
+          return !claimHolds || now > sendUntil
+        }
+        if (isLate()) return false
         if (apiKey === claimedFor) return true
         const tag = tagOf(context, mine.record.key, apiKey)
         if (tag === mine.record.apiKeyTag) return true
@@ -132,7 +137,8 @@ export async function sendOrder(
         if (written.result !== 'written') return false
         mine = written.found
         claimedFor = apiKey
-        return true
+        // The machine may have been asleep while it was written.
+        return !isLate()
       },
     })
     const { trail } = ending
@@ -242,7 +248,9 @@ function rejectionOf(meaning: Meaning, outcome: Outcome | undefined, trail: Trai
  */
 function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | undefined): boolean {
   if (earlier === undefined || record.keyOrigin === 'caller') return false
-  if (heard.kind === 'conflict') return record.refused
+  // Also where a call beside this one was refused meanwhile: this one was not made after that refusal.
+  if (heard.kind === 'conflict')
+    return record.refused && (earlier.kind === 'refused' || earlier.kind === 'conflict')
   return (
     heard.kind === 'refused' &&
     earlier.kind === 'refused' &&

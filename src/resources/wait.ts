@@ -3,7 +3,7 @@ import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
 import type { CallSettings, Connection } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { type Endpoint, failureOf } from '../http/failure.ts'
-import { MAX_ITEM_BYTES, read } from '../http/read.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import type { Checked } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
@@ -42,10 +42,11 @@ export async function waitForOrder<T>(
   let found = false
   for (;;) {
     const left = deadline.remaining()
-    let seen: { readonly value: Seen<T>; readonly info: ResponseInfo } | undefined
+    let seen: { readonly value: Seen<T>; readonly info: () => ResponseInfo } | undefined
     let cause: unknown
     try {
       seen = await read<Seen<T>>(connection, {
+        ...ADDRESS_ONLY,
         endpoint,
         path,
         settings: { ...settings, totalTimeout: Math.max(1, Math.min(settings.totalTimeout, left)) },
@@ -54,7 +55,7 @@ export async function waitForOrder<T>(
         money: 'none',
         parse: (body) => withStatus(body, wait.parse),
       })
-      attempts += seen.info.attempts
+      attempts += seen.info().attempts
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
       attempts += error.attempts
@@ -68,7 +69,7 @@ export async function waitForOrder<T>(
       found = true
       const content = await deadline.race(Promise.resolve(wait.until(order)))
       if (content && !(content instanceof Interruption)) {
-        return { value: order, info: { ...seen.info, attempts, durationMs: deadline.elapsed() } }
+        return { value: order, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
       }
       if (newStatus !== status) step = FIRST
       status = newStatus

@@ -120,12 +120,18 @@ let known: boolean | undefined
 const forget = (): void => {
   known = undefined
 }
+const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
+/** The properties as they were when they were last found to be right. */
+let right: readonly PropertyKey[] = []
 
 /** Whether every object inherits something that it should not. Looked at once for all rows of a page. */
 function polluted(): boolean {
   if (known === undefined) {
-    known = Reflect.ownKeys(Object.prototype).some((name) => !STANDARD.has(name))
-    Promise.resolve().then(forget)
+    const names = Reflect.ownKeys(Object.prototype)
+    const same = names.length === right.length && names.every((name, index) => name === right[index])
+    known = !same && names.some((name) => !STANDARD.has(name))
+    if (!known) right = names
+    soon.then(forget)
   }
   return known
 }
@@ -139,6 +145,7 @@ function owned(value: unknown, depth: number): unknown {
 }
 
 function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {
+  if (!('issues' in result)) return result
   if (result.issues === undefined) return { value: result.value }
   return { issues: result.issues.map(({ path, message }) => ({ path: pathText(path), message })) }
 }

@@ -42,9 +42,10 @@ export function readEnvelope(
       ],
     }
   }
-  const identified = arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
   const candidates =
-    arrays.length === 1 || arrays.every((array) => array.length === 0) ? arrays.slice(0, 1) : identified
+    arrays.length === 1 || arrays.every((array) => array.length === 0)
+      ? arrays.slice(0, 1)
+      : arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
   const [items] = candidates
   if (items === undefined || candidates.length > 1) {
     return {

@@ -1,6 +1,13 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { BODY, type BodyText, type OwnBody } from '../http/own-fetch.ts'
+import {
+  type AnswerHeaders,
+  BODY,
+  type BodyText,
+  bodyText,
+  HEADERS,
+  type OwnBody,
+} from '../http/own-fetch.ts'
 import { decoded } from './decoding.ts'
 
 /** Statuses whose responses have no body (Fetch standard, "null body status"). */
@@ -24,7 +31,7 @@ class UndiciResponse implements Response {
   readonly redirected = false
   readonly type = 'basic'
   readonly [BODY]: OwnBody
-  readonly #raw: Dispatcher.ResponseData['headers']
+  readonly [HEADERS]: AnswerHeaders
   readonly #stream: Readable
   #headers: Headers | undefined
   #whole: Response | undefined
@@ -34,7 +41,7 @@ class UndiciResponse implements Response {
     this.ok = statusCode >= 200 && statusCode < 300
     this.statusText = statusText
     this.url = url
-    this.#raw = headers
+    this[HEADERS] = new RawHeaders(headers)
     const encoding = headers['content-encoding']
     const stream = encoding === undefined ? body : decoded(body, String(encoding))
     this.#stream = stream
@@ -49,10 +56,11 @@ class UndiciResponse implements Response {
 
   get headers(): Headers {
     if (this.#headers === undefined) {
-      this.#headers = new Headers()
-      for (const [name, value] of Object.entries(this.#raw))
-        for (const line of Array.isArray(value) ? value : [value])
-          if (line !== undefined) this.#headers.append(name, line)
+      const headers = new Headers()
+      this[HEADERS].forEach((value, name) => {
+        headers.append(name, value)
+      })
+      this.#headers = headers
     }
     return this.#headers
   }
@@ -112,6 +120,26 @@ class UndiciResponse implements Response {
   }
 }
 
+/** Headers as undici has them, by names in lower case. */
+class RawHeaders implements AnswerHeaders {
+  readonly #raw: Dispatcher.ResponseData['headers']
+
+  constructor(raw: Dispatcher.ResponseData['headers']) {
+    this.#raw = raw
+  }
+
+  get(name: string): string | null {
+    const key = name.toLowerCase()
+    const value = Object.hasOwn(this.#raw, key) ? this.#raw[key] : undefined
+    return Array.isArray(value) ? value.join(', ') : (value ?? null)
+  }
+
+  forEach(each: (value: string, name: string) => void): void {
+    for (const [name, value] of Object.entries(this.#raw))
+      for (const line of Array.isArray(value) ? value : [value]) if (line !== undefined) each(line, name)
+  }
+}
+
 /** Reads to the end, to `maxBytes`, or to where the connection broke. */
 function readText(stream: Readable, maxBytes: number): Promise<BodyText> {
   return new Promise((resolve) => {
@@ -121,11 +149,7 @@ function readText(stream: Readable, maxBytes: number): Promise<BodyText> {
     const settle = (problem?: 'cut' | 'too_large'): void => {
       if (settled) return
       settled = true
-      const decoder = new TextDecoder()
-      let text = ''
-      // As a stream, so that a character that was cut in two is left out and not replaced.
-      for (const chunk of chunks) text += decoder.decode(chunk, { stream: true })
-      resolve(problem === undefined ? { text: text + decoder.decode() } : { text, problem })
+      resolve(bodyText(chunks, problem))
     }
     stream.on('data', (chunk: Uint8Array) => {
       bytes += chunk.byteLength

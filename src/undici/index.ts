@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
-import { declareProvingUnsent } from '../http/own-fetch.ts'
+import { declareOwnFetch } from '../http/own-fetch.ts'
 import { toResponse } from './answer.ts'
 import { acceptEncoding } from './decoding.ts'
 
@@ -80,8 +80,9 @@ export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch
     },
   })
   // Bun has an undici of its own under that name, and Deno sockets of its own under Node's.
-  if (given === undefined && proxy === undefined && Bun === undefined && Deno === undefined)
-    declareProvingUnsent(own)
+  declareOwnFetch(own, {
+    provesUnsent: given === undefined && proxy === undefined && Bun === undefined && Deno === undefined,
+  })
   return own
 }
 

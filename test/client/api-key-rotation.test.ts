@@ -86,6 +86,26 @@ describe('an API key that is rotated between attempts', () => {
     expect(lab.posts).toHaveLength(1)
   })
 
+  it('is not used where the machine slept while the record was told of it, and the service has forgotten the order', async () => {
+    const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const client = lab.elsewhere(
+      { apiKey: inTurn(old, fresh), idempotencyScope: 'customer' },
+      (operation, count) => {
+        if (operation !== 'update' || count > 1) return undefined
+        lab.runtime.jump(60 * MINUTE)
+        lab.sandbox.forgetKeys()
+        return undefined
+      },
+    )
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
+      charged: 'unknown',
+      attempts: 1,
+    })
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
   it('is asked for once more after a 401, and not a second time', async () => {
     const { lab, old } = keys()
     lab.sandbox.revokeApiKey(old)

@@ -132,6 +132,34 @@ describe('an order that is refused', () => {
     }
   })
 
+  it('does not move on because the key belongs to what a call beside this one was refused, after a proxy refused the first', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 413 } })
+    const noted = { ...order('r1'), metadata: { externalOrderId: 'r1', note: 'another' } }
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
+      status: 413,
+      charged: 'no',
+    })
+    lab.runtime.jump(1)
+    // It has read the record, and hears of it only when the other call has been refused.
+    lab.runtime.auto = false
+    const slow = lab.elsewhere({}, (operation, count) =>
+      operation === 'get' && count === 1 ? 'answers_late' : undefined,
+    )
+    const ending = failure(slow.orders.create(order('r1')))
+    await lab.runtime.settle()
+    const beside = failure(lab.elsewhere().orders.create(noted))
+    await lab.runtime.settle()
+    expect(await beside).toMatchObject({ code: 'payment_required', charged: 'no' })
+    lab.runtime.auto = true
+    expect(await ending).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
+    expect(sequence(lab)).toEqual([0, 0, 0])
+    // The next call was made after the refusal.
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ code: 'payment_required' })
+    expect(sequence(lab)).toEqual([0, 0, 0, 0, 1])
+  })
+
   it('does not move on for a call that ran beside the refused one, although no time passed', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()

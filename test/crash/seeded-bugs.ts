@@ -109,7 +109,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a process that was stopped after its claim sends when it wakes',
-    edits: [edit('resources/send-order.ts', 'if (!claimHolds || now > sendUntil) return false', '')],
+    edits: [edit('resources/send-order.ts', 'return !claimHolds || now > sendUntil', 'return false')],
   },
   {
     name: 'a key is sent again after its safe-retry window',
@@ -208,11 +208,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
     edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),",
-        '',
-      ),
+      edit('idempotency/outcome.ts', "...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),", ''),
     ],
     outOfSimulation: 'no promise is broken: the key is the same, and recovery reports what it hears',
   },
@@ -316,7 +312,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         'return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow',
         'return since < Number.POSITIVE_INFINITY',
       ),
-      edit('resources/send-order.ts', '|| now > sendUntil) return false', ') return false'),
+      edit('resources/send-order.ts', '!claimHolds || now > sendUntil', '!claimHolds'),
     ],
   },
   {

@@ -58,6 +58,7 @@ const LATENESS = 30_000
 
 const SCOPE = 'world'
 const SETTINGS: CallSettings = {
+  signal: undefined,
   timeout: 30_000,
   totalTimeout: TOTAL_TIMEOUT,
   maxRetries: MAX_RETRIES,

@@ -29,7 +29,13 @@ const lost: AttemptResult = {
   detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
 }
 
-const settings: CallSettings = { timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} }
+const settings: CallSettings = {
+  signal: undefined,
+  timeout: 30_000,
+  totalTimeout: 120_000,
+  maxRetries: 4,
+  headers: {},
+}
 
 interface Setting {
   readonly runtime?: FakeRuntime
@@ -84,6 +90,12 @@ function run(
   const ending = perform<string>(connection, {
     endpoint: { operation: 'orders.create', method: 'POST' },
     path: '/v1/orders',
+    query: undefined,
+    body: undefined,
+    idempotencyKey: undefined,
+    attemptsBefore: 0,
+    credential: undefined,
+    beforeSend: undefined,
     settings: merged,
     deadline: new Deadline(runtime, merged.totalTimeout, merged.signal),
     callId: 'call_1',
