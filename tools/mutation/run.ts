@@ -85,7 +85,7 @@ async function mutate({ name, files, tests, without = [] }: Module): Promise<Mut
     disableTypeChecks: false,
     dryRunTimeoutMinutes: 20,
     // Longer than a test may take, so that a slow machine is not taken for a mutant that hangs.
-    timeoutMS: 30_000,
+    timeoutMS: 60_000,
     tempDirName: '.tmp/stryker',
     ignorePatterns: ['.tmp', 'dist', 'docs', 'examples', 'bench', 'tools/openapi', 'tools/node-runtime'],
     incremental,

@@ -21,7 +21,7 @@ export default defineConfig({
     projects: ['unit', 'property', 'client'].map((name) =>
       project(name, {
         include: tests.filter((path) => path.startsWith(`${name}/`)).map((path) => `test/${path}`),
-        testTimeout: 15_000,
+        testTimeout: 30_000,
         // Every mutant gets a worker of its own, in which all files of a project share the modules.
         isolate: false,
       }),
