@@ -13,7 +13,7 @@ const alias = [
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/msw.ts') },
 ]
 
-const project = (name: string, extra: Record<string, unknown> = {}) => ({
+export const project = (name: string, extra: Record<string, unknown> = {}) => ({
   resolve: { alias },
   test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', testTimeout: 60_000, ...extra },
 })

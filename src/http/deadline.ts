@@ -63,7 +63,7 @@ export class Deadline {
         settle()
         resolve(new Interruption('deadline'))
       }, this.remaining())
-      this.signal?.addEventListener('abort', onAbort, { once: true })
+      this.signal?.addEventListener('abort', onAbort)
       pending.then(
         (value) => {
           settle()

@@ -187,8 +187,7 @@ function sorted(names: string[]): string[] {
 function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonError {
   let path = ''
   for (const name of trail.names.slice(0, depth)) {
-    if (typeof name === 'number') path += `[${name}]`
-    else if (!IDENTIFIER.test(name)) path += `[${JSON.stringify(name)}]`
+    if (!IDENTIFIER.test(String(name))) path += `[${JSON.stringify(name)}]`
     else path += path === '' ? name : `.${name}`
   }
   return new CanonicalJsonError(path, problem)
@@ -197,7 +196,7 @@ function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonErr
 /** Tells a cycle, at the place where it closes, from a value that is merely too deep. */
 function tooDeep(value: object, depth: number, trail: Trail): CanonicalJsonError {
   const seen = new Set<object>()
-  for (const [at, holder] of [...trail.holders.slice(0, depth), value].entries()) {
+  for (const [at, holder] of [...trail.holders, value].entries()) {
     if (seen.has(holder)) return refusal('contains itself', at, trail)
     seen.add(holder)
   }

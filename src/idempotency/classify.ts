@@ -1,6 +1,7 @@
+import { defined } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import type { AttemptResult } from '../http/transport.ts'
-import { type Checked, check } from '../schemas/check.ts'
+import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { OutcomeKind } from './outcome.ts'
@@ -72,18 +73,12 @@ function classifySuccess(result: AttemptResult & { readonly kind: 'answer' }): O
   } catch {
     return { kind: unreadable, status, issues: [{ path: '', message: 'is not JSON' }] }
   }
-  const checked = readOrder(body)
+  const checked = checkNow(orderSchema, body)
   if ('value' in checked) return { kind: 'created', order: checked.value, orderId: checked.value.id, status }
   const orderId = idOf(body)
   if (status === 201 && orderId !== undefined)
     return { kind: 'created_flawed', orderId, status, issues: checked.issues }
   return { kind: unreadable, status, issues: checked.issues }
-}
-
-/** The order out of a body, or what is wrong with it. Our own schema answers at once. */
-function readOrder(body: unknown): Checked<Order> {
-  const checked = check(orderSchema, body)
-  return checked instanceof Promise ? { issues: [{ path: '', message: 'is no order' }] } : checked
 }
 
 function idOf(body: unknown): string | undefined {
@@ -93,7 +88,7 @@ function idOf(body: unknown): string | undefined {
 
 function classifyError(status: number, text: string): Outcome {
   const problem = readProblem(text)
-  const refusal = { status, ...(problem.code === undefined ? {} : { code: problem.code }) }
+  const refusal = { status, ...defined({ code: problem.code }) }
   if (status === 409) {
     if (problem.idempotency === 'IDEMPOTENCY_CONFLICT') return { kind: 'conflict', ...refusal }
     return { kind: problem.idempotency === undefined ? 'conflict_unknown' : 'in_progress', ...refusal }

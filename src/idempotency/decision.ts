@@ -56,7 +56,7 @@ export function inWindow(
 /** True if a call that claimed the record may still be at work. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
   // A claim from the future means that the clock went back; it would look busy for as long as the clock is behind.
-  return record.busyUntil !== undefined && now < record.busyUntil && now >= record.updatedAt - CLOCK_SKEW
+  return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
 /** The table of design section 3: what `create()` does with the record that it finds in its slot. */

@@ -1,7 +1,7 @@
-import { bare } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import { InvalidRequestError, type Issue, invalidArgument } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
-import { check, issuesText } from '../schemas/check.ts'
+import { checkNow, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { CanonicalJsonError, canonicalJson } from './canonical.ts'
@@ -44,11 +44,8 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     if (!(error instanceof CanonicalJsonError)) throw error
     throw invalid([{ path: error.path, message: error.message }])
   }
-  const copy: unknown = JSON.parse(body)
-  const checked = check(createOrderRequestSchema, copy)
-  if (checked instanceof Promise || !('value' in checked)) {
-    throw invalid('issues' in checked ? checked.issues : [{ path: '', message: 'must be an object' }])
-  }
+  const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
+  if ('issues' in checked) throw invalid(checked.issues)
   const data = checked.value
   const misspelt = misspeltReference(data)
   if (misspelt !== undefined) throw invalid([misspelt])
@@ -77,8 +74,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     body,
     request: data,
     fingerprint,
-    ...(externalOrderId === undefined ? {} : { externalOrderId }),
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...defined({ externalOrderId, idempotencyKey }),
   })
 }
 
@@ -140,8 +136,8 @@ export function isGenuine(
   }
   if (body === undefined) return true
   try {
-    const checked = check(createOrderRequestSchema, JSON.parse(body))
-    if (checked instanceof Promise || !('value' in checked)) return false
+    const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
+    if ('issues' in checked) return false
     const { value } = checked
     return value.metadata?.externalOrderId === externalOrderId && fingerprintOf(derive, value) === fingerprint
   } catch {

@@ -152,11 +152,10 @@ export class Journal {
     }
     // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const current = await this.#read(found.id, grace, store).catch(() => new Interruption('deadline'))
-    const read = !(current instanceof Interruption)
-    if (read && current?.version === version && current.data === row.data) return written
-    if (applied === false || (read && current !== undefined && current.version >= version))
-      return { result: 'lost' }
+    const read = await this.#read(found.id, grace, store).catch(() => undefined)
+    const current = read instanceof Interruption ? undefined : read
+    if (current?.version === version && current.data === row.data) return written
+    if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
     return { result: 'doubt', cause: failure }
   }
 

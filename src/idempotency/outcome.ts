@@ -123,9 +123,8 @@ export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   return {
     ...meaning,
     // After a 201 every further attempt only serves to read the order, so it is a replay whatever its end.
-    next:
-      proven && kind !== 'created' && kind !== 'created_flawed' && row.next !== 'stop' ? 'replay' : row.next,
+    next: proven && row.next !== 'stop' ? 'replay' : row.next,
     history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
-    ...(meaning.state === 'open' && row.hold !== undefined ? { hold: row.hold } : {}),
+    ...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),
   }
 }

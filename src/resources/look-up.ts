@@ -5,7 +5,7 @@ import { segment } from '../http/path.ts'
 import { ADDRESS_ONLY, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { publicRecord } from '../idempotency/record.ts'
-import { type Checked, check } from '../schemas/check.ts'
+import { type Checked, checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
@@ -44,10 +44,10 @@ export async function readOrder(
 }
 
 /** Checks an answer that has to be the order with this id and no other. */
-function orderWithId(orderId: string): (body: unknown) => Checked<Order> | Promise<Checked<Order>> {
+function orderWithId(orderId: string): (body: unknown) => Checked<Order> {
   return (body) => {
-    const checked = check(orderSchema, body)
-    if (checked instanceof Promise || !('value' in checked) || checked.value.id === orderId) return checked
+    const checked = checkNow(orderSchema, body)
+    if ('issues' in checked || checked.value.id === orderId) return checked
     return { issues: [{ path: 'id', message: 'is not the id that was asked for' }] }
   }
 }

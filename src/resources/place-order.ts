@@ -13,7 +13,7 @@ import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/
 import type { LiveCall } from '../idempotency/live.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import type { ResponseInfo } from '../response-info.ts'
-import { check } from '../schemas/check.ts'
+import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { archiveOrder, loadNewest } from './archive.ts'
@@ -393,9 +393,8 @@ class Placement {
   }
 
   #remembered(record: JournalRecord): Placed {
-    const checked = check(orderSchema, record.order)
-    if (checked instanceof Promise || !('value' in checked))
-      throw this.#errors.unresolved(record, 'unreadable')
+    const checked = checkNow(orderSchema, record.order)
+    if ('issues' in checked) throw this.#errors.unresolved(record, 'unreadable')
     return this.#reply(checked.value, undefined, 0, record.key, true)
   }
 

@@ -9,7 +9,7 @@ import { makeKey, type OrderContext, rememberedOrder } from './order-context.ts'
 /** What a record's body asks for; nothing once that was dropped. */
 export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
   const request = parseJson(body ?? '')?.json
-  return typeof request === 'object' && request !== null ? { ...request } : {}
+  return typeof request === 'object' ? { ...request } : {}
 }
 
 /** The record with the intent's next key, still to be sent. `attempts` were made under the key before. */

@@ -4,7 +4,7 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import type { Found, FoundRecord } from '../idempotency/journal.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../idempotency/record.ts'
 import type { StoredRow } from '../idempotency/store.ts'
-import { check } from '../schemas/check.ts'
+import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { loadNewest, proveCreated } from './archive.ts'
 import { type OrderContext, rememberedOrder } from './order-context.ts'
@@ -92,8 +92,8 @@ const LOOK = 5000
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   const view = publicRecord(record)
   if (record.state === 'rejected') return { outcome: 'rejected', record: view }
-  const checked = check(orderSchema, record.order)
-  const order = checked instanceof Promise || !('value' in checked) ? undefined : checked.value
+  const checked = checkNow(orderSchema, record.order)
+  const order = 'issues' in checked ? undefined : checked.value
   return createdOutcome(view, order)
 }
 

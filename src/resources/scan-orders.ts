@@ -4,7 +4,7 @@ import type { Endpoint } from '../http/failure.ts'
 import { queryString } from '../http/path.ts'
 import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/read.ts'
 import { Progress, saysEnd } from '../pages.ts'
-import { type Checked, check } from '../schemas/check.ts'
+import { type Checked, checkNow } from '../schemas/check.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { envelopeOf } from './list-pages.ts'
@@ -94,8 +94,8 @@ function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope>
 function readRow(row: unknown): ListedOrder | undefined {
   if (typeof row !== 'object' || row === null || !('id' in row) || typeof row.id !== 'string')
     return undefined
-  const checked = check(orderSchema, row)
-  const order = checked instanceof Promise || !('value' in checked) ? undefined : checked.value
+  const checked = checkNow(orderSchema, row)
+  const order = 'issues' in checked ? undefined : checked.value
   const metadata =
     'metadata' in row && typeof row.metadata === 'object' && row.metadata !== null ? row.metadata : {}
   return { id: row.id, ...defined({ order, externalOrderId: referenceOf(metadata) ?? referenceOf(row) }) }

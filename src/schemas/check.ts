@@ -104,6 +104,12 @@ export function check<T>(
   }
 }
 
+/** {@link check} by one of our own schemas, which answer at once. */
+export function checkNow<T>(schema: StandardSchemaV1<unknown, T>, value: unknown): Checked<T> {
+  const checked = check(schema, value)
+  return checked instanceof Promise ? schemaThrew() : checked
+}
+
 /** Properties of `Object.prototype` in the language's own definition. Not by their number: some platforms leave out `__proto__`. */
 const STANDARD: ReadonlySet<PropertyKey> = new Set([
   ...['constructor', 'hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toLocaleString', 'toString'],

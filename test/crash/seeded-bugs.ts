@@ -101,7 +101,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/journal.ts',
-        'if (read && current?.version === version && current.data === row.data) return written',
+        'if (current?.version === version && current.data === row.data) return written',
         '',
       ),
     ],
@@ -208,11 +208,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
     edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "...(meaning.state === 'open' && row.hold !== undefined ? { hold: row.hold } : {}),",
-        '',
-      ),
+      edit('idempotency/outcome.ts', "...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),", ''),
     ],
     outOfSimulation: 'no promise is broken: the key is the same, and recovery reports what it hears',
   },

@@ -137,7 +137,9 @@ describe('a request', () => {
   test('has no content type without a body, no Idempotency-Key and no Authorization where there is none', async () => {
     const { ending, requests } = run([answer(200)], { credentials: { rotates: false, get: () => null } })
     await ending
-    expect(requests[0]?.headers).toEqual({ accept: 'application/json' })
+    // Not even as undefined, which some platforms send as a text.
+    expect(requests[0]?.headers).toStrictEqual({ accept: 'application/json' })
+    expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
   })
 
   test("has the client's headers, then those of the call over them, and its own over all", async () => {
@@ -335,10 +337,26 @@ describe('the API key', () => {
   })
 
   test('is asked for once more after a 401, at once', async () => {
-    const performed = run([answer(401), answer(200)], { credentials: rotating('old', 'new') })
+    // Its timers never fire.
+    const runtime = fakeRuntime()
+    const performed = run([answer(401), answer(200)], { runtime, credentials: rotating('old', 'new') })
     expect(await endOf(performed)).toBe('done')
     expect(used(performed)).toEqual(['Bearer old', 'Bearer new'])
     expect(performed.sentAt).toEqual([0, 0])
+  })
+
+  test('is asked for as before any other attempt where the call goes on after a 401 anyway', async () => {
+    const performed = run([answer(401), answer(200)], {
+      credentials: rotating('old', 'new'),
+      call: {
+        judge: (result) =>
+          result.kind === 'answer' && result.status === 200
+            ? { next: 'done', value: '' }
+            : { next: 'retry', pace: 'backoff' },
+      },
+    })
+    expect(await endOf(performed)).toBe('done')
+    expect(performed.sentAt[1]).toBeGreaterThan(0)
   })
 
   test('is not asked for a third time after a second 401', async () => {
@@ -454,7 +472,7 @@ describe('the last look before sending', () => {
     })
     const ended = await performed.ending
     expect(ended.end).toBe(end)
-    expect(ended.trail).toMatchObject({ attempts: 0 })
+    expect(ended.trail).toMatchObject({ attempts: 0, retries: 0, cutByDeadline: false })
     expect(ended.trail.last).toBeUndefined()
     expect([performed.requests, asked]).toEqual([[], []])
   })

@@ -229,6 +229,14 @@ describe('toJSON', () => {
     )
   })
 
+  test('a member called toJSON of its result is data', () => {
+    expect(canonicalJson({ a: { toJSON: () => ({ toJSON: 5 }) } })).toBe('{"a":{"toJSON":5}}')
+  })
+
+  test('it may make a value null', () => {
+    expect(canonicalJson({ a: { toJSON: () => null } })).toBe('{"a":null}')
+  })
+
   test('a member that it makes undefined is dropped', () => {
     expect(canonicalJson({ a: { toJSON: () => undefined }, b: 1 })).toBe('{"b":1}')
   })
@@ -287,6 +295,11 @@ describe('what JSON cannot carry is refused, with its place', () => {
   class Point {
     x = 1
   }
+  class Lookalike {
+    isPrototypeOf(): boolean {
+      return false
+    }
+  }
   const holed = Object.assign(Array(3), { 0: 1, 2: 3 })
   const named = Object.assign([1, 2], { total: 2 })
   const bare = Object.assign(Object.create(null), { b: 1 })
@@ -319,6 +332,12 @@ describe('what JSON cannot carry is refused, with its place', () => {
     ['an object of a class', { a: new Point() }, 'a', 'is an object of a class without toJSON'],
     ['an error', { a: new Error('x') }, 'a', 'is an object of a class without toJSON'],
     [
+      'an object of a class like Object',
+      { a: new Lookalike() },
+      'a',
+      'is an object of a class without toJSON',
+    ],
+    [
       'an object made from another',
       { a: Object.create({ b: 1 }) },
       'a',
@@ -336,6 +355,13 @@ describe('what JSON cannot carry is refused, with its place', () => {
       path,
       message: `${path} ${problem}`,
       name: 'CanonicalJsonError',
+    })
+  })
+
+  test('the name of the error stands where that of every error stands', () => {
+    expect(Object.getOwnPropertyDescriptor(CanonicalJsonError.prototype, 'name')).toEqual({
+      ...Object.getOwnPropertyDescriptor(Error.prototype, 'name'),
+      value: 'CanonicalJsonError',
     })
   })
 

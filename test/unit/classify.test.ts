@@ -56,6 +56,7 @@ const CASES: readonly (readonly [OutcomeKind, string, AttemptResult])[] = [
   ['success_unreadable', '200 with an order lacking its amount', answer(200, { id: 'ord_1', status: 's' })],
   ['success_unreadable', '204', answer(204, '')],
   ['success_unreadable', '200 cut short', answer(200, '', 'cut')],
+  ['unrecognised', '300 with an order', answer(300, order)],
   ['redirected', '303', { kind: 'redirect', status: 303, headers: new Headers() }],
   ['redirected', 'an opaque redirect', { kind: 'redirect', status: 0, headers: new Headers() }],
   ...[400, 402, 404, 422].map(
@@ -123,6 +124,14 @@ describe('the kind of an ending', () => {
     expect(orderId).toBe('ord_1')
     expect(none).toBeUndefined()
     expect(issues?.map(({ path }) => path)).toEqual(['status', 'amount'])
+  })
+
+  it('says that the answer of a created order is no JSON', () => {
+    expect(classify(answer(201, login))).toEqual({
+      kind: 'created_unreadable',
+      status: 201,
+      issues: [{ path: '', message: 'is not JSON' }],
+    })
   })
 
   it('carries status and code of a refusal, and no text of the server', () => {

@@ -46,6 +46,11 @@ function record(changes: Partial<JournalRecord> = {}): JournalRecord {
   }
 }
 
+function withoutBody(changes: Partial<JournalRecord>): JournalRecord {
+  const { body: _body, ...rest } = record(changes)
+  return rest
+}
+
 const order = { id: 'ord_1', status: 'pending', amount: 1 }
 const created = { state: 'created', readable: true, order } as const
 const unreadable = { state: 'created', readable: false } as const
@@ -97,6 +102,13 @@ const TABLE: readonly Line[] = [
     { sameApiKey: false },
   ],
   ['open, anonymous, touched just now: continue', ofAnonymous({}), anonymous, continues],
+  ['open, anonymous, touched this moment: continue', ofAnonymous({ updatedAt: NOW }), anonymous, continues],
+  [
+    'open, anonymous, touched by a clock that is as far ahead as clocks may be: continue',
+    ofAnonymous({ updatedAt: NOW + CLOCK_SKEW }),
+    anonymous,
+    continues,
+  ],
   [
     'open, anonymous, touched 15 minutes ago: continue',
     ofAnonymous({ updatedAt: NOW - ADOPTION_WINDOW }),
@@ -194,6 +206,12 @@ const TABLE: readonly Line[] = [
     named,
     { action: 'read', by: 'id' },
     { sameApiKey: false },
+  ],
+  [
+    'created but unreadable, its body gone: read by id',
+    withoutBody({ ...unreadable, order: { id: 'ord_1' } }),
+    named,
+    { action: 'read', by: 'id' },
   ],
   [
     'created but unreadable, id not known, past the window: unresolved',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidRequestError } from '../../src/errors.ts'
-import { derivedKey } from '../../src/idempotency/identity.ts'
+import { derivedKey, fingerprintOf, rowIdOf } from '../../src/idempotency/identity.ts'
 import {
   differingRequestFields,
   type IntentOptions,
@@ -10,6 +10,7 @@ import {
 import type { JournalRecord } from '../../src/idempotency/record.ts'
 import { platformRuntime } from '../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
+import type { Service } from '../../src/schemas/service.ts'
 
 const { deriveId } = platformRuntime
 const read = (request: unknown, options: IntentOptions = {}) =>
@@ -38,6 +39,17 @@ describe('the name of an intent', () => {
     expect(read(bare, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(bare).slot).toBe(`anon:${read(bare).fingerprint}`)
     expect(read(bare, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it('is the reference that toJSON makes of it', () => {
+    const live = { externalOrderId: undefined, toJSON: () => ({ externalOrderId: 'r1' }) }
+    expect(read({ ...bare, metadata: live }).slot).toBe('ref:r1')
+  })
+
+  it('comes with what it was made of, and nothing else', () => {
+    expect(Object.keys(read(bare))).toEqual(['slot', 'rowId', 'body', 'request', 'fingerprint'])
+    expect(read(request).externalOrderId).toBe('r1')
+    expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
   })
 
   it('does not depend on the rest of metadata, nor does what is bought', () => {
@@ -121,6 +133,54 @@ describe('a request that is not sent', () => {
     expect(issuesOf(() => read(wrong))).toEqual(issues)
   })
 
+  it('is refused with a message that says so', () => {
+    expect(() => read({ ...request, target: ' ' })).toThrow(
+      'The order is not valid: target: must not be empty. Nothing was sent.',
+    )
+  })
+
+  it('passes on what a getter throws', () => {
+    const mine = new Error('mine')
+    const live = {
+      ...bare,
+      get target(): never {
+        throw mine
+      },
+    }
+    expect(() => read(live)).toThrow(mine)
+  })
+
+  it.each<[string, unknown]>([
+    ['externalOrderId', { ...bare, externalOrderId: 'r1' }],
+    ['external_order_id', { ...bare, external_order_id: 'r1' }],
+    ['metadata.externalOrderID', { ...bare, metadata: { externalOrderID: 'r1' } }],
+    ['metadata.external-order-id', { ...bare, metadata: { 'external-order-id': 'r1' } }],
+    ['metadata.externalorderid', { ...request, metadata: { externalOrderId: 'r1', externalorderid: 'r1' } }],
+  ])('is refused for a reference that is spelled %s', (path, wrong) => {
+    expect(issuesOf(() => read(wrong))).toEqual([
+      `${path} must be spelled metadata.externalOrderId, or it does not keep the order from being bought twice`,
+    ])
+  })
+
+  it('is refused where the service that was given is another one, or takes another quantity', () => {
+    const service: Service = {
+      productId: 's',
+      amount: 1,
+      currency: 'EUR',
+      minQuantity: 1,
+      maxQuantity: 10,
+      stepQuantity: 1,
+    }
+    expect(read(request, { service }).slot).toBe('ref:r1')
+    expect(issuesOf(() => read({ ...request, serviceId: 'x' }, { service }))).toEqual([
+      'serviceId is not the productId of the service given in options.service',
+    ])
+    expect(issuesOf(() => read({ ...request, quantity: 11 }, { service }))).toEqual([
+      expect.stringMatching(/^quantity .*10/),
+    ])
+    expect(() => read({ ...request, quantity: 11 }, { service })).toThrow('Nothing was sent.')
+  })
+
   it('is refused for a reference that is undefined, unless something else names the order', () => {
     const lost = { ...request, metadata: { externalOrderId: undefined } }
     expect(issuesOf(() => read(lost))).toEqual([
@@ -138,7 +198,9 @@ describe('a request that is not sent', () => {
   })
 
   it('is refused if a deliberate duplicate has a name of its own', () => {
-    expect(issuesOf(() => read(request, { duplicateKey: 'own' })).join()).toContain('options.allowDuplicate')
+    expect(issuesOf(() => read(request, { duplicateKey: 'own' }))).toEqual([
+      'options.allowDuplicate is for orders without a reference and without a key; give another reference or key instead',
+    ])
     expect(issuesOf(() => read(bare, { duplicateKey: 'own', idempotencyKey: 'k' })).join()).toContain(
       'options.allowDuplicate',
     )
@@ -162,7 +224,12 @@ describe('the fields that differ', () => {
 
 describe('a genuine record', () => {
   const labels = { server: 'https://api.example.com', account: 'shop' }
-  const intent = read(request)
+  const intent = {
+    slot: 'ref:r1',
+    rowId: rowIdOf(deriveId, 'ref:r1'),
+    fingerprint: fingerprintOf(deriveId, request),
+    body: JSON.stringify(request),
+  }
   const record: JournalRecord = {
     slot: intent.slot,
     key: derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 0 }),
@@ -221,6 +288,15 @@ describe('a genuine record', () => {
   it('is not one of another account', () => {
     expect(isGenuine(deriveId, { ...labels, account: 'other' }, intent.rowId, record)).toBe(false)
     expect(isGenuine(deriveId, { ...labels, account: undefined }, intent.rowId, record)).toBe(false)
+  })
+
+  it('has what is bought in its name, if nothing else names it', () => {
+    const nameless = read(bare)
+    const { externalOrderId: _reference, ...rest } = record
+    const { slot, body } = nameless
+    const own = { ...rest, slot, body, keyOrigin: 'random', key: 'drawn' } as const
+    expect(isGenuine(deriveId, labels, nameless.rowId, own)).toBe(true)
+    expect(isGenuine(deriveId, labels, nameless.rowId, { ...own, keyOrigin: 'derived' })).toBe(false)
   })
 
   it('has the key in its name, if it is named by one', () => {

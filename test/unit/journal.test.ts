@@ -89,6 +89,31 @@ describe('a write', () => {
     expect((await own.load('id', deadline())) as Found).toEqual(second)
   })
 
+  it('asks nothing else of a store that answers', async () => {
+    const { journal: own, store, deadline } = journal()
+    await writes(own.write(nothing, content, deadline()))
+    expect(store.calls).toEqual(['insert'])
+  })
+
+  it('is waited for a moment where the call has no time left', async () => {
+    const { journal: own, rows, runtime, deadline } = journal()
+    const insert = rows.insert.bind(rows)
+    rows.insert = async (row) => {
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, 100))
+      return await insert(row)
+    }
+    await writes(own.write(nothing, content, deadline(0)))
+  })
+
+  it('has a cause in words where the store gives none', async () => {
+    const { journal: own, rows, deadline } = journal()
+    rows.insert = () => Promise.reject(undefined)
+    expect(await own.write(nothing, content, deadline())).toMatchObject({
+      result: 'doubt',
+      cause: { message: 'the store failed' },
+    })
+  })
+
   it('begins new times for a new record in an old row', async () => {
     const { journal: own, runtime, deadline } = journal()
     const { row } = await writes(own.write(nothing, created, deadline()))
@@ -294,6 +319,27 @@ describe('a settlement', () => {
     expect((await stored())?.state).toBe('rejected')
   })
 
+  it('takes no longer than a moment where the caller has given up', async () => {
+    let silent = false
+    const { journal: own, runtime, deadline } = journal(() => (silent ? 'hangs' : undefined))
+    const controller = new AbortController()
+    const end = deadline(TOTAL, controller.signal)
+    const found = await writes(own.write(nothing, content, end))
+    controller.abort()
+    silent = true
+    const begun = runtime.monotonic()
+    expect((await own.settle(found, refused, end)).result).toBe('doubt')
+    expect(runtime.monotonic() - begun).toBeLessThanOrEqual(1000)
+  })
+
+  it('is waited for as long as the call has time', async () => {
+    const { journal: own, deadline } = journal((operation) =>
+      operation === 'update' ? 'answers_late' : operation === 'get' ? 'hangs' : undefined,
+    )
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(own.settle(found, refused, deadline()))
+  })
+
   it('never goes over another writer’s version', async () => {
     const { journal: own, other, deadline, stored } = journal()
     const found = await writes(own.write(nothing, content, deadline()))
@@ -320,9 +366,58 @@ describe('a proof', () => {
   it('leaves what is created already', async () => {
     const { journal: own, other, deadline, stored } = journal()
     const found = await writes(own.write(nothing, content, deadline()))
-    const theirs = await writes(other.write(found, created, deadline()))
+    const theirs = await writes(other.write(found, { ...created, claim: 'theirs' }, deadline()))
     expect(await own.prove(found, merge, deadline())).toBe(true)
     expect(await stored()).toEqual(theirs.row)
+  })
+
+  it('goes over what others have written although the call has no time left', async () => {
+    const { journal: own, other, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(other.write(found, refused, deadline()))
+    expect(await own.prove(found, merge, deadline(0))).toBe(true)
+    expect((await stored())?.state).toBe('created')
+  })
+
+  it('goes over what others have written where the store is slow and there is time', async () => {
+    const {
+      journal: own,
+      other,
+      deadline,
+    } = journal((operation) => (operation === 'get' ? 'answers_late' : undefined))
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(other.write(found, refused, deadline()))
+    expect(await own.prove(found, merge, deadline())).toBe(true)
+  })
+
+  it.each(['rejects', 'hangs'] as const)(
+    'goes to the background where the newest version cannot be read, because the store %s',
+    async (fault) => {
+      const {
+        journal: own,
+        runtime,
+        store,
+        deadline,
+      } = journal((operation) => (operation === 'update' ? 'loses' : operation === 'get' ? fault : undefined))
+      const found = await writes(own.write(nothing, content, deadline()))
+      const begun = runtime.monotonic()
+      expect(await own.prove(found, merge, deadline(1000))).toBe(false)
+      expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
+      expect(store.calls.filter((call) => call !== 'get')).toEqual(['insert', 'update'])
+      await own.flush({ whole: true })
+    },
+  )
+
+  it('goes to the background after eight writers that were faster', async () => {
+    const {
+      journal: own,
+      store,
+      deadline,
+    } = journal((operation) => (operation === 'update' ? 'loses' : undefined))
+    const found = await writes(own.write(nothing, content, deadline()))
+    expect(await own.prove(found, merge, deadline())).toBe(false)
+    expect(store.calls.filter((call) => call === 'update')).toHaveLength(8)
+    await own.flush({ whole: true })
   })
 
   it('is put back where the record was pruned or forgotten meanwhile', async () => {
@@ -340,17 +435,23 @@ describe('a proof', () => {
     const {
       journal: own,
       runtime,
+      store,
       deadline,
       stored,
     } = journal((operation) => (operation === 'update' && broken ? 'rejects' : undefined))
     const found = await writes(own.write(nothing, content, deadline()))
     expect(await own.prove(found, merge, deadline())).toBe(false)
+    // What is in doubt may still be applied, so it is not written again at once.
+    expect(store.calls.filter((call) => call === 'update')).toHaveLength(1)
     expect((await stored())?.state).toBe('open')
     await runtime.advance(10_000)
     broken = false
     await runtime.advance(10_000)
     expect((await stored())?.state).toBe('created')
     expect(runtime.timers).toBe(0)
+    const calls = store.calls.length
+    await own.flush({ whole: true })
+    expect(store.calls.length).toBe(calls)
   })
 
   it('is left to recovery after some minutes, and nothing goes on then', async () => {
@@ -366,6 +467,7 @@ describe('a proof', () => {
     const calls = store.calls.length
     expect(runtime.timers).toBe(0)
     await runtime.advance(60 * 60_000)
+    await own.flush({ whole: true })
     expect(store.calls.length).toBe(calls)
   })
 
@@ -387,7 +489,68 @@ describe('a proof', () => {
   })
 })
 
+describe('a flush', () => {
+  const merge = (): RecordContent => created
+
+  it('is the last try, also where it fails', async () => {
+    const {
+      journal: own,
+      runtime,
+      deadline,
+    } = journal((operation) => (operation === 'update' ? 'rejects' : undefined))
+    runtime.auto = false
+    const found = await writes(own.write(nothing, content, deadline()))
+    await own.prove(found, merge, deadline())
+    expect(runtime.timers).toBe(1)
+    await own.flush({ whole: false })
+    expect(runtime.timers).toBe(0)
+  })
+
+  it('leaves to other journals over the store what is theirs, unless it is of the whole store', async () => {
+    let broken = true
+    const {
+      journal: own,
+      runtime,
+      store,
+      deadline,
+      stored,
+    } = journal((operation) => (operation === 'update' && broken ? 'rejects' : undefined))
+    const neighbour = new Journal({ store, scope: 't', codec: undefined, runtime })
+    runtime.auto = false
+    const found = await writes(own.write(nothing, content, deadline()))
+    await own.prove(found, merge, deadline())
+    broken = false
+    await neighbour.flush({ whole: false })
+    expect((await stored())?.state).toBe('open')
+    await neighbour.flush({ whole: true })
+    expect((await stored())?.state).toBe('created')
+  })
+})
+
 describe('a read', () => {
+  it('says what a store of ours said, and nothing of any other', async () => {
+    const { journal: own, rows, deadline } = journal()
+    const cause = new StoreError('The disk is full.', { charged: 'unknown' })
+    rows.get = () => Promise.reject(cause)
+    const known = await Promise.resolve(own.load('id', deadline())).catch((error: unknown) => error)
+    expect(known).toMatchObject({
+      message: expect.stringMatching(
+        /^The store could not be read, so nothing was sent .* The store said: The disk is full\.$/,
+      ),
+      cause,
+    })
+    rows.get = () => Promise.reject(new Error('secret'))
+    const foreign = await Promise.resolve(own.load('id', deadline())).catch((error: unknown) => error)
+    expect(foreign).toMatchObject({ message: expect.stringMatching(/with the same request\.$/) })
+  })
+
+  it('refuses a row that is damaged', async () => {
+    const { journal: own, rows, deadline } = journal()
+    const { row } = await writes(own.write(nothing, content, deadline()))
+    await rows.update({ ...row, version: 2, data: '{' }, 1)
+    await expect(own.load('id', deadline())).rejects.toThrow('damaged')
+  })
+
   it.each(['throws', 'rejects', 'hangs'] as const)(
     'says that nobody knows where the store %s',
     async (fault) => {
@@ -435,8 +598,14 @@ describe('lists and removals', () => {
     Object.assign(rows, silent, {
       listOpen: () => Promise.reject(new Error('no')),
     } satisfies Partial<OrderStore>)
-    await expect(own.forget(found)).rejects.toMatchObject({ code: 'store' })
-    await expect(own.prune({ createdBefore: 0, rejectedBefore: 0 })).rejects.toMatchObject({ code: 'store' })
+    await expect(own.forget(found)).rejects.toMatchObject({
+      code: 'store',
+      message: 'The store did not confirm that the record was removed.',
+    })
+    await expect(own.prune({ createdBefore: 0, rejectedBefore: 0 })).rejects.toMatchObject({
+      code: 'store',
+      message: 'The store could not remove old records.',
+    })
     await expect(own.rows({ open: true }).next()).rejects.toMatchObject({ code: 'store' })
   })
 })

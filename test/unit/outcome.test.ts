@@ -95,6 +95,7 @@ describe('the outcome table', () => {
     })
 
     it(`goes on with ${expected.next}, and with ${expected.afterProof} once a 201 was heard`, () => {
+      expect(OUTCOMES[kind].next).toBe(expected.next)
       expect(judgeOutcome(kind, CLEAN).next).toBe(expected.next)
       expect(judgeOutcome(kind, AMBIGUOUS).next).toBe(expected.next)
       expect(judgeOutcome(kind, PROVEN).next).toBe(expected.afterProof)

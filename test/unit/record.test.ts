@@ -6,6 +6,7 @@ import {
   encodeRecord,
   forgottenRow,
   isPending,
+  isUnsent,
   type JournalRecord,
   publicRecord,
   unusableError,
@@ -60,6 +61,13 @@ const broken: Codec = {
 const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
   encodeRecord('scope', 'id', from, codec)
 
+/** Deeper than any engine writes it. */
+function endless(): unknown {
+  let value: unknown = []
+  for (let depth = 0; depth < 200_000; depth++) value = [value]
+  return value
+}
+
 async function changed(
   change: (content: Record<string, unknown>) => void,
   from = record,
@@ -101,6 +109,14 @@ describe('a stored record', () => {
     expect(isPending({ state: 'created', readable: false })).toBe(true)
   })
 
+  it('counts as unsent while it is open and no call has claimed it', () => {
+    const { firstSentAt: _firstSentAt, ...unclaimed } = record
+    expect(isUnsent({ ...unclaimed, apiKeyTag: '' })).toBe(true)
+    expect(isUnsent(unclaimed)).toBe(false)
+    expect(isUnsent({ ...record, apiKeyTag: '' })).toBe(false)
+    expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
+  })
+
   it('is unreadable at rest with a codec', async () => {
     const { data } = await rowOf(record, mirror)
     for (const secret of ['r1', 'key-0', 'quantity']) expect(data).not.toContain(secret)
@@ -124,6 +140,33 @@ describe('a stored record', () => {
     expect(read).toMatchObject({ region: 'eu' })
     const again = await rowOf(read as JournalRecord)
     expect(JSON.parse(again.data)).toMatchObject({ region: 'eu', layout: 1 })
+  })
+
+  it.each(['refused', 'not_processed', 'conflict', 'cancelled', 'abandoned'] as const)(
+    'may be closed as %s',
+    async (kind) => {
+      const from: JournalRecord = { ...rejected, rejection: { kind } }
+      expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
+    },
+  )
+
+  it.each(['aborted', 'refused'] as const)('may be held back as %s', async (hold) => {
+    const from: JournalRecord = { ...record, hold }
+    expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
+  })
+
+  it('keeps the documented fields of an order that is nested too deeply to be written', async () => {
+    const row = await rowOf({ ...created, order: { ...created.order, deep: endless() } })
+    const { order, ...others } = created
+    expect(await decodeRow(row, undefined)).toEqual({
+      ...others,
+      order: { id: order?.id, status: order?.status, amount: order?.amount },
+    })
+  })
+
+  it('is not written where anything else of it cannot be', async () => {
+    const tags: JournalRecord['fields'] = Object.assign({}, record.fields, { deep: endless() })
+    await expect(rowOf({ ...record, fields: tags })).rejects.toThrow(RangeError)
   })
 
   it('is left alone if a newer package wrote it in a layout of its own', async () => {
@@ -152,6 +195,7 @@ describe('a damaged record', () => {
     '{',
     '{"layout":1}',
     '{"layout":"1"}',
+    '{"layout":"2"}',
     '{"layout":-1}',
     'sealed:x',
     '\u0000',
@@ -202,6 +246,7 @@ describe('a damaged record', () => {
     ['busyUntil', null],
     ['order', 'ord_1'],
     ['rejection', 'refused'],
+    ['rejection', null],
     ['rejection', { kind: 'unknown' }],
     ['rejection', { kind: 'refused', status: '402' }],
     ['hold', 'forever'],
@@ -264,6 +309,13 @@ describe('what is told of a record', () => {
       const error = unusableError(why, 'key-0')
       expect([error.code, error.charged, error.idempotencyKey]).toEqual(['store', 'unknown', 'key-0'])
       expect(error.message).toContain('Nothing was sent by this call')
+      const isDamaged = why === 'corrupt'
+      const damaged = [error.message.includes('damaged'), error.message.includes('Look the order up')]
+      const newer = [error.message.includes('a newer version'), error.message.includes('Update this package')]
+      expect([damaged, newer]).toEqual([
+        [isDamaged, isDamaged],
+        [!isDamaged, !isDamaged],
+      ])
     },
   )
 })

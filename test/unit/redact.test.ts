@@ -2,37 +2,54 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { redact } from '../../src/http/redact.ts'
 
-const KEY = 'sk/live+4eC39HqLyjWD="rjtT1zdp7dc'
+// In base64 it has both characters that are others in URLs.
+const KEY = 'sk/live+4eC3>>>???9HqLyjWD="rjtT1zdp7dc'
 
 describe('an API key in a text of the server', () => {
-  const texts: Record<string, string> = {
-    'as it is': `invalid key ${KEY}.`,
-    'more than once': `${KEY} ${KEY}`,
-    'with its scheme': `Authorization: Bearer ${KEY}`,
-    'percent-encoded': `?key=${encodeURIComponent(KEY)}&x=1`,
-    'percent-encoded in lower case': `?key=${encodeURIComponent(KEY).replace(/%../g, (c) => c.toLowerCase())}`,
-    'in base64': `sent ${btoa(KEY)} to us`,
-    'in base64 without padding': btoa(KEY).replaceAll('=', ''),
-    'in base64 for URLs': Buffer.from(KEY).toString('base64url'),
-    'in base64 after another byte': btoa(`:${KEY}`),
-    'in base64 before another byte': btoa(`${KEY}:`),
-    'in the base64 of a whole header': btoa(`Bearer ${KEY}`),
-    'in the base64 of a user and a password': btoa(`ab:${KEY}\n`),
+  const texts: Record<string, (key: string) => string> = {
+    'as it is': (key) => `invalid key ${key}.`,
+    'more than once': (key) => `${key} ${key}`,
+    'with its scheme': (key) => `Authorization: Bearer ${key}`,
+    'percent-encoded': (key) => `?key=${encodeURIComponent(key)}&x=1`,
+    'percent-encoded in lower case': (key) =>
+      `?key=${encodeURIComponent(key).replace(/%../g, (c) => c.toLowerCase())}`,
+    'in base64': (key) => `sent ${btoa(key)} to us`,
+    'in base64 without padding': (key) => btoa(key).replaceAll('=', ''),
+    'in base64 for URLs': (key) => Buffer.from(key).toString('base64url'),
+    'in base64 after another byte': (key) => btoa(`:${key}`),
+    'in base64 before another byte': (key) => btoa(`${key}:`),
+    'in the base64 of a whole header': (key) => btoa(`Bearer ${key}`),
+    'in the base64 of a user and a password': (key) => btoa(`ab:${key}\n`),
+    'in hexadecimal': (key) => Buffer.from(key).toString('hex'),
+    'in hexadecimal capitals': (key) => Buffer.from(key).toString('hex').toUpperCase(),
+    'as JSON has it': (key) => JSON.stringify({ message: key }),
+    'as JSON has it with escaped slashes': (key) => JSON.stringify({ message: key }).replaceAll('/', '\\/'),
+    'in JSON within JSON': (key) => JSON.stringify(JSON.stringify({ message: key })),
+    'in JSON within JSON with escaped slashes': (key) =>
+      JSON.stringify(JSON.stringify({ message: key }).replaceAll('/', '\\/')),
   }
 
-  test.each(Object.entries(texts))('is taken out %s', (_how, text) => {
-    const clean = redact(text, [KEY])
+  test.each(Object.entries(texts))('is taken out %s', (how, textOf) => {
+    // A key for each, because what is looked for is kept.
+    const key = `${KEY}/${how.length}${how.at(-1)}`
+    const clean = redact(textOf(key), [key])
     expect(clean).toContain('[redacted]')
-    expect(clean).not.toContain(KEY)
+    expect(clean).not.toContain(key)
+    expect(clean).not.toContain(key.slice(-8))
     // Nothing that decodes to a recognisable part of the key is left.
     for (const part of clean.split(/[^\w+/=%-]+/)) {
-      const readings = [decodeURIComponent(part), Buffer.from(part, 'base64').toString('latin1')]
-      for (const reading of readings) expect(reading).not.toContain(KEY.slice(4, 12))
+      const readings = [
+        decodeURIComponent(part),
+        Buffer.from(part, 'base64').toString('latin1'),
+        Buffer.from(part, 'hex').toString('latin1'),
+      ]
+      for (const reading of readings) expect(reading).not.toContain(key.slice(4, 12))
     }
   })
 
   test('leaves everything around it as it is', () => {
     expect(redact(`a ${KEY} b`, [KEY])).toBe('a [redacted] b')
+    expect(redact(KEY, [KEY])).toBe('[redacted]')
   })
 
   test('is taken out wherever it stands in a longer base64 text', () => {
@@ -66,12 +83,30 @@ test('a text without a key stays as it is', () => {
   expect(redact('', [KEY])).toBe('')
 })
 
-test('an empty key does not take everything out', () => {
+test('an empty key does not take anything out', () => {
   expect(redact('abc', [''])).toBe('abc')
+  expect(redact('undefined', [''])).toBe('undefined')
 })
 
 test('of a very short key, only the key itself is looked for', () => {
   expect(redact('a key YQ', ['a'])).toBe('[redacted] key YQ')
+})
+
+test('four characters are enough to be looked for in other forms, three are not', () => {
+  expect(redact('a key 7365636b', ['seck'])).toBe('a key [redacted]')
+  expect(redact('a key 736563', ['sec'])).toBe('a key 736563')
+})
+
+test('a key is left where it is shorter than what the caller looks for', () => {
+  expect(redact('sixteen-letters! fifteen-letters', ['sixteen-letters!', 'fifteen-letters'], 16)).toBe(
+    '[redacted] fifteen-letters',
+  )
+})
+
+test('what was looked for before has no part in what is looked for now', () => {
+  expect(redact('ab c', ['ab', 'c'])).toBe('[redacted] [redacted]')
+  expect(redact('a bc', ['a', 'bc'])).toBe('[redacted] [redacted]')
+  for (let n = 10; n < 30; n++) expect(redact(`key-${n} key-10`, [`key-${n}`])).toMatch(/^\[redacted\]/)
 })
 
 test('what is put in is not looked at again', () => {

@@ -242,6 +242,12 @@ describe('reading Retry-After', () => {
     'Thu, 01 Foo 2026 12:01:00 GMT',
     'Thu, 99 Jan 2026 12:01:00 GMT',
     '1767268860000 GMT',
+    // What Date.parse would understand all the same.
+    'x Sun, 06 Nov 2094 08:49:37 GMT',
+    'Sun, 06 Nov 2094 08:49:37 GMT (x)',
+    'x Sun Nov  6 08:49:37 2094',
+    'Sun Nov  6 08:49:37 2094 (x)',
+    'Sun Nov ,6 08:49:37 2094',
   ])('finds nothing usable in %j', (text) => {
     expect(parseRetryAfter(text, now)).toBeUndefined()
   })

@@ -1,0 +1,105 @@
+/** What is mutated, and by which tests it is judged. */
+export interface Module {
+  readonly name: string
+  /** Below `src`. */
+  readonly files: readonly string[]
+  /** Below `test`, globs; those that are likely to notice first, because the first failure ends a mutant's run. */
+  readonly tests: readonly string[]
+  /** True while nobody has looked at what survives in it: it runs only where it is named. */
+  readonly unseen?: true
+  /** Mutators that are left out of the module, with the reason in the documentation. */
+  readonly without?: readonly string[]
+}
+
+const ORDERS = [
+  'unit/regressions/*.test.ts',
+  'client/{idempotency,traces,conflicts,anonymous,generations,retry,timeouts,abort,first-trial}.test.ts',
+  'client/{recover,resolve,enqueue,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
+  'client/api-key-rotation.test.ts',
+]
+
+export const MODULES: readonly Module[] = [
+  {
+    name: 'canonical JSON',
+    files: ['idempotency/canonical.ts'],
+    tests: ['unit/canonical.test.ts', 'property/canonical.test.ts'],
+  },
+  { name: 'identity', files: ['idempotency/identity.ts'], tests: ['unit/identity.test.ts'] },
+  {
+    name: 'outcome table',
+    files: ['idempotency/outcome.ts', 'idempotency/classify.ts'],
+    tests: ['unit/outcome.test.ts', 'unit/classify.test.ts'],
+  },
+  { name: 'decision', files: ['idempotency/decision.ts'], tests: ['unit/decision.test.ts'] },
+  {
+    name: 'record',
+    files: ['idempotency/record.ts'],
+    tests: [
+      'unit/record.test.ts',
+      'unit/regressions/*.test.ts',
+      'unit/decision.test.ts',
+      'client/{codec,remembered,enqueue}.test.ts',
+    ],
+  },
+  {
+    name: 'redaction',
+    files: ['http/redact.ts'],
+    tests: ['unit/redact.test.ts'],
+  },
+  {
+    name: 'retry',
+    files: ['http/retry.ts', 'http/deadline.ts', 'http/call.ts'],
+    tests: ['unit/{retry,deadline,call}.test.ts'],
+  },
+  {
+    name: 'failures',
+    unseen: true,
+    files: ['http/failure.ts'],
+    tests: ['unit/failure.test.ts', 'client/{reads,retry}.test.ts'],
+    without: ['StringLiteral'],
+  },
+  {
+    name: 'intent',
+    files: ['idempotency/intent.ts'],
+    tests: ['unit/intent.test.ts'],
+  },
+  {
+    name: 'paging',
+    unseen: true,
+    files: ['pages.ts', 'read-ahead.ts', 'resources/list-pages.ts'],
+    tests: ['unit/{pages,read-ahead,envelope}.test.ts', 'client/paging.test.ts', 'property/prefetch.test.ts'],
+  },
+  {
+    name: 'endings',
+    files: ['resources/record-endings.ts', 'resources/order-context.ts'],
+    tests: ['unit/record-endings.test.ts'],
+  },
+  {
+    name: 'journal',
+    files: ['idempotency/journal.ts', 'idempotency/live.ts'],
+    tests: ['unit/{journal,live}.test.ts', 'client/{pruning,close}.test.ts'],
+  },
+  {
+    name: 'placing',
+    unseen: true,
+    files: ['resources/place-order.ts', 'resources/unsent.ts'],
+    tests: ORDERS,
+  },
+  {
+    name: 'sending',
+    unseen: true,
+    files: ['resources/send-order.ts'],
+    tests: ORDERS,
+  },
+  {
+    name: 'recovery',
+    unseen: true,
+    files: [
+      'resources/recover.ts',
+      'resources/recovery-outcome.ts',
+      'resources/look-up.ts',
+      'resources/scan-orders.ts',
+    ],
+    tests: ['client/{recover,resolve,reconcile,remembered}.test.ts', 'unit/regressions/recovery.test.ts'],
+  },
+]

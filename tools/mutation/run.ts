@@ -1,0 +1,151 @@
+/**
+ * Changes the core in every way that Stryker knows, one change at a time, and runs the tests of the module over each.
+ * What the tests do not notice has to be in `survivors.json`, with the reason; what is there has to survive.
+ *
+ * `node tools/mutation/run.ts [MODULE …] [--incremental]` from the root: the modules whose survivors are listed, or any by
+ * their names.
+ * `--incremental` keeps what the last run found where neither the source nor its tests have changed.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import type { MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core'
+import { Stryker } from '@stryker-mutator/core'
+import { MODULES, type Module } from './modules.ts'
+
+/** What may survive. A mutant is named by texts, so that the list outlives edits elsewhere in the file. */
+interface Survivor {
+  readonly file: string
+  readonly mutator: string
+  /** The line it begins on. */
+  readonly line: string
+  readonly original: string
+  readonly replacement: string
+  /** How many of that description there are; default one. */
+  readonly count?: number
+  readonly reason: string
+}
+
+/** What all the modules together have to reach, percent. */
+const LEAST = 95
+const RESULTS = '.tmp/mutation'
+
+const survivors: readonly Survivor[] = JSON.parse(
+  readFileSync(new URL('survivors.json', import.meta.url), 'utf8'),
+)
+
+const args = process.argv.slice(2)
+const incremental = args.includes('--incremental')
+const names = args.filter((name) => !name.startsWith('--'))
+const unknown = names.filter((name) => !MODULES.some((module) => module.name === name))
+if (unknown.length > 0) {
+  console.error(
+    `There is no ${unknown.join(', ')}. There are: ${MODULES.map(({ name }) => name).join(', ')}.`,
+  )
+  process.exit(2)
+}
+const chosen = MODULES.filter(({ name, unseen }) =>
+  names.length === 0 ? unseen === undefined : names.includes(name),
+)
+
+mkdirSync(RESULTS, { recursive: true })
+let unexpected = 0
+const rows: { name: string; mutants: number; killed: number; survived: number }[] = []
+for (const module of chosen) {
+  const results = await mutate(module)
+  const valid = results.filter(({ status }) => status !== 'Ignored' && status !== 'CompileError')
+  const alive = valid.filter(({ status }) => status !== 'Killed' && status !== 'Timeout')
+  const killed = valid.length - alive.length
+  rows.push({ name: module.name, mutants: valid.length, killed, survived: alive.length })
+  unexpected += compare(module, alive)
+}
+
+console.log('\nmodule           mutants   killed  survived   score')
+for (const { name, mutants, killed, survived } of rows)
+  console.log(
+    `${name.padEnd(16)} ${count(mutants)} ${count(killed)}  ${count(survived)}  ${score(killed, mutants)}`,
+  )
+const total = (of: 'mutants' | 'killed' | 'survived'): number => rows.reduce((sum, row) => sum + row[of], 0)
+const reached = (100 * total('killed')) / total('mutants')
+console.log(
+  `${total('mutants')} mutants, ${total('killed')} killed, ${total('survived')} survived, score ${reached.toFixed(2)} %, ${unexpected} not as listed`,
+)
+process.exitCode = unexpected === 0 && reached >= LEAST ? 0 : 1
+
+async function mutate({ name, files, tests, without = [] }: Module): Promise<MutantResult[]> {
+  console.log(`\n== ${name}`)
+  const file = `${RESULTS}/${name.replaceAll(' ', '-')}`
+  // Not by Stryker's option testFiles, with which version 10.1 does not turn on mutants of what runs when a module loads.
+  process.env['MUTATION_TESTS'] = JSON.stringify(tests)
+  const options: PartialStrykerOptions = {
+    testRunner: 'vitest',
+    vitest: { configFile: 'tools/mutation/vitest.config.ts', related: false },
+    mutate: files.map((path) => `src/${path}`),
+    mutator: { excludedMutations: [...without] },
+    coverageAnalysis: 'perTest',
+    concurrency: 1,
+    disableTypeChecks: false,
+    dryRunTimeoutMinutes: 20,
+    // Longer than a test may take, so that a slow machine is not taken for a mutant that hangs.
+    timeoutMS: 60_000,
+    tempDirName: '.tmp/stryker',
+    ignorePatterns: ['.tmp', 'dist', 'docs', 'examples', 'bench', 'tools/openapi', 'tools/node-runtime'],
+    incremental,
+    incrementalFile: `${file}.incremental.json`,
+    reporters: ['progress-append-only'],
+    clearTextReporter: { allowColor: false },
+    allowConsoleColors: false,
+    warnings: { slow: false, unknownOptions: true, preprocessorErrors: true, unserializableOptions: true },
+  }
+  const results = await new Stryker(options).runMutationTest()
+  writeFileSync(`${file}.json`, JSON.stringify(results))
+  return results
+}
+
+/** Prints what differs from the list; returns how much. */
+function compare(module: Module, alive: readonly MutantResult[]): number {
+  const found = new Map<string, number>()
+  for (const mutant of alive) {
+    const described = JSON.stringify(describe(mutant))
+    found.set(described, (found.get(described) ?? 0) + 1)
+  }
+  const listed = new Map<string, number>()
+  for (const { file, mutator, line, original, replacement, count = 1 } of survivors) {
+    if (module.files.includes(file))
+      listed.set(JSON.stringify({ file, mutator, line, original, replacement }), count)
+  }
+  let differences = 0
+  for (const key of new Set([...found.keys(), ...listed.keys()])) {
+    const survived = found.get(key) ?? 0
+    const expected = listed.get(key) ?? 0
+    if (survived === expected) continue
+    differences++
+    console.log(
+      `${survived > expected ? 'survives and is not listed' : 'is listed and does not survive'} (${survived}, listed ${expected}): ${key}`,
+    )
+  }
+  return differences
+}
+
+function describe({ fileName, mutatorName, location, replacement }: MutantResult): Omit<Survivor, 'reason'> {
+  const path = fileName.slice(fileName.lastIndexOf('src/') + 'src/'.length)
+  const lines = readFileSync(`src/${path}`, 'utf8').split('\n')
+  const { start, end } = location
+  // Lines and columns count from 1.
+  const original = lines.slice(start.line - 1, end.line)
+  original[original.length - 1] = (original.at(-1) ?? '').slice(0, end.column - 1)
+  original[0] = (original[0] ?? '').slice(start.column - 1)
+  return {
+    file: path,
+    mutator: mutatorName,
+    line: (lines[start.line - 1] ?? '').trim(),
+    original: original.map((line) => line.trim()).join(' '),
+    replacement: (replacement ?? '').replace(/\s+/g, ' '),
+  }
+}
+
+function count(value: number): string {
+  return String(value).padStart(8)
+}
+
+function score(killed: number, mutants: number): string {
+  return `${((100 * killed) / mutants).toFixed(1).padStart(5)} %`
+}
