@@ -19,26 +19,24 @@ export function archiveOrder(
 }
 
 /** Stores that an order exists, whatever became of its record meanwhile; false if that has to be done later. */
-export async function proveCreated(
+export function proveCreated(
   context: OrderContext,
   mine: FoundRecord,
   contentOver: (newest: JournalRecord) => RecordContent | undefined,
   deadline: Deadline,
 ): Promise<boolean> {
-  let displaced = false
-  const proven = await context.journal.prove(
+  const { record } = mine
+  return context.journal.prove(
     mine,
-    (newest) => {
-      // Another order must not be forgotten over this one.
-      displaced = servesAnother(newest, mine.record)
-      return displaced ? undefined : contentOver(newest)
-    },
+    // Another order must not be forgotten over this one.
+    (newest) => (servesAnother(newest, record) ? undefined : contentOver(newest)),
     deadline,
+    (newest) => {
+      const slot = archiveSlot(record)
+      const content = servesAnother(newest, record) ? contentOver(record) : undefined
+      return content && { id: idOf(context, slot), content: { ...content, slot } }
+    },
   )
-  const content = displaced ? contentOver(mine.record) : undefined
-  if (content === undefined) return proven
-  const written = await archiveOrder(context, content, deadline)
-  return written.result === 'written' || written.result === 'lost'
 }
 
 /** The newest version of an order's record, in its slot or, where that serves another order by now, under its key. */

@@ -108,11 +108,8 @@ export class PlaceOrderErrors {
   }
 
   /** No API key could be had. */
-  noCredential(error: unknown, record: JournalRecord | undefined): CustomerOrderingError {
-    return errorOf(
-      { end: 'credentials', error, trail: unsent() },
-      this.#context(moneyOf(record), record?.key),
-    )
+  noCredential(error: unknown, charged: Charged, key: string | undefined): CustomerOrderingError {
+    return errorOf({ end: 'credentials', error, trail: unsent() }, this.#context(charged, key))
   }
 
   /** The order was sent, and could not be returned. `charged` is what is stored. */

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { CustomerOrderingError } from '../errors.ts'
+import type { Charged, CustomerOrderingError } from '../errors.ts'
 import { supportReference } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
@@ -20,7 +20,6 @@ import { archiveOrder, loadNewest } from './archive.ts'
 import { readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
-  chargedOf,
   ORDERS_PATH,
   type OrderContext,
   type PlacedOrder,
@@ -198,7 +197,7 @@ class Placement {
       const step = this.#decide(record, credential)
       if (record !== undefined) {
         if (step.action === 'wait') {
-          await this.#wait(look, record)
+          await this.#wait(look)
           continue
         }
         const reply = await this.#answer(step, found, record)
@@ -212,7 +211,7 @@ class Placement {
       const written = await journal.write(base, content, this.#deadline)
       if (written.result === 'lost') {
         // Somebody else was faster, and the next look says who. A store that says so again and again is given time.
-        if (++losses > 1) await this.#wait(look, record)
+        if (++losses > 1) await this.#wait(look)
         continue
       }
       if (written.result !== 'written') throw await this.#unclaimed(written, base, content, same)
@@ -250,11 +249,9 @@ class Placement {
       : this.#errors.interrupted(over, charged, content.key)
   }
 
-  async #wait(milliseconds: number, record: JournalRecord | undefined): Promise<void> {
+  async #wait(milliseconds: number): Promise<void> {
     const interrupted = await this.#deadline.sleep(milliseconds)
-    if (interrupted === undefined) return
-    const charged = record === undefined ? 'unknown' : chargedOf(record)
-    throw this.#errors.interrupted(interrupted, charged, record?.key)
+    if (interrupted !== undefined) throw await this.#interruptedEarly(interrupted)
   }
 
   #decide(record: JournalRecord | undefined, credential: string | null): Step {
@@ -351,7 +348,10 @@ class Placement {
     if (returned) return null
     const asked = await askCredential(this.#context.connection.credentials, this.#deadline)
     if (asked instanceof Interruption) throw await this.#interruptedEarly(asked)
-    if (asked !== null && typeof asked === 'object') throw this.#errors.noCredential(asked.error, record)
+    if (asked !== null && typeof asked === 'object') {
+      const left = await this.#leaveUnclaimed()
+      throw this.#errors.noCredential(asked.error, left.charged, left.record?.key)
+    }
     this.#credential = asked
     return asked
   }
@@ -387,9 +387,10 @@ class Placement {
     if (written.result === 'written' || written.result === 'lost') return
     // The new order was not even claimed.
     const over = this.#deadline.over()
+    const { charged } = await this.#leaveUnclaimed()
     throw over === undefined
-      ? this.#errors.notStored(written.cause, 'no', undefined, undefined)
-      : this.#errors.interrupted(over, 'no', undefined)
+      ? this.#errors.notStored(written.cause, charged, undefined, undefined)
+      : this.#errors.interrupted(over, charged, undefined)
   }
 
   #remembered(record: JournalRecord): Placed {
@@ -459,34 +460,42 @@ class Placement {
     })
   }
 
-  /**
-   * The call ended before it claimed the record; what that says about the wallet is worth a moment more. `'no'` is said
-   * of a record that this call has written over, and of none that it has only read.
-   */
+  /** The error of a call that ended before it claimed the record; what that says about the wallet is worth a moment more. */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
+    const { charged, record } = await this.#leaveUnclaimed()
+    return this.#errors.interrupted(interruption, charged, record?.key)
+  }
+
+  /**
+   * What a call may say that ends without a claim. `'no'` is said of a record that it has written over, and of none that it
+   * has only read: what another call wrote and gave up may still be on its way, and recovery would send what it opens.
+   */
+  async #leaveUnclaimed(): Promise<{
+    readonly charged: Charged
+    readonly record: JournalRecord | undefined
+  }> {
     const { journal, connection } = this.#context
     const { runtime } = connection
     const grace = new Deadline(runtime, GRACE, undefined)
-    const unread = new Interruption('deadline')
-    const found = await journal.load(this.#intent.rowId, grace).catch(() => unread)
-    if (found instanceof Interruption) return this.#errors.interrupted(interruption, 'unknown', undefined)
+    const found = await journal.load(this.#intent.rowId, grace).catch(() => undefined)
+    if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
     const { record } = found
-    let charged = moneyOf(record)
-    if (charged === 'no') {
-      const begun = (): RecordContent =>
-        unsentContent(this.#context, this.#intent, undefined, {
-          moved: false,
-          duplicateKey: this.#duplicateKey,
-        })
-      const closed =
-        record === undefined
-          ? closedContent(begun(), { kind: 'cancelled' }, 0)
-          : { ...record, claim: runtime.randomId() }
-      // What another call wrote and gave up may still be on its way, and recovery would send the order that it opens.
-      const { result } = await journal.write(found, closed, grace)
-      if (result !== 'written') charged = 'unknown'
-    }
-    return this.#errors.interrupted(interruption, charged, record?.key)
+    // The order before this one, of which only the slot is the same.
+    const other = record?.state === 'created' && record.readable && record.slot.startsWith('anon:')
+    const own = other ? undefined : record
+    const charged = moneyOf(own)
+    if (charged !== 'no') return { charged, record: own }
+    const begun = { moved: false, duplicateKey: this.#duplicateKey }
+    const content =
+      record === undefined
+        ? closedContent(
+            unsentContent(this.#context, this.#intent, undefined, begun),
+            { kind: 'cancelled' },
+            0,
+          )
+        : { ...record, claim: runtime.randomId() }
+    const { result } = await journal.write(found, content, grace)
+    return { charged: result === 'written' ? 'no' : 'unknown', record: own }
   }
 }
 

@@ -145,7 +145,6 @@ function owned(value: unknown, depth: number): unknown {
 }
 
 function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {
-  if (!('issues' in result)) return result
   if (result.issues === undefined) return { value: result.value }
   return { issues: result.issues.map(({ path, message }) => ({ path: pathText(path), message })) }
 }

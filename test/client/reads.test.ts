@@ -367,6 +367,15 @@ describe("the caller's schemas", () => {
     expect((await failure(client.orders.retrieve('ord_1'))).message).toContain('the schema threw')
   })
 
+  it('that answer with nothing at all are no failure, of an order that was charged least of all', async () => {
+    const nothing: StandardSchemaV1 = {
+      '~standard': { version: 1, vendor: 'test', validate: () => ({}) as StandardSchemaV1.Result<unknown> },
+    }
+    const { client } = clientOver(() => json(order, 201), { schemas: { order: nothing } })
+    const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'e1' } }
+    await expect(client.orders.create(request)).resolves.toBeUndefined()
+  })
+
   it('that refuse a created order leave no doubt that it was charged', async () => {
     const { client, requests } = clientOver(() => json(order, 201), { schemas: { order: standard(wrong) } })
     const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'e1' } }

@@ -181,6 +181,23 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('does not lose the proof of a charge that the store takes only after the slot serves another order', async () => {
+    const lab = new Lab()
+    let broken = true
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' && broken ? 'rejects' : undefined))
+    const first = await slow.orders.create(anonymousOrder())
+    lab.runtime.auto = false
+    await lab.runtime.advance(BUSY + 2000)
+    lab.runtime.auto = true
+    const idempotencyKey = lab.posts[0]?.key ?? ''
+    await lab.elsewhere().orders.resolve({ idempotencyKey }, ABANDONED)
+    const second = await lab.elsewhere().orders.create(anonymousOrder())
+    broken = false
+    await lab.runtime.advance(10 * 60_000)
+    const known = await all(lab.client().orders.remembered({ since: 0 }))
+    expect(known.map(({ order }) => order?.id).sort()).toEqual([first.id, second.id].sort())
+  })
+
   it('takes a record from far ahead for one of before, written by a clock that is wrong', async () => {
     const lab = new Lab()
     lab.runtime.jump(HOUR)

@@ -22,6 +22,7 @@ const TESTS = [
   'test/client/api-key-rotation',
   'test/client/tampering',
   'test/client/recover',
+  'test/client/resolve',
   'test/client/secrets',
   'test/client/abort',
   'test/client/retry',

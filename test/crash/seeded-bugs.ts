@@ -21,6 +21,9 @@ export interface SeededBug {
 
 const edit = (file: string, search: string, replace: string): Edit => ({ file, search, replace })
 
+/** Found by the long run of the simulation; the tests that were written then notice it. */
+const SELDOM = 'it takes some hundred thousand seeds'
+
 export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'the request is sent before the record is stored',
@@ -393,5 +396,43 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
     outOfSimulation: 'recovery asks without a limit; the tests of lists notice it',
+  },
+  {
+    name: 'a call that ends early believes the record that it has only read',
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        'const { result } = await journal.write(found, content, grace)',
+        "const { result } = { ...content, result: 'written' }",
+      ),
+    ],
+    outOfSimulation: SELDOM,
+  },
+  {
+    name: 'the proof of an order is written over the next one in its slot',
+    edits: [
+      edit(
+        'resources/archive.ts',
+        "return newest.slot.startsWith('anon:') && newest.key !== mine.key",
+        'return false',
+      ),
+    ],
+    outOfSimulation: SELDOM,
+  },
+  {
+    name: 'a machine that slept while it wrote down another API key sends when it wakes',
+    edits: [edit('resources/send-order.ts', 'return !isLate()', 'return true')],
+    outOfSimulation: SELDOM,
+  },
+  {
+    name: 'a person gives up what another call has worked on since',
+    edits: [
+      edit(
+        'resources/remembered.ts',
+        'if (record.updatedAt > decidedAt && record.updatedAt <= runtime.now() + CLOCK_SKEW)',
+        'if (record.updatedAt < 0)',
+      ),
+    ],
+    outOfSimulation: SELDOM,
   },
 ]

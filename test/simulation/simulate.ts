@@ -104,7 +104,8 @@ async function act(world: World, step: Step): Promise<void> {
       const { externalOrderId, idempotencyKey } = intent.plan
       const anonymous = externalOrderId === undefined && idempotencyKey === undefined
       // Without a name, asking again for an order that may exist by now may be a new order.
-      const asksAnew = anonymous && (world.recordOf(intent)?.state === 'created' || world.isUncertain(intent))
+      const isMade = world.recordOf(intent)?.state === 'created' || world.hasBeenTold(intent)
+      const asksAnew = anonymous && (isMade || world.isUncertain(intent))
       if (asksAnew) intent.logged.wanted++
       return await world.process(step.worker).create(intent, step)
     }

@@ -211,6 +211,11 @@ export class World {
       ?.record
   }
 
+  /** A call had its order, which is yet to be stored in the background. */
+  hasBeenTold({ logged }: Intent): boolean {
+    return this.log.calls.some(({ intent, told }) => intent === logged.name && told?.charged === 'yes')
+  }
+
   /** Another call, or something that is on its way, may change the intent's record behind a call's back. */
   isUncertain(intent: Intent): boolean {
     if (this.underWay > 0) return true
