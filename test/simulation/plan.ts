@@ -103,8 +103,7 @@ export function planOf(seed: number): Plan {
   }
   const intents = drawIntents(draw)
   const steps = drawSteps(draw, { workers, intents, jumps, rotates })
-  const skew = steps.reduce((sum, step) => sum + (step.kind === 'jump' ? Math.abs(step.by) : 0), 0)
-  const server = drawServer(draw, keyScope, client.safeRetryWindow + skew + LONGEST_FLIGHT)
+  const server = drawServer(draw, keyScope, client.safeRetryWindow + skewOf(steps) + LONGEST_FLIGHT)
   // A server may say for a while, or for ever, that a request is running which is not: only time settles that.
   const sticky =
     server.rememberServerErrors === true ||
@@ -130,6 +129,11 @@ export function planOf(seed: number): Plan {
     latency: draw.pick(0, 20, 20, 400),
     ending: sticky || draw.chance(0.3) ? 'late' : 'soon',
   }
+}
+
+/** Most that two clocks of a run can be apart, milliseconds. */
+export function skewOf(steps: readonly Step[]): number {
+  return steps.reduce((sum, step) => sum + (step.kind === 'jump' ? Math.abs(step.by) : 0), 0)
 }
 
 function onlySafe(step: Step): Step {
