@@ -13,6 +13,7 @@ import {
   perform,
 } from '../../src/http/call.ts'
 import { Deadline, Interruption } from '../../src/http/deadline.ts'
+import { ADDRESS_ONLY } from '../../src/http/read.ts'
 import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
 import { type FakeRuntime, fakeRuntime } from '../support/runtime.ts'
 
@@ -90,9 +91,7 @@ function run(
   const ending = perform<string>(connection, {
     endpoint: { operation: 'orders.create', method: 'POST' },
     path: '/v1/orders',
-    query: undefined,
-    body: undefined,
-    idempotencyKey: undefined,
+    ...ADDRESS_ONLY,
     attemptsBefore: 0,
     credential: undefined,
     beforeSend: undefined,

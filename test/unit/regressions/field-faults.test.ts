@@ -3,6 +3,7 @@ import { Reporter } from '../../../src/hooks.ts'
 import { perform } from '../../../src/http/call.ts'
 import { Deadline } from '../../../src/http/deadline.ts'
 import { failureOf } from '../../../src/http/failure.ts'
+import { ADDRESS_ONLY } from '../../../src/http/read.ts'
 import { decide, noCounts, parseRetryAfter } from '../../../src/http/retry.ts'
 import { createTransport } from '../../../src/http/transport.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
@@ -71,9 +72,7 @@ describe('other clients', () => {
     await perform<never>(connection, {
       endpoint: { operation: 'balance.retrieve', method: 'GET' },
       path: '/v1/balance',
-      query: undefined,
-      body: undefined,
-      idempotencyKey: undefined,
+      ...ADDRESS_ONLY,
       attemptsBefore: 0,
       credential: undefined,
       beforeSend: undefined,
