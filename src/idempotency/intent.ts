@@ -45,7 +45,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     throw invalid([{ path: error.path, message: error.message }])
   }
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
-  if ('issues' in checked) throw invalid(checked.issues)
+  if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
   const misspelt = misspeltReference(data)
   if (misspelt !== undefined) throw invalid([misspelt])
@@ -137,7 +137,7 @@ export function isGenuine(
   if (body === undefined) return true
   try {
     const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
-    if ('issues' in checked) return false
+    if (!('value' in checked)) return false
     const { value } = checked
     return value.metadata?.externalOrderId === externalOrderId && fingerprintOf(derive, value) === fingerprint
   } catch {

@@ -47,7 +47,7 @@ export async function readOrder(
 function orderWithId(orderId: string): (body: unknown) => Checked<Order> {
   return (body) => {
     const checked = checkNow(orderSchema, body)
-    if ('issues' in checked || checked.value.id === orderId) return checked
+    if (!('value' in checked) || checked.value.id === orderId) return checked
     return { issues: [{ path: 'id', message: 'is not the id that was asked for' }] }
   }
 }

@@ -395,7 +395,7 @@ class Placement {
 
   #remembered(record: JournalRecord): Placed {
     const checked = checkNow(orderSchema, record.order)
-    if ('issues' in checked) throw this.#errors.unresolved(record, 'unreadable')
+    if (!('value' in checked)) throw this.#errors.unresolved(record, 'unreadable')
     return this.#reply(checked.value, undefined, 0, record.key, true)
   }
 

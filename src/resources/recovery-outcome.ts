@@ -93,7 +93,7 @@ export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   const view = publicRecord(record)
   if (record.state === 'rejected') return { outcome: 'rejected', record: view }
   const checked = checkNow(orderSchema, record.order)
-  const order = 'issues' in checked ? undefined : checked.value
+  const order = !('value' in checked) ? undefined : checked.value
   return createdOutcome(view, order)
 }
 

@@ -95,7 +95,7 @@ function readRow(row: unknown): ListedOrder | undefined {
   if (typeof row !== 'object' || row === null || !('id' in row) || typeof row.id !== 'string')
     return undefined
   const checked = checkNow(orderSchema, row)
-  const order = 'issues' in checked ? undefined : checked.value
+  const order = !('value' in checked) ? undefined : checked.value
   const metadata =
     'metadata' in row && typeof row.metadata === 'object' && row.metadata !== null ? row.metadata : {}
   return { id: row.id, ...defined({ order, externalOrderId: referenceOf(metadata) ?? referenceOf(row) }) }
