@@ -17,7 +17,7 @@ const BUDGETS = {
   'orders.retrieve': 39_600,
   'orders.list, 50 rows': 51_100,
   'client.request, POST': 43_300,
-  'orders.create': 107_800,
+  'orders.create': 93_900,
 }
 type Call = keyof typeof BUDGETS
 const WARM_UP = 3_000
