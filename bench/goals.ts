@@ -1,4 +1,5 @@
-import type { Cell, Overhead } from './overhead.ts'
+import type { Cell } from './blocks.ts'
+import type { Overhead } from './overhead.ts'
 import type { Measured } from './report.ts'
 import type { Spread } from './statistics.ts'
 
