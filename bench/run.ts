@@ -7,7 +7,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { isBuilt } from '../scripts/ensure-built.ts'
+import { measureCreate } from './create.ts'
 import { measureFootprint } from './footprint.ts'
+import { machine, versions } from './machine.ts'
 import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
 import { measureFirstAnswer, measureImports, measureMemory } from './processes.ts'
@@ -36,6 +38,7 @@ async function measured<T>(what: string, measure: () => T | Promise<T>): Promise
 
 const figures = {
   overhead: await measured('requests', () => measureOverhead(rounds)),
+  create: await measured('orders', () => measureCreate(rounds)),
   paging: await measured('lists', () => measurePaging(Math.ceil(rounds / 12))),
   imports: await measured('imports', () => measureImports(Math.ceil(rounds / 5))),
   firstAnswer: await measured('the first answer', () => measureFirstAnswer(Math.ceil(rounds / 5))),
@@ -50,7 +53,8 @@ const all: Measured = {
   ...figures,
   rounds,
   items,
-  node: process.versions.node,
+  machine: machine(),
+  versions: versions(),
   explained: readFileSync(new URL('explained.md', import.meta.url), 'utf8'),
   load: loads.reduce((sum, value) => sum + value, 0) / loads.length,
 }
