@@ -2,7 +2,7 @@
  * Where one call spends its CPU, or what it allocates, by owner and by function, over the service and the programmes that
  * `npm run bench` measures:
  *
- *     npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4]
+ *     npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
  *
  * TASK is GET, "list of 50", "list of 1,000", POST, create or paging (2,000 orders, 50 a page, answers after 20 ms, by
  * this package; a call is one page of it); NAME is "this package", "this package, undici", "raw fetch" or "ky, defaults".
@@ -37,6 +37,7 @@ const { values, positionals } = parseArgs({
   options: {
     client: { type: 'string', default: 'this package' },
     heap: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '5' },
     prefetch: { type: 'string', default: '4' },
   },
@@ -44,6 +45,14 @@ const { values, positionals } = parseArgs({
 const task = positionals[0] ?? 'GET'
 const seconds = Number(values.seconds)
 if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
+
+/** What `--json` prints. */
+export interface Profile {
+  /** Microseconds or kB of a call by owner, the largest first. */
+  readonly owners: readonly (readonly [string, number])[]
+  /** Microseconds of CPU of a call in the thread, as the system counts them. */
+  readonly cpu: number
+}
 
 /** What is repeated, and how often before it is measured. */
 interface Work {
@@ -173,6 +182,11 @@ function table(head: string, rows: readonly (readonly [string, number])[]): stri
   return [`| ${head} | ${unit} | |`, '| --- | ---: | ---: |', ...lines].join('\n')
 }
 
+if (values.json) {
+  const profile: Profile = { owners: summed(counted, 'name'), cpu: ownCpu ?? Number.NaN }
+  process.stdout.write(JSON.stringify(profile))
+  process.exit()
+}
 const sender = task === 'paging' ? `this package, prefetch: ${values.prefetch}` : values.client
 const ours = counted.filter(({ owner }) => owner.name === PACKAGE)
 const spent = `${wall.toFixed(0)} µs of wall time, ${ownCpu?.toFixed(0)} µs of CPU in the thread and ${allCpu?.toFixed(0)} µs in the process`

@@ -5,6 +5,7 @@ import { goals } from './goals.ts'
 import { LONG_LIST, type Overhead, TASKS } from './overhead.ts'
 import type { Paging } from './paging.ts'
 import type { Memory } from './processes.ts'
+import type { Profiles } from './profiles.ts'
 import type { Spread } from './statistics.ts'
 
 /** Everything that one run has measured. */
@@ -21,6 +22,7 @@ export interface Measured {
   readonly imports: ReadonlyMap<string, Spread>
   readonly firstAnswer: ReadonlyMap<string, Spread>
   readonly memory: Memory
+  readonly profiles: Profiles
   readonly sizes: ReadonlyMap<string, number>
   readonly footprint: ReadonlyMap<string, Footprint>
   /** Text of bench/explained.md: where the time goes, by hand. */
@@ -69,6 +71,24 @@ function compared(found: ReadonlyMap<string, Spread>, baseline: string): string[
 function walks({ peak, seconds }: Memory, baseline: string): string[][] {
   const times = new Map(compared(seconds, baseline).map(([name, ...cells]) => [name, cells]))
   return compared(peak, baseline).map(([name = '', ...cells]) => [name, ...cells, ...(times.get(name) ?? [])])
+}
+
+/** Microseconds of one task by owner, a column for each client. */
+function profileTable(task: string, profiles: Profiles): string {
+  const columns = [...(profiles.get(task) ?? [])].map(
+    ([client, { owners, cpu }]) => ({ client, cpu, owners: new Map(owners) }) as const,
+  )
+  const cells = (of: (column: (typeof columns)[number]) => number | undefined): string[] =>
+    columns.map((column) => of(column)?.toFixed(1) ?? '')
+  const names = [...new Set(columns.toReversed().flatMap(({ owners }) => [...owners.keys()]))]
+  return table(
+    [task === 'create' ? '`create()`' : task, ...columns.map(({ client }) => client)],
+    [
+      ...names.map((name) => [name, ...cells(({ owners }) => owners.get(name))]),
+      ['all', ...cells(({ owners }) => [...owners.values()].reduce((sum, amount) => sum + amount, 0))],
+      ['CPU of the thread', ...cells(({ cpu }) => cpu)],
+    ],
+  )
 }
 
 const walkName = (prefetch: number): string =>
@@ -184,6 +204,13 @@ ${table(
   ['what', 'goal', 'this run', ''],
   goals(measured).map(({ what, goal, found, met }) => [what, goal, found, met ? 'met' : '**not met**']),
 )}
+
+## Profiles
+
+Microseconds of one call, one at a time, by whose function was at work: native functions, such as writing to a socket, count for their caller, and waiting does not count. The profiler's own work is in them, so they are more than without it. "CPU of the thread" is
+what the system counts; on a quiet machine the sum is about that. \`npm run bench:profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
+
+${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profiles)).join('\n\n')}
 
 ${measured.explained.trim()}
 

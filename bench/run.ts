@@ -13,6 +13,7 @@ import { machine, versions } from './machine.ts'
 import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
 import { measureFirstAnswer, measureImports, measureMemory } from './processes.ts'
+import { measureProfiles } from './profiles.ts'
 import { chart, type Measured, page } from './report.ts'
 import { measureSizes } from './sizes.ts'
 
@@ -43,6 +44,7 @@ const figures = {
   imports: await measured('imports', () => measureImports(Math.ceil(rounds / 5))),
   firstAnswer: await measured('the first answer', () => measureFirstAnswer(Math.ceil(rounds / 5))),
   memory: await measured('memory', () => measureMemory(items, Math.min(3, rounds))),
+  profiles: await measured('profiles', measureProfiles),
   sizes: await measured('sizes', measureSizes),
   footprint: measureFootprint(),
 }
