@@ -37,8 +37,12 @@ function rawFetch(url: string, name: string): Contender {
     const response = await fetch(url + path, { ...init, headers: { authorization, ...init.headers } })
     return await response.json()
   }
+  return { name, ...requestsBy(read) }
+}
+
+/** The requests that everybody sends, by a function with the parameters of `fetch`. */
+function requestsBy(read: (path: string, init?: RequestInit) => Promise<unknown>) {
   return {
-    name,
     get: () => read(ITEM),
     list: () => read(LIST),
     longList: () => read(LONG_LIST),
@@ -60,6 +64,36 @@ function kyDefaults(url: string): Contender {
     longList: () => client.get(url + LONG_LIST).json(),
     post: () => client.post(`${url}/v1/orders`, { json: BODY }).json(),
   }
+}
+
+/** Name of {@link kyOneAttempt}, which is for information and no rival. */
+export const KY_ALONE = 'ky, one attempt'
+
+/** ky as src/http/transport.ts calls it, with an abort controller and a timer, and nothing else of this package. */
+function kyOneAttempt(url: string): Contender {
+  const authorization = `Bearer ${KEY}`
+  const read = async (path: string, init: RequestInit = {}): Promise<unknown> => {
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(), 30_000)
+    const headers = { authorization, ...init.headers }
+    const send = () => fetch(url + path, { ...init, headers, redirect: 'manual', signal: controller.signal })
+    const method = init.method ?? 'GET'
+    const once = {
+      method,
+      headers: {},
+      retry: 0,
+      timeout: false,
+      throwHttpErrors: false,
+      fetch: send,
+    } as const
+    try {
+      const response = await ky(url + path, once)
+      return JSON.parse(await response.text())
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return { name: KY_ALONE, ...requestsBy(read) }
 }
 
 /** What this package checks in the answer to a POST. */
@@ -181,6 +215,7 @@ export function ownContenders(url: string): readonly Contender[] {
     sdk(url, 'this package'),
     sdk(url, 'this package, undici', createUndiciFetch()),
     kyDefaults(url),
+    kyOneAttempt(url),
   ]
 }
 

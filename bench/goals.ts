@@ -1,4 +1,5 @@
 import type { Cell } from './blocks.ts'
+import { KY_ALONE } from './contenders.ts'
 import { CREATE } from './create.ts'
 import type { Overhead } from './overhead.ts'
 import type { Measured } from './report.ts'
@@ -57,7 +58,7 @@ export function goals(measured: Measured): Goal[] {
     }
   }
   const everybody = [...overhead.keys()].filter(
-    (name) => !name.startsWith(OURS) && !name.startsWith('raw fetch'),
+    (name) => !name.startsWith(OURS) && !name.startsWith('raw fetch') && name !== KY_ALONE,
   )
   const rate = (ahead: number): number => paging.ours.get(ahead)?.median ?? Number.NaN
   const [fastest = '', peerRate = Number.NaN] =

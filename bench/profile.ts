@@ -5,12 +5,13 @@
  *     npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
  *
  * TASK is GET, "list of 50", "list of 1,000", POST, create or paging (2,000 orders, 50 a page, answers after 20 ms, by
- * this package; a call is one page of it); NAME is "this package", "this package, undici", "raw fetch" or "ky, defaults".
+ * this package; a call is one page of it); NAME is "this package", "this package, undici", "raw fetch",
+ * "ky, defaults" or "ky, one attempt" (create: "this package", "client.request" or "raw fetch").
  * Everything is sent one call at a time, and measured after 3,000 calls (paging: 10 walks) have warmed the engine up.
  *
  * Counted is what a function spends or allocates itself, without those that it calls; native functions, such as writing
  * to a socket, count for their caller. Waiting for the service does not count. On a quiet machine the sum of the times is
- * the thread's CPU; on a busy one it is more, because a thread that waits for a processor is not idle. Allocations are counted with functions kept apart (without inlining), because the engine
+ * the thread's CPU but for what the system needs to wait and to wake it; on a busy one it may be more, because a thread that waits for a processor is not idle. Allocations are counted with functions kept apart (without inlining), because the engine
  * would count them for the outermost one; that changes their sum by some per cent.
  */
 import type { HeapProfiler, Profiler } from 'node:inspector'

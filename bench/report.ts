@@ -115,7 +115,8 @@ ${busy}
 ## Time of one request
 
 As ratios to raw \`fetch\` and JSON in the same round; all contenders run in one process, a few requests of each in a new order every round. This package checks every answer, the others check none. "Again" is the
-same code as raw fetch: how far it is from 1 is the noise.
+same code as raw fetch: how far it is from 1 is the noise. "ky, one attempt" is ky with the
+options that this package calls it with, an abort controller and a timer: what a call over ky takes at least.
 
 ${overheadTable(overhead, 'wall', TASKS.slice(0, 3))}
 
@@ -207,8 +208,8 @@ ${table(
 
 ## Profiles
 
-Microseconds of one call, one at a time, by whose function was at work: native functions, such as writing to a socket, count for their caller, and waiting does not count. The profiler's own work is in them, so they are more than without it. "CPU of the thread" is
-what the system counts; on a quiet machine the sum is about that. \`npm run bench:profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
+Microseconds of one call, one at a time, by whose function was at work: native functions, such as writing to a socket, count for their caller, and waiting does not count. The profiler's own work is in them, so they are more than without it. Of the
+"CPU of the thread", the rest is the system's, for waiting and waking. \`npm run bench:profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
 
 ${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profiles)).join('\n\n')}
 
