@@ -1,5 +1,7 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
-import { declareOwnFetch } from '../http/own-fetch.ts'
+import { Agent, type Dispatcher, EnvHttpProxyAgent, errors } from 'undici'
+import { ConfigurationError } from '../errors.ts'
+import { declareClosed, declareOwnFetch } from '../http/own-fetch.ts'
+import { integer, only, type Readers, readFields, withMethods } from '../option-readers.ts'
 import { toResponse } from './answer.ts'
 import { acceptEncoding } from './decoding.ts'
 
@@ -7,12 +9,13 @@ import { acceptEncoding } from './decoding.ts'
 export interface UndiciFetchOptions {
   /**
    * Sends the requests: a `ProxyAgent`, an agent with certificates of your own, a `MockAgent`. It stays yours: `close()`
-   * leaves it open. With it, no failure counts as "surely not sent". Default: an `Agent` of this function's own.
+   * leaves it open. With it, no failure to connect counts as "surely not sent". It decides on proxy and connections, so it
+   * goes with no other option. Default: an `Agent` of this function's own.
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
-   * `'environment'` sends through the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name; no failure counts as
-   * "surely not sent" then. Default: no proxy.
+   * `'environment'` sends through the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name; no failure to connect
+   * counts as "surely not sent" then. Default: no proxy.
    */
   readonly proxy?: 'environment' | undefined
   /** Most connections to one service. Default: as many as there are requests at once. */
@@ -22,8 +25,27 @@ export interface UndiciFetchOptions {
 /** A `fetch` over connections of its own. */
 export interface UndiciFetch {
   (input: RequestInfo | URL, init?: RequestInit): Promise<Response>
-  /** Waits for the requests in flight and closes the connections, except those of a `dispatcher` that was passed. */
+  /**
+   * Waits for the requests in flight and closes the connections; may be called again. A request that comes later is not
+   * sent, and the client says so: `charged` is `'no'` if nothing else was sent for it. A `dispatcher` that was passed stays
+   * open, and with it this function; once its owner has closed it, the same holds.
+   */
   close(): Promise<void>
+}
+
+const refuseOption = (problem: string, name?: string): never => {
+  throw new ConfigurationError(
+    `createUndiciFetch ${name === undefined ? 'options' : `option ${name}`} ${problem}.`,
+  )
+}
+
+const OPTIONS: Readers<UndiciFetchOptions> = {
+  dispatcher: withMethods('dispatch', 'request'),
+  proxy: only(
+    (value) => value === 'environment',
+    "must be 'environment'; pass a dispatcher for any other proxy",
+  ),
+  connections: integer(1),
 }
 
 /**
@@ -32,28 +54,29 @@ export interface UndiciFetch {
  * Redirects are never followed, whatever `redirect` says, and cookies, caches and CORS do not exist. Answers are
  * decompressed (gzip, brotli, deflate). There are no time limits but the signal's; the client has its own.
  *
- * @throws {TypeError} if the options contradict each other
+ * @throws {ConfigurationError} naming the option that is unknown, wrong, or contradicts another
  * @example
  * const client = new CustomerOrderingClient({ fetch: createUndiciFetch() })
  */
 export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch {
-  const { dispatcher: given, proxy, connections } = options
-  if (given !== undefined && (proxy !== undefined || connections !== undefined))
-    throw new TypeError('createUndiciFetch: a dispatcher decides on proxy and connections itself')
-  if (proxy !== undefined && proxy !== 'environment')
-    throw new TypeError("createUndiciFetch: proxy must be 'environment'; pass a dispatcher for any other one")
-  if (connections !== undefined && !(Number.isSafeInteger(connections) && connections > 0))
-    throw new TypeError('createUndiciFetch: connections must be a positive integer')
+  const { dispatcher: given, proxy, connections } = readFields(options, OPTIONS, refuseOption)
+  for (const [name, other] of Object.entries({ proxy, connections }))
+    if (given !== undefined && other !== undefined)
+      refuseOption('cannot go with a dispatcher, which decides on it', name)
   const settings = {
     // HTTP/2 sends a request again by itself when the server goes away.
     allowH2: false,
     ...(connections === undefined ? {} : { connections }),
   }
   const dispatcher = given ?? (proxy === undefined ? new Agent(settings) : new EnvHttpProxyAgent(settings))
+  let closing: Promise<void> | undefined
 
   const fetch = async (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
     const { url, method, headers, body, signal } = await readRequest(input, init)
     signal?.throwIfAborted()
+    // Nothing is awaited between this look and the sending.
+    const closed = closing === undefined ? closedByOwner(dispatcher) : new errors.ClientClosedError()
+    if (closed !== undefined) throw declareClosed(new TypeError('fetch failed', { cause: closed }))
     headers['accept'] ??= '*/*'
     headers['accept-encoding'] ??= acceptEncoding(url.protocol)
     try {
@@ -76,7 +99,9 @@ export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch
   const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
   const own = Object.assign(fetch, {
     close: async () => {
-      if (given === undefined) await dispatcher.close()
+      if (given !== undefined) return
+      closing ??= dispatcher.close()
+      await closing
     },
   })
   // Bun has an undici of its own under that name, and Deno sockets of its own under Node's.
@@ -84,6 +109,14 @@ export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch
     provesUnsent: given === undefined && proxy === undefined && Bun === undefined && Deno === undefined,
   })
   return own
+}
+
+/** Why a dispatcher takes no request any more, if it is one that tells. */
+function closedByOwner(dispatcher: Dispatcher): Error | undefined {
+  // In this order, because one that was closed ends up destroyed.
+  if ('closed' in dispatcher && dispatcher.closed === true) return new errors.ClientClosedError()
+  const destroyed = 'destroyed' in dispatcher && dispatcher.destroyed === true
+  return destroyed ? new errors.ClientDestroyedError() : undefined
 }
 
 interface PlainRequest {

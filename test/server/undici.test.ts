@@ -1,10 +1,11 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { ConfigurationError, ConnectionError, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { createUndiciFetch, type UndiciFetch, type UndiciFetchOptions } from 'customer-ordering-sdk/undici'
-import { Agent, MockAgent, ProxyAgent } from 'undici'
+import * as undiciModule from 'undici'
+import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { answerText } from '../support/raw-http.ts'
@@ -102,8 +103,16 @@ describe('the undici transport', () => {
     answer()
     expect(await pending).toMatchObject({ status: 200, text: '{"a":1}' })
     await closed
-    expect(await attempt(server.url, {}, { fetch })).toMatchObject({ kind: 'failed' })
+    expect(unsentOf(await attempt(server.url, {}, { fetch }))).toBe('transport_closed')
     expect(server.requests).toHaveLength(1)
+  })
+
+  test('may be closed again, while it closes and afterwards', async () => {
+    const fetch = createUndiciFetch()
+    await Promise.all([fetch.close(), fetch.close()])
+    await fetch.close()
+    const proxied = createUndiciFetch({ proxy: 'environment' })
+    await Promise.all([proxied.close(), proxied.close()])
   })
 
   test.each<[string, (text: string) => Buffer]>([
@@ -206,14 +215,152 @@ describe('proxies and dispatchers', () => {
     expect(await client.balance.retrieve()).toEqual({ amount: 5, currency: 'EUR' })
   })
 
-  test.each<[string, object]>([
-    ['a dispatcher beside a proxy', { dispatcher: new Agent(), proxy: 'environment' }],
-    ['a dispatcher beside connections', { dispatcher: new Agent(), connections: 2 }],
-    ['a proxy by its address', { proxy: 'http://127.0.0.1:1' }],
-    ['no connection', { connections: 0 }],
-    ['half a connection', { connections: 1.5 }],
-  ])('%s is refused', (_what, options) => {
-    expect(() => createUndiciFetch(options)).toThrow(TypeError)
+  const METHODS = 'option dispatcher must be an object with the functions dispatch, request'
+  const DECIDES = 'cannot go with a dispatcher, which decides on it'
+  const PROXY = "option proxy must be 'environment'; pass a dispatcher for any other proxy"
+  const COUNT = 'option connections must be an integer from 1 on'
+  test.each<[string, unknown, problem: string]>([
+    ['a misspelled name', { proxi: 'environment' }, 'option proxi is not known (did you mean proxy?)'],
+    ['an unknown name', { http2: undefined }, 'option http2 is not known'],
+    ['no object', 'http://127.0.0.1:1', 'options must be an object'],
+    ['null', null, 'options must be an object'],
+    ['a dispatcher itself', new Agent(), 'option _events is not known'],
+    [
+      'a dispatcher beside a proxy',
+      { dispatcher: new Agent(), proxy: 'environment' },
+      `option proxy ${DECIDES}`,
+    ],
+    [
+      'a dispatcher beside connections',
+      { dispatcher: new Agent(), connections: 2 },
+      `option connections ${DECIDES}`,
+    ],
+    ['a dispatcher that is none', { dispatcher: {} }, METHODS],
+    ['the module as a dispatcher', { dispatcher: undiciModule }, METHODS],
+    ['the address of a proxy as a dispatcher', { dispatcher: 'http://127.0.0.1:1' }, METHODS],
+    ['no dispatcher', { dispatcher: null }, METHODS],
+    ['a proxy by its address', { proxy: 'http://user:secret@127.0.0.1:1' }, PROXY],
+    ['no connection', { connections: 0 }, COUNT],
+    ['half a connection', { connections: 1.5 }, COUNT],
+    ['a text of connections', { connections: '2' }, COUNT],
+  ])('%s is refused', (_what, options, problem) => {
+    const make = () => createUndiciFetch(options as UndiciFetchOptions)
+    expect(make).toThrow(ConfigurationError)
+    expect(make).toThrow(`createUndiciFetch ${problem}.`)
+  })
+
+  test('an option that is undefined counts as none', async () => {
+    await createUndiciFetch({ dispatcher: undefined, proxy: undefined, connections: undefined }).close()
+    await createUndiciFetch(undefined).close()
+  })
+
+  test('no option comes out of a polluted prototype', () => {
+    const polluted = Object.prototype as { dispatcher?: unknown }
+    polluted.dispatcher = new Agent()
+    onTestFinished(() => {
+      delete polluted.dispatcher
+    })
+    expect(() => undici({ connections: 2 })).not.toThrow()
+  })
+})
+
+describe('a transport that is closed', () => {
+  const REQUEST = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+  const clientOver = (baseUrl: string, fetch: typeof globalThis.fetch) =>
+    new CustomerOrderingClient({ baseUrl, apiKey: 'key', account: 'shop', fetch })
+
+  test('ends an order as not charged, without another try, and says what to do', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const fetch = createUndiciFetch()
+    await fetch.close()
+    const client = clientOver(server.url, fetch)
+    const placing = client.orders.create({ ...REQUEST, metadata: { externalOrderId: 'r1' } })
+    const error = await placing.catch((reason) => reason)
+    expect(error).toBeInstanceOf(ConnectionError)
+    expect(error).toMatchObject({ charged: 'no', attempts: 1 })
+    expect(error.message).toBe(
+      'POST /v1/orders found its transport closed, so nothing was sent (UND_ERR_CLOSED). The wallet was not charged. Make a new transport, and a client with it, then call again.',
+    )
+    const records = []
+    for await (const record of client.orders.remembered({ externalOrderId: 'r1' })) records.push(record)
+    expect(records).toMatchObject([{ state: 'rejected', ambiguous: false }])
+    await expect(client.request({ method: 'POST', path: '/v1/orders', body: REQUEST })).rejects.toMatchObject(
+      {
+        charged: 'no',
+        attempts: 1,
+      },
+    )
+    await expect(client.balance.retrieve()).rejects.toMatchObject({
+      attempts: 1,
+      message:
+        'GET /v1/balance found its transport closed (UND_ERR_CLOSED). Make a new transport, and a client with it, then call again.',
+    })
+    expect(server.requests).toEqual([])
+  })
+
+  test('leaves an order in doubt that was sent before', async () => {
+    const fetch = createUndiciFetch()
+    const server = await rawServer((socket) => {
+      void fetch.close()
+      socket.destroy()
+    })
+    const placing = clientOver(server.url, fetch).orders.create(REQUEST)
+    await expect(placing).rejects.toMatchObject({
+      charged: 'unknown',
+      attempts: 2,
+      message: expect.stringMatching(
+        /found its transport closed, so this attempt was not sent, but an earlier one may have been .* Make a new transport, and a client with it\. The wallet may have been charged: call create\(\) again /,
+      ),
+    })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test.each<[string, (agent: Agent) => Promise<void>, code: string]>([
+    ['closed', (agent) => agent.close(), 'UND_ERR_CLOSED'],
+    ['destroyed', (agent) => agent.destroy(), 'UND_ERR_DESTROYED'],
+  ])('may be a dispatcher that its owner has %s', async (_how, end, code) => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const agent = new Agent()
+    const composed = agent.compose((dispatch) => (options, handler) => dispatch(options, handler))
+    const fetches = [agent, composed].map((dispatcher) => undici({ dispatcher }))
+    for (const fetch of fetches)
+      expect(await attempt(server.url, {}, { fetch })).toMatchObject({ kind: 'answer' })
+    await end(agent)
+    for (const fetch of fetches) {
+      const result = await attempt(server.url, {}, { fetch })
+      expect(result).toMatchObject({ unsent: 'transport_closed', detail: { code } })
+    }
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test.each<[string, UndiciFetchOptions['dispatcher']]>([
+    ['a dispatcher', new Agent()],
+    ['a dispatcher with interceptors', new Agent().compose(interceptors.retry())],
+  ])('proves nothing where %s is destroyed under the request', async (_what, dispatcher) => {
+    const server = await rawServer(() => void dispatcher?.destroy())
+    const result = await attempt(server.url, {}, { fetch: undici({ dispatcher }) })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_DESTROYED' } })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('proves nothing where the code alone says so', async () => {
+    const closed = Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' })
+    class Retrying extends Agent {
+      override dispatch(): boolean {
+        throw closed
+      }
+    }
+    const dispatcher = new Retrying()
+    onTestFinished(() => dispatcher.close())
+    const result = await attempt('http://127.0.0.1:1', {}, { fetch: undici({ dispatcher }) })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_CLOSED' } })
+  })
+
+  test('proves nothing through a wrapper, which may have sent the request before', async () => {
+    const fetch = createUndiciFetch()
+    await fetch.close()
+    for (const wrapped of [fetch.bind(undefined), new Proxy(fetch, {})])
+      expect(unsentOf(await attempt('http://127.0.0.1:1', {}, { fetch: wrapped }))).toBe(false)
   })
 })
 
