@@ -1,5 +1,8 @@
 import { createServer } from 'node:http'
+import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import tls from 'node:tls'
+import { inspect } from 'node:util'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { ConfigurationError, ConnectionError, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
@@ -8,7 +11,8 @@ import * as undiciModule from 'undici'
 import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/server.ts'
-import { answerText } from '../support/raw-http.ts'
+import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
+import { answerText, listening } from '../support/raw-http.ts'
 import { attempt } from './support/attempt.ts'
 import { rawServer } from './support/raw-server.ts'
 import { refusing, unsentOf } from './support/refusing.ts'
@@ -17,6 +21,14 @@ function undici(options?: UndiciFetchOptions): UndiciFetch {
   const fetch = createUndiciFetch(options)
   onTestFinished(() => fetch.close())
   return fetch
+}
+
+function caught(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch (error) {
+    return error
+  }
 }
 
 /** A proxy that tunnels, and the addresses that it was asked for. */
@@ -69,6 +81,27 @@ describe('the undici transport', () => {
     await Promise.all(Array.from({ length: 20 }, () => attempt(server.url, {}, { fetch })))
     expect(server.requests).toHaveLength(20)
     expect(server.connections()).toBe(2)
+  })
+
+  test('speaks HTTP/1.1 to a service that prefers HTTP/2, over which a request may be sent again', async () => {
+    const before = tls.getCACertificates('default')
+    tls.setDefaultCACertificates([...before, AUTHORITY])
+    const server = createSecureServer({ key: KEY, cert: VALID, allowHTTP1: true }, (request, response) => {
+      response.end(request.httpVersion)
+    })
+    const port = await listening(server)
+    onTestFinished(() => {
+      tls.setDefaultCACertificates(before)
+      server.close()
+    })
+    const dispatcher = new Agent({ allowH2: true })
+    onTestFinished(() => dispatcher.destroy())
+    const [text, ownChoice] = ['1.1', '2.0']
+    expect(await attempt(`https://127.0.0.1:${port}`, {}, { fetch: undici() })).toMatchObject({ text })
+    const chosen = undici({ dispatcher })
+    expect(await attempt(`https://127.0.0.1:${port}`, {}, { fetch: chosen })).toMatchObject({
+      text: ownChoice,
+    })
   })
 
   test('sends no header but those that were asked for and those of the connection', async () => {
@@ -254,14 +287,48 @@ describe('proxies and dispatchers', () => {
     await createUndiciFetch(undefined).close()
   })
 
-  test('no option comes out of a polluted prototype', () => {
-    const polluted = Object.prototype as { dispatcher?: unknown }
-    polluted.dispatcher = new Agent()
+  test.each<[string, unknown]>([
+    ['dispatcher', new Agent()],
+    ['connections', 'two'],
+    ['query', { a: '1' }],
+    ['upgrade', 'h2c'],
+    ['maxRedirections', 2],
+    ['onInfo', 'none'],
+    ['throwOnError', true],
+  ])('no option comes out of a polluted prototype: %s', async (name, value) => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const polluted = Object.prototype as unknown as Record<string, unknown>
+    polluted[name] = value
     onTestFinished(() => {
-      delete polluted.dispatcher
+      delete polluted[name]
     })
-    expect(() => undici({ connections: 2 })).not.toThrow()
+    const result = await attempt(`${server.url}/v1`, {}, { fetch: undici({ connections: 2 }) })
+    delete polluted[name]
+    expect(result).toMatchObject({ kind: 'answer', text: '{}' })
+    expect(server.requests).toMatchObject([{ line: 'POST /v1 HTTP/1.1' }])
   })
+
+  test.each(['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])(
+    'an address in %s that is none is refused, and not shown',
+    (name) => {
+      for (const variable of ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])
+        vi.stubEnv(variable, undefined)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      for (const address of [
+        'http://me:secret@bad host:1',
+        'me:secret@proxy.example:3128',
+        'proxy.example',
+      ]) {
+        vi.stubEnv(name, address)
+        const error = caught(() => createUndiciFetch({ proxy: 'environment' }))
+        expect(error).toBeInstanceOf(ConfigurationError)
+        expect(error).toMatchObject({
+          message: expect.stringContaining('option proxy found what is no address of a proxy in HTTP_PROXY'),
+        })
+        expect(inspect(error, { showHidden: true, depth: 9 })).not.toContain('secret')
+      }
+    },
+  )
 })
 
 describe('a transport that is closed', () => {
@@ -430,6 +497,22 @@ describe('as a fetch for others', () => {
     const response = await undici()(server.url)
     expect(response.body).toBeNull()
     expect(await response.text()).toBe('')
+    const platform = new Response(response.body, response)
+    expect([platform.status, await platform.text()]).toEqual([204, ''])
+  })
+
+  test("an answer is no Response of the platform's, and one can be made of it", async () => {
+    const server = await rawServer((socket) =>
+      socket.write(answerText(201, '{"a":1}', ['set-cookie: a=1', 'set-cookie: b=2'])),
+    )
+    const response = await undici()(`${server.url}/p#part`)
+    expect(response.url).toBe(`${server.url}/p`)
+    expect(response instanceof Response).toBe(false)
+    expect(() => Response.prototype.clone.call(response)).toThrow(TypeError)
+    const platform = new Response(response.body, response)
+    expect(platform).toBeInstanceOf(Response)
+    expect([platform.status, await platform.text()]).toEqual([201, '{"a":1}'])
+    expect(platform.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
   })
 
   test('it rejects as fetch does', async () => {
@@ -447,6 +530,8 @@ describe('as a fetch for others', () => {
     await vi.waitFor(() => expect(server.requests).toHaveLength(1))
     controller.abort(reason)
     await expect(pending).rejects.toBe(reason)
+    for (const method of ['GET', 'get', 'HEAD', undefined])
+      await expect(fetch(server.url, { body: 'x', ...(method && { method }) })).rejects.toThrow(TypeError)
     for (const url of ['ftp://127.0.0.1', 'http://a:b@127.0.0.1', 'none'])
       await expect(fetch(url)).rejects.toThrow(TypeError)
   })
