@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent, errors } from 'undici'
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
 import { bare } from '../defined.ts'
 import { ConfigurationError } from '../errors.ts'
 import { declareClosed, declareOwnFetch } from '../http/own-fetch.ts'
@@ -80,8 +80,11 @@ export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch
     const { url, headers, signal } = request
     signal?.throwIfAborted()
     // Nothing is awaited between this look and the sending.
-    const closed = closing === undefined ? closedByOwner(dispatcher) : new errors.ClientClosedError()
-    if (closed !== undefined) throw declareClosed(new TypeError('fetch failed', { cause: closed }))
+    const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
+    if (code !== undefined) {
+      const cause = Object.assign(new Error('this transport is closed, so nothing was sent'), { code })
+      throw declareClosed(new TypeError('fetch failed', { cause }))
+    }
     headers['accept'] ??= '*/*'
     headers['accept-encoding'] ??= acceptEncoding(url.protocol)
     try {
@@ -120,12 +123,11 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   }
 }
 
-/** Why a dispatcher takes no request any more, if it is one that tells. */
-function closedByOwner(dispatcher: Dispatcher): Error | undefined {
+/** The code of undici for a dispatcher that takes no request any more, if it is one that tells. */
+function closedByOwner(dispatcher: Dispatcher): string | undefined {
   // In this order, because one that was closed ends up destroyed.
-  if ('closed' in dispatcher && dispatcher.closed === true) return new errors.ClientClosedError()
-  const destroyed = 'destroyed' in dispatcher && dispatcher.destroyed === true
-  return destroyed ? new errors.ClientDestroyedError() : undefined
+  if ('closed' in dispatcher && dispatcher.closed === true) return 'UND_ERR_CLOSED'
+  return 'destroyed' in dispatcher && dispatcher.destroyed === true ? 'UND_ERR_DESTROYED' : undefined
 }
 
 interface PlainRequest {
