@@ -3,7 +3,7 @@ import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { inspect } from 'node:util'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { ConfigurationError, ConnectionError, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { createUndiciFetch, type UndiciFetch, type UndiciFetchOptions } from 'customer-ordering-sdk/undici'
@@ -167,6 +167,20 @@ describe('the undici transport', () => {
     expect(await attempt(server.url, {}, { fetch })).toMatchObject({ status: 200, text: '{"id":"ord_ü"}' })
     expect(await (await fetch(server.url)).json()).toEqual({ id: 'ord_ü' })
   })
+})
+
+test.each<[string, string, (text: string) => Buffer]>([
+  ['alone', 'deflate', deflateRawSync],
+  ['in gzip', 'deflate, gzip', (text) => gzipSync(deflateRawSync(text))],
+])('a body deflated without the header of the format is read, %s', async (_where, coding, encode) => {
+  const text = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => index))
+  const body = encode(text)
+  const server = await rawServer((socket) => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
+    socket.write(body)
+  })
+  expect(await attempt(server.url)).toMatchObject({ status: 200, text })
+  expect(await attempt(server.url, {}, { fetch: undici() })).toMatchObject({ status: 200, text })
 })
 
 describe('what the undici transport may prove', () => {
