@@ -30,8 +30,8 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 53_800, dependencies: true },
-  { entry: '.', name: 'CustomerOrderingClient', budget: 55_100, dependencies: true, platform: 'node' },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 54_600, dependencies: true },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 55_800, dependencies: true, platform: 'node' },
   { entry: '.', name: 'TimeoutError', budget: 1_500 },
   { entry: '.', name: 'TimeoutError', budget: 1_500, platform: 'node' },
   { entry: '.', name: 'formatAmount', budget: 2_200 },
@@ -44,7 +44,7 @@ const measured: readonly Measured[] = [
   { entry: './sandbox', name: 'createSandbox', budget: 15_300 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 21_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
-  { entry: './undici', name: 'createUndiciFetch', budget: 2_300, platform: 'node' },
+  { entry: './undici', name: 'createUndiciFetch', budget: 4_700, platform: 'node' },
 ]
 
 async function bundle({ entry, name, platform = 'browser' }: Measured) {
