@@ -194,6 +194,18 @@ describe('the envelope of a list', () => {
     expect(requests.map(({ url }) => url.search)).toEqual(asked)
   })
 
+  it('is refused by its index where an array of listEnvelope has a hole', async () => {
+    const { client } = clientOver(() => rows, {
+      listEnvelope: () => {
+        const items: unknown[] = [rows[0]]
+        items[2] = rows[2]
+        return { items }
+      },
+    })
+    const pending = client.orders.list().page()
+    await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'must be an object' }] })
+  })
+
   it.each([null, 0, '', 'no'])(
     'may have a total and a hasMore that listEnvelope got wrong (%j), which are not believed then',
     async (wrong) => {
