@@ -7,8 +7,6 @@ export interface Module {
   readonly tests: readonly string[]
   /** True while nobody has looked at what survives in it: it runs only where it is named. */
   readonly unseen?: true
-  /** Mutators that are left out of the module, with the reason in the documentation. */
-  readonly without?: readonly string[]
 }
 
 const ORDERS = [
