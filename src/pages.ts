@@ -235,7 +235,8 @@ class Walk<T> {
       }
     }
     if (atFrontier && !this.#ended) {
-      this.#refuseCircles(ids, info)
+      // An empty page that sends the walk back is like any other of its kind, and no round of a circle.
+      if (received > 0) this.#refuseCircles(ids, info)
       this.#ended = this.#progress.isOver(info)
     }
     return pageOf(items, this.#start, offset, total, info)

@@ -396,6 +396,38 @@ describe('a service that is no list', () => {
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
   })
 
+  it.each([
+    ['every page', () => true],
+    ['every page, half of which have no other', (count: number) => count % 2 === 0],
+  ])('is not one that has the same row at the top of %s', async (_which, hasOthers) => {
+    let given = 0
+    const server = serve(
+      () => [],
+      (_page, _at, count) => {
+        const others = hasOthers(count) ? rows(9, given) : []
+        given += others.length
+        return fetched([{ id: 'pinned' }, ...others], { hasMore: given < 180 })
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(expect.arrayContaining(ids(rows(180))))
+  })
+
+  it('is not one whose last rows vanish again and again just before they are read', async () => {
+    let end = 0
+    let gone = true
+    const server = serve(
+      () => [],
+      (_page, at) => {
+        if (at.offset < end) return fetched(rows(end - at.offset, at.offset), { total: end + 5 })
+        gone = !gone || end === 200
+        if (gone) return fetched([], { total: end })
+        end += 10
+        return fetched(rows(10, end - 10), { total: end + 5 })
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(200)))
+  })
+
   it('is over for an iterator once it failed', async () => {
     const iterator = pagesOf(
       serve(
