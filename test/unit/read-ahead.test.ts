@@ -31,8 +31,9 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
   return {
     requests,
     flying: () => [...open].map(({ offset }) => offset),
-    fetch: ({ offset, signal }) =>
-      new Promise((resolve, reject) => {
+    fetch: ({ offset, signal }) => {
+      if (requests.length > 500) throw new Error('endless')
+      return new Promise((resolve, reject) => {
         const request: Request = {
           offset,
           signal,
@@ -53,7 +54,8 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
           open.delete(request)
           reject(signal.reason)
         })
-      }),
+      })
+    },
   }
 }
 
@@ -154,18 +156,30 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([10, 23])
   })
 
-  it.each([
-    [2, [2]],
-    [3, [3, 5, 7]],
-  ])(
-    'of %i rows a page, asks for as many pages as are worth the row that they share',
-    async (limit, asked) => {
-      const { requests, flying } = reading({ prefetch: 3, limit })
+  it('asks for a page that may share a row from three rows a page on; for fewer, one after the other', async () => {
+    const begun = async (limit: number): Promise<ReturnType<typeof held>> => {
+      const service = held()
+      const pages = new Pages(service.fetch, { offset: 0, limit, prefetch: 3 }).pages()
+      const first = pages[Symbol.asyncIterator]().next()
       await settled()
-      await requests[0]?.answer(rows(limit))
-      expect(flying()).toEqual(asked)
-    },
-  )
+      await service.requests[0]?.answer(rows(limit))
+      await first
+      return service
+    }
+    expect((await begun(3)).flying()).toEqual([3, 5, 7])
+    expect((await begun(2)).flying()).toEqual([2])
+    expect((await begun(1)).flying()).toEqual([1])
+  })
+
+  it('asks for one page behind a short one, also where the walk had to ask for that one itself', async () => {
+    const { requests, flying } = reading({ prefetch: 4 })
+    await settled()
+    // Totals that are the page's own count: nobody knows whether there is more.
+    await requests[0]?.answer(at(0), { total: 10 })
+    expect(flying()).toEqual([10])
+    await requests[1]?.answer(rows(4, 10), { total: 4 })
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 14])
+  })
 
   it('drops what it asked for ahead as soon as a page is short, and goes on from there with one page', async () => {
     const { requests, flying, found } = reading({ prefetch: 3 })
