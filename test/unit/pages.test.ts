@@ -396,6 +396,18 @@ describe('a service that is no list', () => {
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
   })
 
+  it('ends in an error if its pages come twice each and go in a circle, after one that does not come again', async () => {
+    const server = serve(
+      () => [],
+      (_page, _at, count) => {
+        const step = Math.ceil(count / 2) - 1
+        return fetched(rows(10, step === 0 ? 0 : 100 + (step % 3) * 10))
+      },
+    )
+    await expect(collect(pagesOf(server))).rejects.toThrow('repeats its pages')
+    expect(server.asked.length).toBeLessThan(60)
+  })
+
   it.each([
     ['every page', () => true],
     ['every page, the first of two having no other', (count: number) => count % 2 === 0],
