@@ -1,5 +1,8 @@
 /** What needs a process for each measurement: start-up and memory. */
 import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startService } from './service.ts'
 import { type Spread, shuffled, spread } from './statistics.ts'
@@ -7,22 +10,41 @@ import { type Spread, shuffled, spread } from './statistics.ts'
 const run = promisify(execFile)
 const cwd = new URL('..', import.meta.url)
 
-async function printed(program: string): Promise<number> {
+/** Names of contenders that run with Node's compile cache, which they find filled. */
+const CACHED = 'NODE_COMPILE_CACHE'
+
+async function printed(program: string, cache?: string): Promise<number[]> {
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], {
     cwd,
     timeout: 600_000,
+    env: cache === undefined ? process.env : { ...process.env, [CACHED]: cache },
   })
-  return Number(stdout)
+  return stdout.trim().split(' ').map(Number)
 }
 
+/** The numbers that programs print, the same count of them each time. */
 async function interleaved(
   programs: Readonly<Record<string, string>>,
   rounds: number,
-): Promise<ReadonlyMap<string, Spread>> {
-  const found = new Map(Object.keys(programs).map((name) => [name, [] as number[]]))
+): Promise<ReadonlyMap<string, readonly number[]>[]> {
+  const found: Map<string, number[]>[] = []
+  const runs = Object.entries(programs)
+  const cache = mkdtempSync(join(tmpdir(), 'compile-cache-'))
+  for (const [name, program] of runs) if (name.includes(CACHED)) await printed(program, cache)
   for (let round = 0; round < rounds; round++)
-    for (const [name, program] of shuffled(Object.entries(programs)))
-      found.get(name)?.push(await printed(program))
+    for (const [name, program] of shuffled(runs))
+      for (const [index, number] of (
+        await printed(program, name.includes(CACHED) ? cache : undefined)
+      ).entries()) {
+        found[index] ??= new Map(runs.map(([each]) => [each, []]))
+        found[index].get(name)?.push(number)
+      }
+  rmSync(cache, { recursive: true })
+  return found
+}
+
+function spreads(found: ReadonlyMap<string, readonly number[]> | undefined): ReadonlyMap<string, Spread> {
+  if (found === undefined) throw new Error('nothing was measured')
   return new Map([...found].map(([name, values]) => [name, spread(values)]))
 }
 
@@ -30,16 +52,18 @@ const timed = (module: string): string =>
   `const before = performance.now(); await import('${module}'); console.log(performance.now() - before)`
 
 /** Milliseconds that the import of a module takes in a fresh process. */
-export function measureImports(rounds: number): Promise<ReadonlyMap<string, Spread>> {
-  return interleaved(
+export async function measureImports(rounds: number): Promise<ReadonlyMap<string, Spread>> {
+  const [found] = await interleaved(
     {
       'this package': timed('customer-ordering-sdk'),
+      [`this package, ${CACHED}`]: timed('customer-ordering-sdk'),
       ky: timed('ky'),
       'zod/mini': timed('zod/mini'),
       uuid: timed('uuid'),
     },
     rounds,
   )
+  return spreads(found)
 }
 
 /** Milliseconds from the start of a program to its first answer. */
@@ -48,44 +72,57 @@ export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<st
   const client = `import('customer-ordering-sdk').then(({ CustomerOrderingClient }) => new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' }).orders.retrieve('ord_1'))`
   const program = (call: string): string =>
     `const before = performance.now(); await ${call}; console.log(performance.now() - before); process.exit()`
-  const found = await interleaved(
+  const [found] = await interleaved(
     {
       'this package': program(client),
+      [`this package, ${CACHED}`]: program(client),
       'raw fetch': program(`fetch('${service.url}/v1/orders/ord_1').then((response) => response.json())`),
     },
     rounds,
   )
   service.close()
-  return found
+  return spreads(found)
 }
 
-/** Peak memory in MB of reading so many orders at 1,000 a page. */
-export async function measureMemory(items: number, rounds: number): Promise<ReadonlyMap<string, Spread>> {
+/** What reading a long list takes. */
+export interface Memory {
+  /** Most memory of the process, in MB. */
+  readonly peak: ReadonlyMap<string, Spread>
+  /** Seconds from the first request to the last row. */
+  readonly seconds: ReadonlyMap<string, Spread>
+}
+
+/** Peak memory and time of reading so many orders at 1,000 a page. */
+export async function measureMemory(items: number, rounds: number): Promise<Memory> {
   const service = await startService(0, items)
   // Not `resourceUsage().maxRSS`: on Linux, a process begins with the peak of the one that started it.
-  const peak = `if (count !== ${items}) throw new Error(String(count))
+  const start = 'const before = performance.now()'
+  const end = `const seconds = (performance.now() - before) / 1000
+    if (count !== ${items}) throw new Error(String(count))
     const { readFileSync } = process.getBuiltinModule('node:fs')
     const own = process.platform === 'linux' && /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))
-    console.log((own ? own[1] : process.resourceUsage().maxRSS) / 1024)
+    console.log((own ? own[1] : process.resourceUsage().maxRSS) / 1024, seconds)
     process.exit()`
   const walk = (prefetch: number): string => `
     import { CustomerOrderingClient } from 'customer-ordering-sdk'
     const client = new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' })
+    ${start}
     let count = 0
     for await (const _ of client.orders.list({ limit: 1000 }, { prefetch: ${prefetch} })) count++
-    ${peak}`
+    ${end}`
   const plain = `
+    ${start}
     let count = 0
     for (;;) {
       const { data } = await (await fetch('${service.url}/v1/orders?limit=1000&offset=' + count)).json()
       for (const _ of data) count++
       if (count >= ${items} || data.length === 0) break
     }
-    ${peak}`
-  const found = await interleaved(
+    ${end}`
+  const [peak, seconds] = await interleaved(
     { 'this package': walk(0), 'this package, prefetch: 4': walk(4), 'a loop over fetch': plain },
     rounds,
   )
   service.close()
-  return found
+  return { peak: spreads(peak), seconds: spreads(seconds) }
 }
