@@ -51,7 +51,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'failures',
-    unseen: true,
     files: ['http/failure.ts'],
     tests: ['unit/failure.test.ts', 'client/{reads,retry}.test.ts'],
   },
@@ -62,7 +61,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'pages',
-    unseen: true,
     files: ['pages.ts'],
     tests: [
       'unit/pages.test.ts',
@@ -73,7 +71,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'read ahead',
-    unseen: true,
     files: ['read-ahead.ts'],
     tests: [
       'unit/read-ahead.test.ts',
@@ -84,7 +81,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'list pages',
-    unseen: true,
     files: ['resources/list-pages.ts'],
     tests: ['client/{paging,reads,close}.test.ts'],
   },
