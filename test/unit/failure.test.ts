@@ -411,6 +411,12 @@ describe('a whole message', () => {
       'lost the connection before a complete answer (ECONNRESET)',
       'Check the network and baseUrl',
     ],
+    [
+      failed(false, 'UND_ERR_DESTROYED'),
+      'lost the connection before a complete answer (UND_ERR_DESTROYED)',
+      'Make a new transport, and a client with it',
+      true,
+    ],
   ]
 
   test.each(cases)(
