@@ -92,14 +92,21 @@ export const MODULES: readonly Module[] = [
     tests: ORDERS,
   },
   {
+    name: 'looking up',
+    unseen: true,
+    files: ['resources/look-up.ts', 'resources/scan-orders.ts'],
+    tests: ['unit/{scan-orders,look-up}.test.ts', 'client/{recover,resolve}.test.ts'],
+  },
+  {
+    name: 'archive',
+    unseen: true,
+    files: ['resources/archive.ts', 'resources/recovery-outcome.ts'],
+    tests: ['client/{anonymous,recover,resolve,codec}.test.ts', 'unit/regressions/recovery.test.ts'],
+  },
+  {
     name: 'recovery',
     unseen: true,
-    files: [
-      'resources/recover.ts',
-      'resources/recovery-outcome.ts',
-      'resources/look-up.ts',
-      'resources/scan-orders.ts',
-    ],
-    tests: ['client/{recover,resolve,reconcile,remembered}.test.ts', 'unit/regressions/recovery.test.ts'],
+    files: ['resources/recover.ts'],
+    tests: ['client/{recover,enqueue,resolve,remembered}.test.ts', 'unit/regressions/recovery.test.ts'],
   },
 ]
