@@ -131,6 +131,13 @@ describe('a walk over the order list', () => {
     expect(error).toMatchObject({ code: 'server' })
   })
 
+  it('asks for a page again where that may help', async () => {
+    const settings = { signal: undefined, timeout: 1000, totalTimeout: 9000, maxRetries: 1, headers: {} }
+    const walked = await walk((_offset, page) => ({ status: page === 0 ? 503 : 200, body: [] }), { settings })
+    expect(walked).not.toHaveProperty('error')
+    expect(walked.offsets).toEqual([0, 0])
+  })
+
   it.each([
     ['none', 'no'],
     ['in_doubt', 'unknown'],
@@ -152,6 +159,13 @@ describe('a walk over a list without an empty page', () => {
     expect(walked).not.toHaveProperty('error')
     expect(idsOf(walked)).toHaveLength(60)
     expect(walked.offsets).toEqual([0, 40, 55, 59, 60, 68])
+  })
+
+  it('takes a new row where pages overlap for a sign of that, too', async () => {
+    const pages = [rowsOf(4), rowsOf(1, 4), rowsOf(4), rowsOf(4)]
+    const walked = await walk((_offset, page) => ({ body: pages[page] ?? [] }))
+    expect(walked).not.toHaveProperty('error')
+    expect(walked.offsets).toEqual([0, 3, 4, 7])
   })
 
   it('goes on after pages that bring something new in between', async () => {
@@ -223,6 +237,11 @@ describe('a row of the order list', () => {
   ])('has the reference of its metadata, else its own: %j', async (fields, reference) => {
     const [listed] = await listedOf({ id: 'o1', ...fields })
     expect(listed).toEqual(reference === undefined ? { id: 'o1' } : { id: 'o1', externalOrderId: reference })
+  })
+
+  it('is found by its id where the answer has several lists', async () => {
+    const walked = await walk((offset) => ({ body: { links: [{}], orders: offset === 0 ? rowsOf(1) : [] } }))
+    expect(idsOf(walked)).toEqual(['o0'])
   })
 
   it('is found where the caller says', async () => {
