@@ -1,7 +1,10 @@
 import { Reporter } from '../../src/hooks.ts'
 import type { Connection } from '../../src/http/call.ts'
-import { Journal } from '../../src/idempotency/journal.ts'
+import { Deadline } from '../../src/http/deadline.ts'
+import { rowIdOf } from '../../src/idempotency/identity.ts'
+import { type Found, type FoundRecord, Journal, type RecordContent } from '../../src/idempotency/journal.ts'
 import { liveCalls } from '../../src/idempotency/live.ts'
+import type { JournalRecord } from '../../src/idempotency/record.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { fakeRuntime } from './runtime.ts'
@@ -34,4 +37,45 @@ export function orderContext(
     retention: { created: 1, rejected: 1 },
     ...changes,
   }
+}
+
+/** An open record of an order with the reference `r1`, in doubt, as a call leaves it. */
+export const LEFT_OPEN: RecordContent = {
+  slot: 'ref:r1',
+  key: 'key-r1',
+  keyOrigin: 'derived',
+  generation: 0,
+  state: 'open',
+  ambiguous: true,
+  externalOrderId: 'r1',
+  attempts: 1,
+  fingerprint: 'fingerprint',
+  fields: {},
+  body: '{}',
+  apiKeyTag: 'tag',
+  claim: 'claim',
+  readable: false,
+  refused: false,
+  foreign: false,
+}
+
+/** Stores a record under the id of its slot; over the one given, where there is one. */
+export async function remember(
+  { connection, journal }: OrderContext,
+  content: RecordContent,
+  over: Found = { id: rowIdOf(connection.runtime.deriveId, content.slot) },
+): Promise<FoundRecord> {
+  const written = await journal.write(over, content, new Deadline(connection.runtime, 1000, undefined))
+  if (written.result !== 'written') throw new Error(`the record is not written: ${written.result}`)
+  return written.found
+}
+
+/** The record of a slot, or nothing. */
+export async function recordOf(
+  { connection, journal }: OrderContext,
+  slot: string,
+): Promise<JournalRecord | undefined> {
+  const { runtime } = connection
+  const found = await journal.load(rowIdOf(runtime.deriveId, slot), new Deadline(runtime, 1000, undefined))
+  return 'why' in found ? undefined : found.record
 }

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '../../src/errors.ts'
 import type { CallSettings } from '../../src/http/call.ts'
-import { Deadline } from '../../src/http/deadline.ts'
 import type { AttemptResult, Transport } from '../../src/http/transport.ts'
-import type { FoundRecord, RecordContent } from '../../src/idempotency/journal.ts'
+import type { FoundRecord } from '../../src/idempotency/journal.ts'
 import { type Lookup, lookUp, lookUpById, readOrder } from '../../src/resources/look-up.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import type { RecoveryOutcome } from '../../src/resources/recovery-outcome.ts'
-import { orderContext } from '../support/order-context.ts'
+import { LEFT_OPEN, orderContext, remember } from '../support/order-context.ts'
 import { type FakeRuntime, fakeRuntime } from '../support/runtime.ts'
 
 const settings: CallSettings = {
@@ -61,42 +60,18 @@ function service(respond: (path: string, count: number) => AttemptResult | Promi
   return { context: orderContext({}, { runtime, transport }), runtime, asked }
 }
 
-/** Stores an open record. */
-async function remember(
-  { context, runtime }: Service,
-  externalOrderId: string | undefined,
-  changes: Partial<RecordContent> = {},
-): Promise<FoundRecord> {
-  const name = externalOrderId ?? 'k1'
-  const content: RecordContent = {
-    slot: `ref:${name}`,
-    key: `key-${name}`,
-    keyOrigin: 'derived',
-    generation: 0,
-    state: 'open',
-    ambiguous: true,
-    attempts: 1,
-    firstSentAt: runtime.now(),
-    fingerprint: 'fingerprint',
-    fields: {},
-    body: '{}',
-    apiKeyTag: 'tag',
-    claim: 'claim',
-    readable: false,
-    refused: false,
-    foreign: false,
-    ...(externalOrderId === undefined ? {} : { externalOrderId }),
-    ...changes,
-  }
-  const written = await context.journal.write({ id: name }, content, new Deadline(runtime, 1000, undefined))
-  if (written.result !== 'written') throw new Error(written.result)
-  return written.found
+/** Stores an open record with that reference. */
+async function named({ context }: Service, reference: string | undefined): Promise<FoundRecord> {
+  if (reference !== undefined)
+    return await remember(context, { ...LEFT_OPEN, slot: `ref:${reference}`, externalOrderId: reference })
+  const { externalOrderId: _reference, ...unnamed } = LEFT_OPEN
+  return await remember(context, { ...unnamed, slot: 'key:k1' })
 }
 
 async function lookups(place: Service, ...references: (string | undefined)[]): Promise<Lookup[]> {
   const found: Lookup[] = []
   for (const reference of references)
-    found.push({ found: await remember(place, reference), reason: 'past_window' })
+    found.push({ found: await named(place, reference), reason: 'past_window' })
   return found
 }
 
@@ -170,8 +145,8 @@ describe('orders that are looked for in the list', () => {
   it('are not looked for without a reference, or while the service cannot be reached', async () => {
     const place = service(showing(row('r1')))
     expect(await looked(place, await lookups(place, undefined))).toEqual(['needs_attention past_window'])
-    const named = await lookups(place, 'r1')
-    expect(await looked(place, named, { reachable: false })).toEqual(['r1 still_open'])
+    const unreachable = await lookups(place, 'r1')
+    expect(await looked(place, unreachable, { reachable: false })).toEqual(['r1 still_open'])
     expect(place.asked).toEqual([])
   })
 
@@ -263,16 +238,16 @@ describe('an order that is read by its id', () => {
     })
   })
 
-  const created = { state: 'created', order: { id: 'o1' } } as const
+  const created = { ...LEFT_OPEN, state: 'created', order: { id: 'o1' } } as const
 
   it('is remembered, and is asked for once only', async () => {
     const place = service(() => answer(ORDER))
-    const found = await remember(place, 'r1', created)
+    const found = await remember(place.context, created)
     const outcome = await lookUpById(place.context, 'orders.recover', found, 'o1', settings)
     expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
 
     const failing = service(() => answer({}, 503))
-    const again = await remember(failing, 'r1', created)
+    const again = await remember(failing.context, created)
     const retried = { ...settings, maxRetries: 3 }
     expect(await lookUpById(failing.context, 'orders.recover', again, 'o1', retried)).toMatchObject({
       outcome: 'created',
@@ -285,11 +260,11 @@ describe('an order that is read by its id', () => {
   it('fails with everything that is no answer about it', async () => {
     const bug = new TypeError('a mistake of ours')
     const broken = service(() => Promise.reject(bug))
-    const found = await remember(broken, 'r1', created)
+    const found = await remember(broken.context, created)
     await expect(lookUpById(broken.context, 'orders.recover', found, 'o1', settings)).rejects.toBe(bug)
 
     const place = service(() => ({ kind: 'aborted' }))
-    const open = await remember(place, 'r1', created)
+    const open = await remember(place.context, created)
     await expect(
       lookUpById(place.context, 'orders.recover', open, 'o1', { ...settings, signal: AbortSignal.abort() }),
     ).rejects.toMatchObject({ code: 'aborted', charged: 'yes' })

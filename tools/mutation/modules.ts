@@ -101,7 +101,7 @@ export const MODULES: readonly Module[] = [
     name: 'archive',
     unseen: true,
     files: ['resources/archive.ts', 'resources/recovery-outcome.ts'],
-    tests: ['client/{anonymous,recover,resolve,codec}.test.ts', 'unit/regressions/recovery.test.ts'],
+    tests: ['unit/{archive,recovery-outcome}.test.ts', 'client/{anonymous,recover}.test.ts'],
   },
   {
     name: 'recovery',
