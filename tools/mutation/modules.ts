@@ -89,7 +89,7 @@ export const MODULES: readonly Module[] = [
     name: 'sending',
     unseen: true,
     files: ['resources/send-order.ts'],
-    tests: ORDERS,
+    tests: ['unit/send-order.test.ts', ...ORDERS],
   },
   {
     name: 'looking up',
