@@ -174,6 +174,13 @@ describe('an order that was found', () => {
     expect(await recordOf(context, 'ref:r1')).toMatchObject({ version: 3 })
   })
 
+  it('is stored over a record that says it is readable without saying that it exists', async () => {
+    const context = orderContext()
+    const open = await remember(context, { ...LEFT_OPEN, readable: true })
+    await markCreated(context, open, { id: 'o1', order: ORDER })
+    expect(await recordOf(context, 'ref:r1')).toMatchObject({ state: 'created', order: ORDER })
+  })
+
   it('is told also where the store cannot be read afterwards', async () => {
     const runtime = fakeRuntime({ auto: true })
     const store = new MemoryStore()

@@ -107,6 +107,6 @@ export const MODULES: readonly Module[] = [
     name: 'recovery',
     unseen: true,
     files: ['resources/recover.ts'],
-    tests: ['client/{recover,enqueue,resolve,remembered}.test.ts', 'unit/regressions/recovery.test.ts'],
+    tests: ['unit/recover.test.ts', 'client/{recover,enqueue}.test.ts', 'unit/regressions/recovery.test.ts'],
   },
 ]
