@@ -80,9 +80,15 @@ export const MODULES: readonly Module[] = [
     tests: ['unit/{journal,live}.test.ts', 'client/{pruning,close}.test.ts'],
   },
   {
+    name: 'beginning',
+    unseen: true,
+    files: ['resources/unsent.ts'],
+    tests: ['unit/unsent.test.ts'],
+  },
+  {
     name: 'placing',
     unseen: true,
-    files: ['resources/place-order.ts', 'resources/unsent.ts'],
+    files: ['resources/place-order.ts'],
     tests: ORDERS,
   },
   {
