@@ -89,7 +89,11 @@ export const MODULES: readonly Module[] = [
     name: 'placing',
     unseen: true,
     files: ['resources/place-order.ts'],
-    tests: ORDERS,
+    tests: [
+      'unit/place-order.test.ts',
+      'client/{idempotency,anonymous,traces,hooks,generations,conflicts,retry,abort,enqueue}.test.ts',
+      'client/{store-faults,codec,api-key-rotation}.test.ts',
+    ],
   },
   {
     name: 'sending',

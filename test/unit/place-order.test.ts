@@ -1,0 +1,543 @@
+import { describe, expect, it } from 'vitest'
+import { Reporter, type SettledEvent } from '../../src/hooks.ts'
+import type { CallSettings, Credentials } from '../../src/http/call.ts'
+import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
+import { readIntent } from '../../src/idempotency/intent.ts'
+import { type FoundRecord, Journal, type RecordContent } from '../../src/idempotency/journal.ts'
+import { type OrderContext, tagOf } from '../../src/resources/order-context.ts'
+import { type OrderReply, type PlaceOrderOptions, placeOrder } from '../../src/resources/place-order.ts'
+import { unsentContent } from '../../src/resources/unsent.ts'
+import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { orderContext, recordOf, remember } from '../support/order-context.ts'
+import { type FakeRuntime, fakeRuntime } from '../support/runtime.ts'
+
+const API_KEY = 'api-key-of-this-shop'
+const MINUTE = 60_000
+const WINDOW = 20 * MINUTE
+const NOW = 1_700_000_000_000
+
+const ORDER = {
+  id: 'o1',
+  serviceId: 's',
+  target: 't',
+  quantity: 1,
+  amount: 5,
+  currency: 'EUR',
+  status: 'pending',
+}
+const UNNAMED: CreateOrderRequest = { serviceId: 's', target: 't', quantity: 1 }
+const NAMED: CreateOrderRequest = { ...UNNAMED, metadata: { externalOrderId: 'r1' } }
+
+const answer = (status: number, body: unknown = {}, headers: Record<string, string> = {}): AttemptResult => ({
+  kind: 'answer',
+  status,
+  headers: new Headers(headers),
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+})
+const CREATED = answer(201, ORDER)
+
+interface Place {
+  readonly context: OrderContext
+  readonly runtime: FakeRuntime
+  readonly store: MemoryStore
+  readonly settled: SettledEvent[]
+  readonly requests: AttemptRequest[]
+}
+
+type Step = AttemptResult | (() => AttemptResult | Promise<AttemptResult>)
+
+/** A service that answers so, the last answer for ever. */
+function placeWith(
+  steps: readonly Step[],
+  given: {
+    readonly credentials?: Credentials
+    readonly context?: Partial<Omit<OrderContext, 'connection'>>
+  } = {},
+): Place {
+  const runtime = fakeRuntime({ auto: true, now: NOW })
+  const store = new MemoryStore()
+  const settled: SettledEvent[] = []
+  const requests: AttemptRequest[] = []
+  const transport: Transport = async (request) => {
+    const step = steps[Math.min(requests.length, steps.length - 1)]
+    requests.push(request)
+    if (step === undefined) throw new Error('nothing is to be sent')
+    return typeof step === 'function' ? await step() : step
+  }
+  const context = orderContext(
+    {
+      journal: new Journal({ store, scope: 's', codec: undefined, runtime }),
+      safeRetryWindow: WINDOW,
+      ...given.context,
+    },
+    {
+      runtime,
+      transport,
+      credentials: given.credentials ?? { rotates: false, get: () => API_KEY },
+      reporter: new Reporter({ onSettled: (event) => void settled.push(event) }, undefined, 'off'),
+    },
+  )
+  return { context, runtime, store, settled, requests }
+}
+
+type Given = Partial<Omit<PlaceOrderOptions<Order>, 'settings'>> & {
+  readonly settings?: Partial<CallSettings>
+}
+
+const placed = (
+  { context }: Place,
+  request: CreateOrderRequest,
+  { settings, ...options }: Given = {},
+): Promise<OrderReply<Order>> =>
+  placeOrder(context, request, {
+    settings: {
+      signal: undefined,
+      timeout: 30_000,
+      totalTimeout: 2 * MINUTE,
+      maxRetries: 0,
+      headers: {},
+      ...settings,
+    },
+    finish: async ({ value }) => value,
+    ...options,
+  })
+
+/** Stores a record of the order, as an earlier call left it. */
+async function left(
+  { context }: Place,
+  changes: Partial<RecordContent> = {},
+  request: CreateOrderRequest = NAMED,
+): Promise<FoundRecord> {
+  const { runtime } = context.connection
+  const intent = readIntent(runtime.deriveId, request, {})
+  const content = unsentContent(context, intent, undefined, { moved: false })
+  return await remember(context, {
+    ...content,
+    ambiguous: true,
+    attempts: 1,
+    firstSentAt: runtime.now(),
+    apiKeyTag: tagOf(context, content.key, API_KEY),
+    ...changes,
+  })
+}
+
+describe('what comes with an order', () => {
+  it('is what the answer said, how it was asked for, and by which names it is known', async () => {
+    const place = placeWith([
+      async () => {
+        await new Promise<void>((resolve) => void place.runtime.setTimer(resolve, 700))
+        return answer(201, ORDER, { 'x-request-id': 'req-1' })
+      },
+    ])
+    const { value, info } = await placed(place, NAMED)
+    const key = place.requests[0]?.headers['idempotency-key']
+    expect(value).toEqual(ORDER)
+    expect({ ...info, headers: [...info.headers] }).toEqual({
+      status: 201,
+      requestId: 'req-1',
+      attempts: 1,
+      durationMs: 700,
+      idempotencyKey: key,
+      supportReference: { orderId: 'o1', idempotencyKey: key, externalOrderId: 'r1' },
+      headers: [['x-request-id', 'req-1']],
+    })
+    const again = await placed(place, NAMED)
+    expect({ ...again.info, headers: [...again.info.headers] }).toEqual({
+      attempts: 0,
+      durationMs: 0,
+      idempotencyKey: key,
+      replayed: true,
+      supportReference: { orderId: 'o1', idempotencyKey: key, externalOrderId: 'r1' },
+      headers: [],
+    })
+  })
+
+  it.each<[boolean | undefined, string, CreateOrderRequest, AttemptResult]>([
+    [true, 'true', NAMED, answer(201, ORDER, { 'idempotent-replayed': 'true' })],
+    [false, 'false', NAMED, answer(201, ORDER, { 'idempotent-replayed': 'false' })],
+    [undefined, 'nothing', NAMED, CREATED],
+    [undefined, 'something else', NAMED, answer(201, ORDER, { 'idempotent-replayed': 'yes' })],
+    [false, 'nothing of a key that is new', UNNAMED, CREATED],
+    [true, 'true of a key that is new', UNNAMED, answer(201, ORDER, { 'idempotent-replayed': 'true' })],
+  ])('is replayed (%s) where the service says %s', async (replayed, _what, request, result) => {
+    const { info } = await placed(placeWith([result]), request)
+    expect(info.replayed).toBe(replayed)
+  })
+
+  it('is replayed where an earlier call may have sent it, and not where it only waited to be sent', async () => {
+    const continued = placeWith([answer(201, ORDER, { 'idempotent-replayed': 'false' })])
+    await left(continued)
+    expect((await placed(continued, NAMED)).info.replayed).toBe(true)
+    const read = placeWith([CREATED])
+    await left(read, { state: 'created', ambiguous: false })
+    expect((await placed(read, NAMED)).info.replayed).toBe(true)
+    const queued = placeWith([CREATED])
+    const { record, id, row } = await left(queued, { apiKeyTag: '', ambiguous: false, attempts: 0 })
+    const { firstSentAt: _sent, ...unsent } = record
+    await remember(queued.context, unsent, { id, row, record })
+    expect((await placed(queued, NAMED)).info.replayed).toBeUndefined()
+  })
+})
+
+describe('what hooks are told of a call', () => {
+  it('counts the attempts and says what is stored, also where the caller’s schema fails', async () => {
+    const place = placeWith([CREATED])
+    const own = new Error('the caller’s own')
+    await expect(placed(place, NAMED, { finish: () => Promise.reject(own) })).rejects.toBe(own)
+    expect(place.settled).toEqual([
+      {
+        callId: expect.any(String),
+        operation: 'orders.create',
+        method: 'POST',
+        path: '/v1/orders',
+        durationMs: 0,
+        ok: false,
+        attempts: 1,
+        externalOrderId: 'r1',
+        remembered: true,
+      },
+    ])
+  })
+
+  it('says that an order is not stored', async () => {
+    const place = placeWith([
+      () => {
+        place.store.update = () => Promise.reject(new Error('gone'))
+        return CREATED
+      },
+    ])
+    await placed(place, NAMED)
+    expect(place.settled).toMatchObject([{ ok: true, charged: 'yes', remembered: false, status: 201 }])
+  })
+})
+
+describe('an order that another process is working on', () => {
+  const ended = async (place: Place, milliseconds: number): Promise<unknown> => {
+    const controller = new AbortController()
+    place.runtime.setTimer(() => controller.abort(), milliseconds)
+    return await placed(place, NAMED, { settings: { signal: controller.signal } }).catch(
+      (error: unknown) => error,
+    )
+  }
+
+  it('is looked at again after 50 ms, then after twice as long each time, and once a second at last', async () => {
+    const place = placeWith([CREATED])
+    await left(place, { busyUntil: NOW + MINUTE })
+    const looks: number[] = []
+    const { get } = place.store
+    place.store.get = (...of) => {
+      looks.push(place.runtime.now() - NOW)
+      return get.apply(place.store, of)
+    }
+    expect(await ended(place, 5000)).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0 })
+    // The last look is for what can be said of the wallet.
+    expect(looks).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550, 4550, 5000])
+  })
+
+  it('is claimed again at once if that one was faster, and given time if it is so again and again', async () => {
+    const place = placeWith([CREATED])
+    await left(place)
+    const claims: number[] = []
+    place.store.update = async () => {
+      claims.push(place.runtime.now() - NOW)
+      return false
+    }
+    expect(await ended(place, 1000)).toMatchObject({ code: 'aborted', charged: 'unknown' })
+    expect(claims).toEqual([0, 0, 100, 300, 700])
+  })
+})
+
+describe('an order whose stored id is all that is known of it', () => {
+  const unreadable = { state: 'created', ambiguous: false, order: { id: 'o1' }, hold: 'refused' } as const
+  const aged = { ...unreadable, firstSentAt: NOW - 2 * WINDOW }
+
+  it('is read by it, remembered, and told with what came with the answer', async () => {
+    const place = placeWith([answer(200, ORDER, { 'x-request-id': 'req-1' })])
+    const { record } = await left(place, { ...aged, busyUntil: NOW - 1 })
+    const { value, info } = await placed(place, NAMED)
+    expect(value).toEqual(ORDER)
+    expect(place.requests).toMatchObject([{ method: 'GET', url: 'https://api.example.com/v1/orders/o1' }])
+    expect(info).toMatchObject({
+      status: 200,
+      requestId: 'req-1',
+      attempts: 1,
+      replayed: true,
+      idempotencyKey: record.key,
+    })
+    const stored = await recordOf(place.context, 'ref:r1')
+    expect(stored).toMatchObject({ state: 'created', readable: true, order: ORDER, version: 2 })
+    expect(stored).not.toHaveProperty('body')
+    expect(stored).not.toHaveProperty('busyUntil')
+    expect(place.settled.at(-1)).toMatchObject({ ok: true, remembered: true })
+  })
+
+  it('is returned also where it cannot be stored, or somebody else has done so', async () => {
+    for (const [remembered, update] of [
+      [true, () => Promise.resolve(false)],
+      [false, () => Promise.reject(new Error('gone'))],
+    ] as const) {
+      const place = placeWith([answer(200, ORDER)])
+      await left(place, aged)
+      place.store.update = update
+      expect((await placed(place, NAMED)).value).toEqual(ORDER)
+      expect(place.settled.at(-1)).toMatchObject({ ok: true, charged: 'yes', remembered })
+    }
+  })
+
+  it.each(['..', '', ' '])('needs a person where the id cannot be one: %j', async (id) => {
+    const place = placeWith([answer(200, ORDER)])
+    await left(place, { ...aged, order: { id } })
+    await expect(placed(place, NAMED)).rejects.toMatchObject({ code: 'unresolved_order', charged: 'yes' })
+    expect(place.requests).toEqual([])
+  })
+})
+
+describe('a remembered order', () => {
+  const created = { state: 'created', ambiguous: false, readable: true, order: ORDER } as const
+
+  it('needs no API key', async () => {
+    const place = placeWith([], {
+      credentials: {
+        rotates: true,
+        get: () => Promise.reject(new Error('the vault is down')),
+      },
+    })
+    await left(place, created)
+    expect((await placed(place, NAMED)).value).toEqual(ORDER)
+  })
+
+  it('needs a person where it is no order any more', async () => {
+    const place = placeWith([])
+    await left(place, { ...created, order: { id: 'o1' } })
+    await expect(placed(place, NAMED)).rejects.toMatchObject({
+      code: 'unresolved_order',
+      charged: 'yes',
+      orderId: 'o1',
+    })
+  })
+})
+
+describe('a call that ends before it claims the order', () => {
+  const VAULT = new Error('the vault is down')
+  const failing: Credentials = { rotates: true, get: () => Promise.reject(VAULT) }
+  const CREATED_BEFORE = { state: 'created', ambiguous: false, readable: true, order: ORDER } as const
+  const REFUSED_BEFORE = {
+    state: 'rejected',
+    ambiguous: false,
+    refused: true,
+    rejection: { kind: 'refused', status: 402 },
+  } as const
+
+  it('charges nothing where nothing is remembered, and leaves a closed record so that nothing else can open one', async () => {
+    const place = placeWith([], { credentials: failing })
+    await expect(placed(place, NAMED)).rejects.toMatchObject({
+      code: 'configuration',
+      charged: 'no',
+      attempts: 0,
+      externalOrderId: 'r1',
+      cause: VAULT,
+    })
+    const stored = await recordOf(place.context, 'ref:r1')
+    expect(stored).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' }, attempts: 0 })
+    expect(stored).not.toHaveProperty('body')
+  })
+
+  it('keeps the key of a deliberate duplicate in that record', async () => {
+    const place = placeWith([], { credentials: failing })
+    const error = await placed(place, UNNAMED, { allowDuplicate: true }).catch((caught: unknown) => caught)
+    expect(error).toMatchObject({ charged: 'no' })
+    const { rows } = await place.store.list('s', { limit: 10, since: 0 })
+    const records = await Promise.all(rows.map((row) => place.context.journal.open(row)))
+    expect(records).toMatchObject([{ record: { state: 'rejected', keyOrigin: 'random' } }])
+    expect(records[0]?.record?.slot).toBe(`key:${records[0]?.record?.key}`)
+  })
+
+  it('charges nothing where the order was refused before, and writes that record anew', async () => {
+    const place = placeWith([], { credentials: failing })
+    const { record } = await left(place, REFUSED_BEFORE)
+    await expect(placed(place, NAMED)).rejects.toMatchObject({ charged: 'no', idempotencyKey: record.key })
+    const { claim, version, ...stored } = { ...(await recordOf(place.context, 'ref:r1')) }
+    const { claim: before, version: _version, ...same } = record
+    expect(stored).toEqual(same)
+    expect(version).toBe(2)
+    expect(claim).not.toBe(before)
+  })
+
+  it('does not know of an order that is open, and leaves it alone', async () => {
+    const place = placeWith([], { credentials: failing })
+    const { record } = await left(place)
+    await expect(placed(place, NAMED)).rejects.toMatchObject({
+      charged: 'unknown',
+      idempotencyKey: record.key,
+    })
+    expect(await recordOf(place.context, 'ref:r1')).toEqual(record)
+  })
+
+  it('says yes of an order that exists and was never readable', async () => {
+    const place = placeWith([], { credentials: failing })
+    await left(place, { state: 'created', ambiguous: false })
+    await expect(placed(place, NAMED)).rejects.toMatchObject({ charged: 'yes' })
+  })
+
+  it('says nothing of the order before in the slot of one without a name, unless that is not readable', async () => {
+    const slot = (place: Place): string =>
+      readIntent(place.context.connection.runtime.deriveId, UNNAMED, {}).slot
+    const place = placeWith([], { credentials: failing })
+    const { record } = await left(place, CREATED_BEFORE, UNNAMED)
+    const error = await placed(place, UNNAMED).catch((caught: unknown) => caught)
+    expect(error).toMatchObject({ charged: 'no' })
+    expect(error).not.toHaveProperty('idempotencyKey')
+    expect(await recordOf(place.context, slot(place))).toMatchObject({
+      state: 'created',
+      key: record.key,
+      version: 2,
+    })
+    const other = placeWith([], { credentials: failing })
+    await left(other, { ...CREATED_BEFORE, readable: false }, UNNAMED)
+    await expect(placed(other, UNNAMED)).rejects.toMatchObject({ charged: 'yes' })
+  })
+
+  it.each<[string, (place: Place) => void]>([
+    [
+      'be read',
+      ({ store }) => {
+        store.get = () => Promise.reject(new Error('gone'))
+      },
+    ],
+    [
+      'be read in time',
+      ({ store }) => {
+        store.get = () => new Promise(() => {})
+      },
+    ],
+    [
+      'be written',
+      ({ store }) => {
+        store.insert = () => Promise.reject(new Error('gone'))
+      },
+    ],
+  ])('does not know where the store cannot %s', async (_what, breaks) => {
+    const place = placeWith([], {
+      credentials: {
+        rotates: true,
+        get: async () => {
+          breaks(place)
+          throw VAULT
+        },
+      },
+    })
+    const before = place.runtime.now()
+    await expect(placed(place, NAMED)).rejects.toMatchObject({ code: 'configuration', charged: 'unknown' })
+    expect(place.runtime.now() - before).toBeLessThanOrEqual(450)
+  })
+
+  it('charges nothing at its deadline, or when its caller gives up', async () => {
+    const waiting = placeWith([], { credentials: { rotates: true, get: () => new Promise(() => {}) } })
+    await expect(placed(waiting, NAMED)).rejects.toMatchObject({
+      code: 'timeout',
+      charged: 'no',
+      attempts: 0,
+    })
+    expect(waiting.runtime.now() - NOW).toBe(2 * MINUTE)
+    const aborted = placeWith([])
+    const signal = AbortSignal.abort(VAULT)
+    await expect(placed(aborted, NAMED, { settings: { signal } })).rejects.toMatchObject({
+      code: 'aborted',
+      charged: 'no',
+      cause: VAULT,
+    })
+    expect(await recordOf(aborted.context, 'ref:r1')).toMatchObject({ rejection: { kind: 'cancelled' } })
+  })
+
+  it('charges nothing where the order before it could not be archived, and leaves that where it is', async () => {
+    const place = placeWith([])
+    const { record } = await left(place, CREATED_BEFORE, UNNAMED)
+    const gone = new Error('gone')
+    place.store.insert = () => Promise.reject(gone)
+    const error = await placed(place, UNNAMED).catch((caught: unknown) => caught)
+    expect(error).toMatchObject({ code: 'store', charged: 'no', cause: gone })
+    expect(error).not.toHaveProperty('idempotencyKey')
+    expect(await recordOf(place.context, record.slot)).toMatchObject({ key: record.key, order: ORDER })
+
+    const slow = placeWith([])
+    await left(slow, CREATED_BEFORE, UNNAMED)
+    slow.store.insert = () => new Promise(() => {})
+    await expect(placed(slow, UNNAMED, { settings: { totalTimeout: 1000 } })).rejects.toMatchObject({
+      code: 'timeout',
+      charged: 'no',
+    })
+  })
+})
+
+describe('a claim that is not stored', () => {
+  const gone = new Error('gone')
+
+  it('is closed where it may still be stored, so that nothing can be bought', async () => {
+    const place = placeWith([])
+    const { insert } = place.store
+    place.store.insert = () => {
+      place.store.insert = insert
+      return Promise.reject(gone)
+    }
+    const error = await placed(place, NAMED).catch((caught: unknown) => caught)
+    const stored = await recordOf(place.context, 'ref:r1')
+    expect(stored).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' }, attempts: 0 })
+    expect(error).toMatchObject({
+      code: 'store',
+      charged: 'no',
+      cause: gone,
+      idempotencyKey: stored?.key,
+      externalOrderId: 'r1',
+    })
+    expect(place.requests).toEqual([])
+  })
+
+  it('is in doubt where it cannot be closed either, which is not waited for any longer than a moment', async () => {
+    const place = placeWith([])
+    place.store.insert = () => Promise.reject(gone)
+    await expect(placed(place, NAMED)).rejects.toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+      cause: gone,
+    })
+    const hanging = placeWith([])
+    hanging.store.insert = () => new Promise(() => {})
+    await expect(placed(hanging, NAMED, { settings: { totalTimeout: 2000 } })).rejects.toMatchObject({
+      code: 'timeout',
+      charged: 'unknown',
+      attempts: 0,
+    })
+    expect(hanging.runtime.now() - NOW).toBeLessThan(3000)
+  })
+
+  it('keeps what was heard under the same key', async () => {
+    const refused = { kind: 'refused', status: 402, code: 'NO' } as const
+    for (const [options, rejection] of [
+      [{}, refused],
+      [{ idempotencyKey: 'k2' }, { kind: 'cancelled' }],
+    ] as const) {
+      const place = placeWith([])
+      await left(place, { state: 'rejected', ambiguous: false, refused: true, rejection: refused })
+      const { update } = place.store
+      place.store.update = () => {
+        place.store.update = update
+        return Promise.reject(gone)
+      }
+      await expect(placed(place, NAMED, options)).rejects.toMatchObject({ code: 'store', charged: 'no' })
+      expect(await recordOf(place.context, 'ref:r1')).toMatchObject({ state: 'rejected', rejection })
+    }
+  })
+
+  it('leaves an order in doubt as it is', async () => {
+    const place = placeWith([])
+    const { record } = await left(place)
+    place.store.update = () => Promise.reject(gone)
+    await expect(placed(place, NAMED)).rejects.toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+      idempotencyKey: record.key,
+    })
+    expect(await recordOf(place.context, 'ref:r1')).toEqual(record)
+  })
+})
