@@ -200,6 +200,15 @@ describe('an order that is sent', () => {
     })
   })
 
+  it('is understood also where the API key is a word of the answer', async () => {
+    const { sent, stored } = await send([problem(409, 'IDEMPOTENCY_CONFLICT')], {
+      options: { credential: 'IDEMPOTENCY_CONFLICT' },
+    })
+    expect(sent.outcome).toMatchObject({ kind: 'conflict' })
+    expect(stored).toMatchObject({ rejection: { kind: 'conflict' } })
+    expect(stored?.rejection?.code).not.toBe('IDEMPOTENCY_CONFLICT')
+  })
+
   it('stores no API key that the service sends back', async () => {
     const refused = await send([problem(402, `NOT_FOR_${API_KEY}`)])
     expect(JSON.stringify(refused.stored)).not.toContain(API_KEY)
@@ -544,6 +553,7 @@ describe('an order that was refused before', () => {
       {},
     ],
     [false, 'the same refusal under the caller’s own key', REFUSED, problem(402), { keyOrigin: 'caller' }],
+    [false, 'again what once counted as a refusal', { ...REFUSED, status: 429 }, problem(429), {}],
     [false, 'the same refusal in doubt', REFUSED, problem(402), { ambiguous: true }],
     [true, 'a conflict, where every payload was refused', REFUSED, CONFLICT, { refused: true }],
     [true, 'a conflict again, where every payload was refused', IN_CONFLICT, CONFLICT, { refused: true }],
@@ -614,7 +624,7 @@ describe('an order that was refused before', () => {
 
   it('is claimed under the next key for the API key that was sent last', async () => {
     const tags: (string | undefined)[] = []
-    const { context, keys } = await send(
+    const { context, keys, stored } = await send(
       [
         problem(402),
         async (place) => {
@@ -625,6 +635,8 @@ describe('an order that was refused before', () => {
       { settings: { maxRetries: 1 }, options: { earlier: REFUSED } },
     )
     expect(tags).toEqual([tagOf(context, keys[1] ?? '', API_KEY)])
+    // Claimed, claimed under the next key, created: nothing had to be corrected in between.
+    expect(stored).toMatchObject({ version: 3 })
     const proxied = await send([problem(402), CREATED], {
       settings: { maxRetries: 1 },
       options: { earlier: REFUSED, credential: null },
@@ -739,6 +751,16 @@ describe('an order that exists', () => {
     expect(unknown.sent).not.toHaveProperty('orderId')
     // Asked for again twice, as a replay.
     expect(unknown.requests).toHaveLength(3)
+  })
+
+  it('is charged also where the call ends before it asks for it again', async () => {
+    const { sent, requests } = await send([CREATED], {
+      record: { state: 'created', order: { id: 'o7' } },
+      settings: { signal: AbortSignal.abort() },
+    })
+    expect(sent).toMatchObject({ charged: 'yes', orderId: 'o7', attempts: 0 })
+    expect(sent).not.toHaveProperty('order')
+    expect(requests).toEqual([])
   })
 
   it('is charged whatever comes after the answer that proved it', async () => {

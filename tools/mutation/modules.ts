@@ -81,7 +81,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'beginning',
-    unseen: true,
     files: ['resources/unsent.ts'],
     tests: ['unit/unsent.test.ts'],
   },
@@ -103,19 +102,16 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'looking up',
-    unseen: true,
     files: ['resources/look-up.ts', 'resources/scan-orders.ts'],
     tests: ['unit/{scan-orders,look-up}.test.ts', 'client/{recover,resolve}.test.ts'],
   },
   {
     name: 'archive',
-    unseen: true,
     files: ['resources/archive.ts', 'resources/recovery-outcome.ts'],
     tests: ['unit/{archive,recovery-outcome}.test.ts', 'client/{anonymous,recover}.test.ts'],
   },
   {
     name: 'recovery',
-    unseen: true,
     files: ['resources/recover.ts'],
     tests: ['unit/recover.test.ts', 'client/{recover,enqueue}.test.ts', 'unit/regressions/recovery.test.ts'],
   },
