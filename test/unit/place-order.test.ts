@@ -142,6 +142,7 @@ describe('what comes with an order', () => {
       supportReference: { orderId: 'o1', idempotencyKey: key, externalOrderId: 'r1' },
       headers: [['x-request-id', 'req-1']],
     })
+    expect(place.settled).toMatchObject([{ ok: true, durationMs: 700, attempts: 1, remembered: true }])
     const again = await placed(place, NAMED)
     expect({ ...again.info, headers: [...again.info.headers] }).toEqual({
       attempts: 0,
@@ -539,5 +540,221 @@ describe('a claim that is not stored', () => {
       idempotencyKey: record.key,
     })
     expect(await recordOf(place.context, 'ref:r1')).toEqual(record)
+  })
+})
+
+describe('an order that was refused before', () => {
+  const refused = {
+    state: 'rejected',
+    ambiguous: false,
+    refused: true,
+    rejection: { kind: 'refused', status: 402, code: 'NO' },
+  } as const
+  const REFUSED = answer(402, { code: 'NO', message: 'no' })
+
+  it.each([
+    [2, 'before this call', -1],
+    [2, 'at the moment of this call', 0],
+    [1, 'after this call was made', 1],
+    [1, 'half a minute after it', 30_000],
+    [2, 'later, by a clock that was wrong', 30_001],
+  ])('is sent under %i keys, if it was refused %s', async (count, _when, ahead) => {
+    const place = placeWith([REFUSED, CREATED])
+    place.runtime.jump(ahead)
+    await left(place, refused)
+    place.runtime.jump(-ahead)
+    await placed(place, NAMED, { settings: { maxRetries: 1 } }).catch(() => {})
+    expect(new Set(place.requests.map(({ headers }) => headers['idempotency-key'])).size).toBe(count)
+  })
+
+  it('goes on under a key that the caller gives, whatever its own was', async () => {
+    const place = placeWith([CREATED])
+    await left(place, { ...refused, key: 'not derived from it' })
+    await expect(placed(place, NAMED)).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+    expect((await placed(place, NAMED, { idempotencyKey: 'k2' })).info.idempotencyKey).toBe('k2')
+  })
+})
+
+describe('the claim of an order', () => {
+  const claimedBy = async (
+    request: CreateOrderRequest,
+    prepare: (place: Place) => Promise<unknown> = async () => {},
+  ) => {
+    const claims: unknown[] = []
+    const { slot } = readIntent(fakeRuntime().deriveId, request, {})
+    const place = placeWith([
+      async () => {
+        claims.push(await recordOf(place.context, slot))
+        return CREATED
+      },
+    ])
+    await prepare(place)
+    place.runtime.jump(5)
+    await placed(place, request)
+    return { place, claim: claims[0] }
+  }
+  const NOW_5 = NOW + 5
+
+  it('says until when this call may send, under which API key, and that it is the first', async () => {
+    const { place, claim } = await claimedBy(NAMED)
+    const key = place.requests[0]?.headers['idempotency-key'] ?? ''
+    expect(claim).toMatchObject({
+      state: 'open',
+      ambiguous: false,
+      firstSentAt: NOW_5,
+      busyUntil: NOW_5 + 2 * MINUTE,
+      apiKeyTag: tagOf(place.context, key, API_KEY),
+      createdAt: NOW_5,
+      version: 1,
+    })
+  })
+
+  it('of an order that an earlier call may have sent, goes on in doubt and in its window', async () => {
+    let before = ''
+    const { claim } = await claimedBy(NAMED, async (place) => {
+      const { record } = await left(place, { ambiguous: false, hold: 'refused', claim: 'of another' })
+      before = record.key
+    })
+    expect(claim).toMatchObject({
+      key: before,
+      ambiguous: true,
+      firstSentAt: NOW,
+      busyUntil: NOW_5 + 2 * MINUTE,
+      attempts: 1,
+      version: 2,
+    })
+    expect(claim).not.toHaveProperty('hold')
+    expect(claim).not.toMatchObject({ claim: 'of another' })
+  })
+
+  it('of an order that waited to be sent, is its first', async () => {
+    const rejection = { kind: 'refused', status: 402 } as const
+    const { claim, place } = await claimedBy(NAMED, async (made) => {
+      const { record, id, row } = await left(made, {
+        apiKeyTag: '',
+        ambiguous: false,
+        attempts: 0,
+        rejection,
+      })
+      const { firstSentAt: _sent, ...unsent } = record
+      await remember(made.context, unsent, { id, row, record })
+    })
+    const key = place.requests[0]?.headers['idempotency-key'] ?? ''
+    expect(claim).toMatchObject({
+      ambiguous: false,
+      firstSentAt: NOW_5,
+      apiKeyTag: tagOf(place.context, key, API_KEY),
+    })
+    expect(claim).not.toHaveProperty('rejection')
+  })
+
+  it('of a new order in a used slot, begins its own times and attempts, also where the one before is archived already', async () => {
+    for (const archived of [false, true]) {
+      const { claim } = await claimedBy(UNNAMED, async (place) => {
+        const created = { state: 'created', ambiguous: false, readable: true, order: ORDER } as const
+        const { record } = await left(place, created, UNNAMED)
+        if (archived)
+          await remember(place.context, { ...record, slot: `key:${record.key}`, claim: 'of another' })
+      })
+      expect(claim).toMatchObject({ createdAt: NOW_5, firstSentAt: NOW_5, attempts: 0, version: 2 })
+    }
+  })
+
+  it('asks for the API key once, however often it looks', async () => {
+    let asked = 0
+    const place = placeWith([CREATED], {
+      credentials: {
+        rotates: true,
+        get: () => {
+          asked++
+          return API_KEY
+        },
+      },
+    })
+    await left(place, { busyUntil: NOW + 10_000 })
+    await placed(place, NAMED)
+    expect(asked).toBe(1)
+  })
+})
+
+describe('an order whose record somebody else has written meanwhile', () => {
+  const overtaken = (changes: Partial<RecordContent>, before: (place: Place) => void = () => {}): Place => {
+    const place = placeWith([
+      async () => {
+        const [row] = (await place.store.list('s', { limit: 1, since: 0 })).rows
+        if (row === undefined) throw new Error('there is no row')
+        const { record } = await place.context.journal.open(row)
+        if (record === undefined) throw new Error('there is no record')
+        await remember(
+          place.context,
+          { ...record, claim: 'of another', ...changes },
+          { id: row.id, row, record },
+        )
+        before(place)
+        return answer(402, { code: 'NO', message: 'no' })
+      },
+    ])
+    return place
+  }
+
+  it('is returned if it exists', async () => {
+    const place = overtaken({ state: 'created', readable: true, order: ORDER })
+    const { value, info } = await placed(place, NAMED)
+    expect(value).toEqual(ORDER)
+    expect(info).toMatchObject({ attempts: 0, replayed: true })
+  })
+
+  it.each<[string, Partial<RecordContent>]>([
+    ['yes', { state: 'created', order: { id: 'o1' } }],
+    ['unknown', {}],
+    ['unknown', { state: 'rejected', rejection: { kind: 'refused' } }],
+  ])('is told as charged %s by what is stored: %j', async (charged, changes) => {
+    await expect(placed(overtaken(changes), NAMED)).rejects.toMatchObject({ charged })
+  })
+
+  it('is unknown where that cannot be read, and the call ends within a second after its time', async () => {
+    const hanging = overtaken({}, ({ store }) => {
+      store.get = () => new Promise(() => {})
+    })
+    await expect(placed(hanging, NAMED)).rejects.toMatchObject({ charged: 'unknown' })
+    expect(hanging.runtime.monotonic()).toBe(900)
+    const gone = overtaken({}, ({ store }) => {
+      store.get = () => Promise.reject(new Error('gone'))
+    })
+    await expect(placed(gone, NAMED)).rejects.toMatchObject({ charged: 'unknown' })
+  })
+})
+
+describe('an order that is read by its id', () => {
+  const aged = {
+    state: 'created',
+    ambiguous: false,
+    order: { id: 'o1' },
+    firstSentAt: NOW - 2 * WINDOW,
+  } as const
+
+  it('is asked for again as long as there is time', async () => {
+    const place = placeWith([answer(503), answer(503), answer(200, ORDER)])
+    await left(place, aged)
+    expect((await placed(place, NAMED, { settings: { maxRetries: 2 } })).info.attempts).toBe(2 + 1)
+    const late = placeWith([answer(503)])
+    await left(late, aged)
+    const settings = { maxRetries: 1000, totalTimeout: 20_000 }
+    await expect(placed(late, NAMED, { settings })).rejects.toMatchObject({ code: 'server', charged: 'yes' })
+    expect(late.runtime.monotonic()).toBeLessThanOrEqual(20_000)
+  })
+
+  it('has no more time than is left after somebody else has tried', async () => {
+    const place = placeWith([answer(503)])
+    await left(place, { ...aged, busyUntil: NOW + 15_000 })
+    const settings = { maxRetries: 1000, totalTimeout: 20_000 }
+    await expect(placed(place, NAMED, { settings })).rejects.toMatchObject({ code: 'server', charged: 'yes' })
+    expect(place.runtime.monotonic()).toBeLessThanOrEqual(20_000)
+  })
+
+  it('does not need the body that was sent', async () => {
+    const place = placeWith([answer(200, ORDER)])
+    await left(place, { ...aged, body: 'damaged' })
+    expect((await placed(place, NAMED)).value).toEqual(ORDER)
   })
 })
