@@ -1,3 +1,4 @@
+import './platform-fetch.ts'
 import { createRequire } from 'node:module'
 import { CustomerOrderingClient, type StandardSchemaV1 } from 'customer-ordering-sdk'
 import { createUndiciFetch } from 'customer-ordering-sdk/undici'
@@ -10,17 +11,22 @@ export interface Contender {
   get(): Promise<unknown>
   list(): Promise<unknown>
   post(): Promise<unknown>
+  /** A page of 1,000 rows; of those with which it is compared only. */
+  longList?(): Promise<unknown>
 }
 
 const ITEM = '/v1/orders/ord_1'
 const LIST = '/v1/orders?limit=50'
-const BODY = {
+const LONG_LIST = '/v1/orders?limit=1000'
+/** What is sent to place an order. */
+export const orderBody = (externalOrderId: string) => ({
   serviceId: 'svc_standard',
   target: '@someone',
   quantity: 100,
-  metadata: { externalOrderId: 'invoice-1' },
-}
-const KEY = 'sk_test_benchmark'
+  metadata: { externalOrderId },
+})
+const BODY = orderBody('invoice-1')
+export const KEY = 'sk_test_benchmark'
 
 /** Raw `fetch` and JSON: what everything is compared with. */
 export const BASELINE = 'raw fetch'
@@ -31,10 +37,15 @@ function rawFetch(url: string, name: string): Contender {
     const response = await fetch(url + path, { ...init, headers: { authorization, ...init.headers } })
     return await response.json()
   }
+  return { name, ...requestsBy(read) }
+}
+
+/** The requests that everybody sends, by a function with the parameters of `fetch`. */
+function requestsBy(read: (path: string, init?: RequestInit) => Promise<unknown>) {
   return {
-    name,
     get: () => read(ITEM),
     list: () => read(LIST),
+    longList: () => read(LONG_LIST),
     post: () =>
       read('/v1/orders', {
         method: 'POST',
@@ -50,21 +61,57 @@ function kyDefaults(url: string): Contender {
     name: 'ky, defaults',
     get: () => client.get(url + ITEM).json(),
     list: () => client.get(url + LIST).json(),
+    longList: () => client.get(url + LONG_LIST).json(),
     post: () => client.post(`${url}/v1/orders`, { json: BODY }).json(),
   }
 }
 
-const orderSchema = z.looseObject({ id: z.string(), status: z.string(), amount: z.number() })
+/** Name of {@link kyOneAttempt}, which is for information and no rival. */
+export const KY_ALONE = 'ky, one attempt'
+
+/** ky as src/http/transport.ts calls it, with an abort controller and a timer, and nothing else of this package. */
+function kyOneAttempt(url: string): Contender {
+  const authorization = `Bearer ${KEY}`
+  const read = async (path: string, init: RequestInit = {}): Promise<unknown> => {
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(), 30_000)
+    const headers = { authorization, ...init.headers }
+    const send = () => fetch(url + path, { ...init, headers, redirect: 'manual', signal: controller.signal })
+    const method = init.method ?? 'GET'
+    const once = {
+      method,
+      headers: {},
+      retry: 0,
+      timeout: false,
+      throwHttpErrors: false,
+      fetch: send,
+    } as const
+    try {
+      const response = await ky(url + path, once)
+      return JSON.parse(await response.text())
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return { name: KY_ALONE, ...requestsBy(read) }
+}
+
+/** What this package checks in the answer to a POST. */
+export const orderSchema: StandardSchemaV1 = z.looseObject({
+  id: z.string(),
+  status: z.string(),
+  amount: z.number(),
+})
 
 /** This package, every answer checked. */
 function sdk(url: string, name: string, fetch?: typeof globalThis.fetch): Contender {
   const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, fetch })
-  const schema: StandardSchemaV1 = orderSchema
   return {
     name,
     get: () => client.orders.retrieve('ord_1'),
     list: () => client.orders.list({ limit: 50 }).page(),
-    post: () => client.request({ method: 'POST', path: '/v1/orders', body: BODY, schema }),
+    longList: () => client.orders.list({ limit: 1_000 }).page(),
+    post: () => client.request({ method: 'POST', path: '/v1/orders', body: BODY, schema: orderSchema }),
   }
 }
 
@@ -161,15 +208,20 @@ async function octokit(url: string): Promise<Contender> {
   }
 }
 
-/** Everybody, the baseline twice: how far apart the two are is the noise of the run. */
-export async function contenders(url: string): Promise<Contender[]> {
+/** Raw `fetch`, this package and ky: those that need no client of another service. */
+export function ownContenders(url: string): readonly Contender[] {
   return [
     rawFetch(url, BASELINE),
-    rawFetch(url, `${BASELINE}, again`),
     sdk(url, 'this package'),
     sdk(url, 'this package, undici', createUndiciFetch()),
     kyDefaults(url),
-    ...peers(url),
-    await octokit(url),
+    kyOneAttempt(url),
   ]
+}
+
+/** Everybody, the baseline twice: how far apart the two are is the noise of the run. */
+export async function contenders(url: string): Promise<Contender[]> {
+  const [baseline, ...others] = ownContenders(url)
+  if (baseline === undefined) throw new Error('no baseline')
+  return [baseline, rawFetch(url, `${BASELINE}, again`), ...others, ...peers(url), await octokit(url)]
 }

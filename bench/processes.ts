@@ -7,22 +7,32 @@ import { type Spread, shuffled, spread } from './statistics.ts'
 const run = promisify(execFile)
 const cwd = new URL('..', import.meta.url)
 
-async function printed(program: string): Promise<number> {
+async function printed(program: string): Promise<number[]> {
   const { stdout } = await run(process.execPath, ['--input-type=module', '-e', program], {
     cwd,
     timeout: 600_000,
   })
-  return Number(stdout)
+  return stdout.trim().split(' ').map(Number)
 }
 
+/** The numbers that programs print, the same count of them each time. */
 async function interleaved(
   programs: Readonly<Record<string, string>>,
   rounds: number,
-): Promise<ReadonlyMap<string, Spread>> {
-  const found = new Map(Object.keys(programs).map((name) => [name, [] as number[]]))
+): Promise<ReadonlyMap<string, readonly number[]>[]> {
+  const found: Map<string, number[]>[] = []
+  const runs = Object.entries(programs)
   for (let round = 0; round < rounds; round++)
-    for (const [name, program] of shuffled(Object.entries(programs)))
-      found.get(name)?.push(await printed(program))
+    for (const [name, program] of shuffled(runs))
+      for (const [index, number] of (await printed(program)).entries()) {
+        found[index] ??= new Map(runs.map(([each]) => [each, []]))
+        found[index].get(name)?.push(number)
+      }
+  return found
+}
+
+function spreads(found: ReadonlyMap<string, readonly number[]> | undefined): ReadonlyMap<string, Spread> {
+  if (found === undefined) throw new Error('nothing was measured')
   return new Map([...found].map(([name, values]) => [name, spread(values)]))
 }
 
@@ -30,8 +40,8 @@ const timed = (module: string): string =>
   `const before = performance.now(); await import('${module}'); console.log(performance.now() - before)`
 
 /** Milliseconds that the import of a module takes in a fresh process. */
-export function measureImports(rounds: number): Promise<ReadonlyMap<string, Spread>> {
-  return interleaved(
+export async function measureImports(rounds: number): Promise<ReadonlyMap<string, Spread>> {
+  const [found] = await interleaved(
     {
       'this package': timed('customer-ordering-sdk'),
       ky: timed('ky'),
@@ -40,6 +50,7 @@ export function measureImports(rounds: number): Promise<ReadonlyMap<string, Spre
     },
     rounds,
   )
+  return spreads(found)
 }
 
 /** Milliseconds from the start of a program to its first answer. */
@@ -48,7 +59,7 @@ export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<st
   const client = `import('customer-ordering-sdk').then(({ CustomerOrderingClient }) => new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' }).orders.retrieve('ord_1'))`
   const program = (call: string): string =>
     `const before = performance.now(); await ${call}; console.log(performance.now() - before); process.exit()`
-  const found = await interleaved(
+  const [found] = await interleaved(
     {
       'this package': program(client),
       'raw fetch': program(`fetch('${service.url}/v1/orders/ord_1').then((response) => response.json())`),
@@ -56,36 +67,48 @@ export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<st
     rounds,
   )
   service.close()
-  return found
+  return spreads(found)
 }
 
-/** Peak memory in MB of reading so many orders at 1,000 a page. */
-export async function measureMemory(items: number, rounds: number): Promise<ReadonlyMap<string, Spread>> {
+/** What reading a long list takes. */
+export interface Memory {
+  /** Most memory of the process, in MB. */
+  readonly peak: ReadonlyMap<string, Spread>
+  /** Seconds from the first request to the last row. */
+  readonly seconds: ReadonlyMap<string, Spread>
+}
+
+/** Peak memory and time of reading so many orders at 1,000 a page. */
+export async function measureMemory(items: number, rounds: number): Promise<Memory> {
   const service = await startService(0, items)
   // Not `resourceUsage().maxRSS`: on Linux, a process begins with the peak of the one that started it.
-  const peak = `if (count !== ${items}) throw new Error(String(count))
+  const start = 'const before = performance.now()'
+  const end = `const seconds = (performance.now() - before) / 1000
+    if (count !== ${items}) throw new Error(String(count))
     const { readFileSync } = process.getBuiltinModule('node:fs')
     const own = process.platform === 'linux' && /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))
-    console.log((own ? own[1] : process.resourceUsage().maxRSS) / 1024)
+    console.log((own ? own[1] : process.resourceUsage().maxRSS) / 1024, seconds)
     process.exit()`
   const walk = (prefetch: number): string => `
     import { CustomerOrderingClient } from 'customer-ordering-sdk'
     const client = new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' })
+    ${start}
     let count = 0
     for await (const _ of client.orders.list({ limit: 1000 }, { prefetch: ${prefetch} })) count++
-    ${peak}`
+    ${end}`
   const plain = `
+    ${start}
     let count = 0
     for (;;) {
       const { data } = await (await fetch('${service.url}/v1/orders?limit=1000&offset=' + count)).json()
       for (const _ of data) count++
       if (count >= ${items} || data.length === 0) break
     }
-    ${peak}`
-  const found = await interleaved(
+    ${end}`
+  const [peak, seconds] = await interleaved(
     { 'this package': walk(0), 'this package, prefetch: 4': walk(4), 'a loop over fetch': plain },
     rounds,
   )
   service.close()
-  return found
+  return { peak: spreads(peak), seconds: spreads(seconds) }
 }

@@ -1,19 +1,28 @@
+import type { Cell } from './blocks.ts'
+import { BARE_POST } from './create.ts'
 import type { Footprint } from './footprint.ts'
 import { goals } from './goals.ts'
-import { type Overhead, TASKS } from './overhead.ts'
+import { LONG_LIST, type Overhead, TASKS } from './overhead.ts'
 import type { Paging } from './paging.ts'
+import type { Memory } from './processes.ts'
+import type { Profiles } from './profiles.ts'
 import type { Spread } from './statistics.ts'
 
 /** Everything that one run has measured. */
 export interface Measured {
   readonly rounds: number
   readonly items: number
-  readonly node: string
+  /** Processors, memory, system and Node. */
+  readonly machine: string
+  /** Of the packages that take part. */
+  readonly versions: ReadonlyMap<string, string>
   readonly overhead: Overhead
+  readonly create: ReadonlyMap<string, Cell>
   readonly paging: Paging
   readonly imports: ReadonlyMap<string, Spread>
   readonly firstAnswer: ReadonlyMap<string, Spread>
-  readonly memory: ReadonlyMap<string, Spread>
+  readonly memory: Memory
+  readonly profiles: Profiles
   readonly sizes: ReadonlyMap<string, number>
   readonly footprint: ReadonlyMap<string, Footprint>
   /** Text of bench/explained.md: where the time goes, by hand. */
@@ -24,6 +33,8 @@ export interface Measured {
 
 const ratio = ({ median, low, high }: Spread): string =>
   `${median.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`
+const precise = ({ median, low, high }: Spread): string =>
+  median < 20 ? `${median.toFixed(1)} (${low.toFixed(1)}–${high.toFixed(1)})` : whole({ median, low, high })
 const whole = ({ median, low, high }: Spread): string =>
   `${median.toFixed(0)} (${low.toFixed(0)}–${high.toFixed(0)})`
 
@@ -53,7 +64,31 @@ function overheadTable(
 
 function compared(found: ReadonlyMap<string, Spread>, baseline: string): string[][] {
   const base = found.get(baseline)?.median ?? Number.NaN
-  return [...found].map(([name, value]) => [name, whole(value), (value.median / base).toFixed(2)])
+  return [...found].map(([name, value]) => [name, precise(value), (value.median / base).toFixed(2)])
+}
+
+/** Peaks and times of a long list, both with their ratio to the baseline. */
+function walks({ peak, seconds }: Memory, baseline: string): string[][] {
+  const times = new Map(compared(seconds, baseline).map(([name, ...cells]) => [name, cells]))
+  return compared(peak, baseline).map(([name = '', ...cells]) => [name, ...cells, ...(times.get(name) ?? [])])
+}
+
+/** Microseconds of one task by owner, a column for each client. */
+function profileTable(task: string, profiles: Profiles): string {
+  const columns = [...(profiles.get(task) ?? [])].map(
+    ([client, { owners, cpu }]) => ({ client, cpu, owners: new Map(owners) }) as const,
+  )
+  const cells = (of: (column: (typeof columns)[number]) => number | undefined): string[] =>
+    columns.map((column) => of(column)?.toFixed(1) ?? '')
+  const names = [...new Set(columns.toReversed().flatMap(({ owners }) => [...owners.keys()]))]
+  return table(
+    [task === 'create' ? '`create()`' : task, ...columns.map(({ client }) => client)],
+    [
+      ...names.map((name) => [name, ...cells(({ owners }) => owners.get(name))]),
+      ['all', ...cells(({ owners }) => [...owners.values()].reduce((sum, amount) => sum + amount, 0))],
+      ['CPU of the thread', ...cells(({ cpu }) => cpu)],
+    ],
+  )
 }
 
 const walkName = (prefetch: number): string =>
@@ -69,7 +104,9 @@ export function page(measured: Measured): string {
   const fastest = Math.max(...[...paging.peers.values()].map(({ median }) => median))
   return `# Performance
 
-Written by \`npm run bench\`; see [repeating it](#repeating-it). Node ${measured.node}, ${measured.rounds} rounds. Medians, quartiles in brackets.
+Written by \`npm run bench\`; see [repeating it](#repeating-it). ${measured.rounds} rounds. Medians, quartiles in brackets.
+
+Measured on ${measured.machine}. Versions: ${[...measured.versions].map(([name, version]) => `${name} ${version}`).join(', ')}.
 
 ${busy}
 
@@ -78,7 +115,8 @@ ${busy}
 ## Time of one request
 
 As ratios to raw \`fetch\` and JSON in the same round; all contenders run in one process, a few requests of each in a new order every round. This package checks every answer, the others check none. "Again" is the
-same code as raw fetch: how far it is from 1 is the noise.
+same code as raw fetch: how far it is from 1 is the noise. "ky, one attempt" is ky with the
+options that this package calls it with, an abort controller and a timer: what a call over ky takes at least.
 
 ${overheadTable(overhead, 'wall', TASKS.slice(0, 3))}
 
@@ -92,6 +130,27 @@ ${overheadTable(overhead, 'cpu', TASKS.slice(0, 3))}
 
 ${overheadTable(overhead, 'cpu', TASKS.slice(3))}
 
+## A page of 1,000 rows
+
+The same for the longest page that the service has; this package's rows are checked one by one.
+
+${table(
+  ['', 'time', 'CPU'],
+  [...overhead].flatMap(([name, cells]) => {
+    const cell = cells.get(LONG_LIST.name)
+    return cell === undefined ? [] : [[name, ratio(cell.wall), ratio(cell.cpu)]]
+  }),
+)}
+
+## Placing an order
+
+\`orders.create()\` with its default store, each order with an id of its own, against sending the same body unremembered: by \`${BARE_POST}\` of the same client, to which the ratios are, and by raw \`fetch\`.
+
+${table(
+  ['', 'time', 'CPU'],
+  [...measured.create].map(([name, { wall, cpu }]) => [name, ratio(wall), ratio(cpu)]),
+)}
+
 ## Lists
 
 2,000 orders at 50 a page from a service that takes 20 ms to answer. The others read one page at a time, by the iterators that they have.
@@ -103,9 +162,9 @@ ${table(
   ),
 )}
 
-Peak memory of a process that reads ${measured.items.toLocaleString('en')} orders at 1,000 a page, in MB:
+A process that reads ${measured.items.toLocaleString('en')} orders at 1,000 a page: most memory in MB, and seconds from the first request to the last row.
 
-${table(['', 'MB', 'ratio'], compared(measured.memory, 'a loop over fetch'))}
+${table(['', 'MB', 'ratio', 'seconds', 'ratio'], walks(measured.memory, 'a loop over fetch'))}
 
 ## Start
 
@@ -147,7 +206,12 @@ ${table(
   goals(measured).map(({ what, goal, found, met }) => [what, goal, found, met ? 'met' : '**not met**']),
 )}
 
-\`create()\` with a \`MemoryStore\` against a bare POST is measured by \`npm run bench:journal\`.
+## Profiles
+
+Microseconds of one call, one at a time, by whose function was at work: native functions, such as writing to a socket, count for their caller, and waiting does not count. The profiler's own work is in them, so they are more than without it. Of the
+"CPU of the thread", the rest is the system's, for waiting and waking. \`npm run bench:profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
+
+${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profiles)).join('\n\n')}
 
 ${measured.explained.trim()}
 

@@ -7,10 +7,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
 import { parseArgs } from 'node:util'
 import { isBuilt } from '../scripts/ensure-built.ts'
+import { measureCreate } from './create.ts'
 import { measureFootprint } from './footprint.ts'
+import { machine, versions } from './machine.ts'
 import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
 import { measureFirstAnswer, measureImports, measureMemory } from './processes.ts'
+import { measureProfiles } from './profiles.ts'
 import { chart, type Measured, page } from './report.ts'
 import { measureSizes } from './sizes.ts'
 
@@ -36,10 +39,12 @@ async function measured<T>(what: string, measure: () => T | Promise<T>): Promise
 
 const figures = {
   overhead: await measured('requests', () => measureOverhead(rounds)),
+  create: await measured('orders', () => measureCreate(rounds)),
   paging: await measured('lists', () => measurePaging(Math.ceil(rounds / 12))),
   imports: await measured('imports', () => measureImports(Math.ceil(rounds / 5))),
   firstAnswer: await measured('the first answer', () => measureFirstAnswer(Math.ceil(rounds / 5))),
   memory: await measured('memory', () => measureMemory(items, Math.min(3, rounds))),
+  profiles: await measured('profiles', measureProfiles),
   sizes: await measured('sizes', measureSizes),
   footprint: measureFootprint(),
 }
@@ -50,7 +55,8 @@ const all: Measured = {
   ...figures,
   rounds,
   items,
-  node: process.versions.node,
+  machine: machine(),
+  versions: versions(),
   explained: readFileSync(new URL('explained.md', import.meta.url), 'utf8'),
   load: loads.reduce((sum, value) => sum + value, 0) / loads.length,
 }

@@ -58,7 +58,10 @@ const server = createServer((request, response) => {
     const query = url.searchParams
     const limit = Number(query.get('limit') ?? query.get('page_size') ?? 50)
     const isList = request.method === 'GET' && list !== undefined && list in ENVELOPES
-    const text = isList ? page(list, offsetOf(query), limit) : one
+    const key = request.headers['idempotency-key']
+    // As a service does: another key, another order.
+    const single = typeof key === 'string' ? one.replace('ord_0000000001', `ord_${key}`) : one
+    const text = isList ? page(list, offsetOf(query), limit) : single
     const answer = (): void => {
       response.writeHead(request.method === 'POST' ? 201 : 200, {
         'content-type': 'application/json',

@@ -4,11 +4,14 @@
  *
  *     npm run size
  *
+ * `npm run size -- --parts` prints what the first of them, the client in a browser, consists of.
+ *
  * A budget is what was measured and a little more, so that growth is seen by whoever causes it.
  */
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import manifest from '../package.json' with { type: 'json' }
+import { bundleParts } from './bundle-parts.ts'
 import { DEPENDENCIES, dependenciesIn } from './bundled-dependencies.ts'
 import { isBuilt, root } from './ensure-built.ts'
 
@@ -27,8 +30,8 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 53_800, dependencies: true },
-  { entry: '.', name: 'CustomerOrderingClient', budget: 55_100, dependencies: true, platform: 'node' },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 54_600, dependencies: true },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 55_800, dependencies: true, platform: 'node' },
   { entry: '.', name: 'TimeoutError', budget: 1_500 },
   { entry: '.', name: 'TimeoutError', budget: 1_500, platform: 'node' },
   { entry: '.', name: 'formatAmount', budget: 2_200 },
@@ -41,10 +44,10 @@ const measured: readonly Measured[] = [
   { entry: './sandbox', name: 'createSandbox', budget: 15_300 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 21_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
-  { entry: './undici', name: 'createUndiciFetch', budget: 2_300, platform: 'node' },
+  { entry: './undici', name: 'createUndiciFetch', budget: 4_700, platform: 'node' },
 ]
 
-async function measure({ entry, name, budget, platform = 'browser', dependencies }: Measured) {
+async function bundle({ entry, name, platform = 'browser' }: Measured) {
   const { outputFiles } = await build({
     stdin: {
       contents: `import { ${name} } from '${manifest.name}${entry.slice(1)}'; console.log(${name})`,
@@ -52,6 +55,8 @@ async function measure({ entry, name, budget, platform = 'browser', dependencies
     },
     bundle: true,
     write: false,
+    outfile: 'bundle.js',
+    sourcemap: 'external',
     minify: true,
     format: 'esm',
     target: 'es2022',
@@ -60,7 +65,16 @@ async function measure({ entry, name, budget, platform = 'browser', dependencies
     legalComments: 'none',
     logLevel: 'error',
   })
-  const [{ contents, text } = { contents: new Uint8Array(), text: '' }] = outputFiles
+  const [map, code] = outputFiles
+  if (map === undefined || code === undefined) throw new Error(`esbuild wrote nothing for ${entry}`)
+  return { code, map }
+}
+
+async function measure(row: Measured) {
+  const { entry, name, budget, platform = 'browser', dependencies } = row
+  const {
+    code: { contents, text },
+  } = await bundle(row)
   const gzip = gzipSync(contents, { level: 9 }).length
   const found = dependenciesIn(text)
   const complaints = [
@@ -76,8 +90,27 @@ if (!isBuilt()) {
   process.stderr.write('The build is missing or older than the source: npm run build\n')
   process.exit(2)
 }
-const rows = await Promise.all(measured.map(measure))
 const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(2)} kB`.padStart(10)
+if (process.argv.includes('--parts')) {
+  const [client] = measured
+  if (client === undefined) throw new Error('nothing to measure')
+  const { code, map } = await bundle(client)
+  const { folders, files, texts } = bundleParts(code.text, map.text)
+  for (const [title, parts] of [
+    ['folder or dependency', folders],
+    ['largest files', files.slice(0, 25)],
+    ['across all of them', [texts]],
+  ] as const) {
+    process.stdout.write(
+      `${title.padEnd(44)}${'minified'.padStart(10)}${'gzip less without it'.padStart(24)}\n`,
+    )
+    for (const { name, minified, less } of parts)
+      process.stdout.write(`${name.padEnd(44)}${kilobytes(minified)}${kilobytes(less).padStart(24)}\n`)
+    process.stdout.write('\n')
+  }
+  process.exit()
+}
+const rows = await Promise.all(measured.map(measure))
 process.stdout.write(
   `${'import'.padEnd(36)}${'for'.padEnd(8)}${'minified'.padStart(10)}${'gzip'.padStart(10)}${'budget'.padStart(10)}\n`,
 )

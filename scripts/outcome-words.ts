@@ -23,6 +23,7 @@ export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
     "no connection: DNS, refused, connect timeout (only with Node's own fetch and that of `customer-ordering-sdk/undici`)",
   untrusted:
     "TLS certificate rejected (only with Node's own fetch and that of `customer-ordering-sdk/undici`)",
+  transport_closed: 'transport closed before the request (only `customer-ordering-sdk/undici`)',
   connection_closed: 'connection reset or closed before an answer',
   connection_lost: 'any other network failure, also all of them in browsers and with a custom fetch',
   timed_out: 'no answer within the time of one attempt',

@@ -1,4 +1,4 @@
-import { bare } from './defined.ts'
+import { bare, defined } from './defined.ts'
 
 /**
  * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` when nobody can prove either.
@@ -177,12 +177,8 @@ export class CustomerOrderingError extends Error {
 
 /** The three facts that the service's support asks for, as far as they are known. */
 export function supportReference(given: SupportReference): SupportReference {
-  const facts: SupportReference = bare(given)
-  return {
-    ...(facts.orderId === undefined ? {} : { orderId: facts.orderId }),
-    ...(facts.idempotencyKey === undefined ? {} : { idempotencyKey: facts.idempotencyKey }),
-    ...(facts.externalOrderId === undefined ? {} : { externalOrderId: facts.externalOrderId }),
-  }
+  const { orderId, idempotencyKey, externalOrderId }: SupportReference = bare(given)
+  return defined({ orderId, idempotencyKey, externalOrderId })
 }
 
 /** A client option is missing, unknown or wrong, or the client was closed. Nothing was sent. */

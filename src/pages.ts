@@ -79,14 +79,8 @@ export class Pages<T> implements AsyncIterable<T> {
   /** Fetches one page, at the offset that the list was asked for. */
   async page(): Promise<Page<T>> {
     const { offset, limit, signal } = this.#start
-    const { rows, total, info } = await this.#fetch({ offset, signal, ...defined({ limit }) })
-    return pageOf(
-      rows.map(({ item }) => item),
-      this.#start,
-      offset,
-      total,
-      info,
-    )
+    const { items, total, info } = await this.#fetch({ offset, signal, ...defined({ limit }) })
+    return pageOf(items, this.#start, offset, total, info)
   }
 
   /**
@@ -165,7 +159,7 @@ class Walk<T> {
   /** Pages read at the frontier. */
   #count = 0
   /** Ids of a page long before, and how often they came again. */
-  #mark = ''
+  #mark: readonly string[] = []
   #rounds = 0
 
   constructor(fetch: FetchPage<T>, start: Start) {
@@ -203,20 +197,20 @@ class Walk<T> {
     }
   }
 
-  #take({ rows, total, hasMore, continues, info }: FetchedPage<T>): Page<T> {
+  #take({ items: rows, ids, total, hasMore, continues, info }: FetchedPage<T>): Page<T> {
     const offset = this.#offset
     const received = rows.length
     const end = offset + received
     const atFrontier = offset >= this.#frontier
-    const ids = new Set<string>()
+    const known = new Set<string>()
     const items: T[] = []
-    for (const { id, item } of rows) {
-      if (!ids.has(id) && !this.#near.some((page) => page.has(id))) items.push(item)
-      ids.add(id)
+    for (const [index, id] of ids.entries()) {
+      if (!known.has(id) && !this.#near.some((page) => page.has(id))) items.push(rows[index] as T)
+      known.add(id)
     }
     if (received > 0) {
       this.#largest = Math.max(this.#largest, received)
-      this.#near = enough([ids, ...this.#near], 2 * this.#largest)
+      this.#near = enough([known, ...this.#near], 2 * this.#largest)
     }
 
     if (atFrontier && received > 0) {
@@ -248,12 +242,11 @@ class Walk<T> {
   }
 
   /** Pages in a circle are no list. */
-  #refuseCircles(ids: ReadonlySet<string>, info: InfoSource): void {
-    const print = [...ids].join('\n')
-    if (print === this.#mark) this.#rounds++
+  #refuseCircles(ids: readonly string[], info: InfoSource): void {
+    if (ids.length === this.#mark.length && ids.every((id, index) => id === this.#mark[index])) this.#rounds++
     else if ((this.#count & (this.#count - 1)) === 0) {
       // Marks at page 1, 2, 4, 8, … find a circle of any length in constant memory.
-      this.#mark = print
+      this.#mark = ids
       this.#rounds = 0
     }
     // A page that comes again at once is for `Progress` to judge.

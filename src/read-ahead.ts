@@ -3,8 +3,10 @@ import type { InfoSource } from './response-info.ts'
 
 /** One page as fetched. */
 export interface FetchedPage<T> {
-  /** Rows in the order received; the id tells rows apart when they shift between pages. */
-  readonly rows: readonly { readonly id: string; readonly item: T }[]
+  /** Rows in the order received. */
+  readonly items: readonly T[]
+  /** What tells the rows apart when they shift between pages: as many, in the same order. */
+  readonly ids: readonly string[]
   readonly total?: number
   readonly hasMore?: boolean
   /** True if it is proven to go on where the page before it ended, whatever the totals of the two say. */
@@ -89,7 +91,7 @@ export class ReadAhead<T> {
       const fitting = page && this.#continuation(head, page)
       if (page !== undefined && fitting !== undefined && signal?.aborted !== true) {
         this.#queue.shift()
-        if (page.rows.length === this.#step) this.#window = Math.min(this.#window + 1, this.#most)
+        if (page.ids.length === this.#step) this.#window = Math.min(this.#window + 1, this.#most)
         return this.#handOut(offset, fitting, head.overlap)
       }
       this.#misfit(0)
@@ -110,19 +112,21 @@ export class ReadAhead<T> {
   #continuation({ overlap }: Ahead<T>, page: FetchedPage<T>): FetchedPage<T> | undefined {
     if (overlap === 0) return page
     // One row may be a short page in the middle as well as the end: only asking from there on tells.
-    if (page.rows.length < 2 || page.rows[0]?.id !== this.#lastId) return undefined
-    return { ...page, rows: page.rows.slice(1), continues: true }
+    if (page.ids.length < 2 || page.ids[0] !== this.#lastId) return undefined
+    return { ...page, items: page.items.slice(1), ids: page.ids.slice(1), continues: true }
   }
 
   #handOut(offset: number, page: FetchedPage<T>, overlap: 0 | 1): FetchedPage<T> | undefined {
     if (this.#stopped) return undefined
-    const { rows, total, hasMore } = page
+    const { total, hasMore } = page
+    const received = page.ids.length
     // As many as before is what a service that caps the limit gives; fewer may be the last page.
     const full = Math.min(this.#start.limit ?? DEFAULT_LIMIT, this.#step || Number.POSITIVE_INFINITY)
-    this.#step = rows.length + overlap
-    this.#end = goesOn(offset + rows.length, page) ? offset + rows.length : undefined
-    this.#lastId = rows.at(-1)?.id
-    this.#total = total !== undefined && total >= offset + rows.length ? total : undefined
+    const end = offset + received
+    this.#step = received + overlap
+    this.#end = goesOn(end, page) ? end : undefined
+    this.#lastId = page.ids.at(-1)
+    this.#total = total !== undefined && total >= end ? total : undefined
     // Maybe the last page: worth one more request, not a window of them.
     if (this.#step < full && hasMore === undefined && this.#total === undefined)
       this.#window = Math.min(1, this.#most)
@@ -191,11 +195,11 @@ export class ReadAhead<T> {
 
 /** Where the page after this one begins; nothing if there is none. */
 function endOf<T>({ offset, overlap }: Ahead<T>, page: FetchedPage<T>): number | undefined {
-  const end = offset + page.rows.length - overlap
-  return page.rows.length > overlap && goesOn(end, page) ? end : undefined
+  const end = offset + page.ids.length - overlap
+  return page.ids.length > overlap && goesOn(end, page) ? end : undefined
 }
 
 /** Whether a page leaves anything to ask for, as far as it tells. A total that is less than what is there says nothing. */
-function goesOn<T>(end: number, { rows, total, hasMore }: FetchedPage<T>): boolean {
-  return rows.length > 0 && hasMore !== false && end !== total
+function goesOn<T>(end: number, { ids, total, hasMore }: FetchedPage<T>): boolean {
+  return ids.length > 0 && hasMore !== false && end !== total
 }

@@ -1,5 +1,5 @@
-import { parse, v4, v5 } from 'uuid'
-import { KEY_NAMESPACE } from './idempotency/identity.ts'
+import { v4 } from 'uuid'
+import { uuidV5 } from './uuid-v5.ts'
 
 /**
  * Everything that differs from one run to the next: clocks, timers, randomness and ids. The client's second
@@ -23,8 +23,6 @@ export interface Runtime {
 /** Longest delay that timers take: `setTimeout` fires at once for more (measured in Node). */
 const LONGEST_TIMER = 2 ** 31 - 1
 
-const NAMESPACE: Uint8Array = /* @__PURE__ */ parse(KEY_NAMESPACE)
-
 /** The platform's own clocks, timers and randomness. Globals are looked up at call time, so fake timers work. */
 export const platformRuntime: Runtime = {
   now: () => Date.now(),
@@ -35,6 +33,5 @@ export const platformRuntime: Runtime = {
   },
   random: () => Math.random(),
   randomId: () => v4(),
-  // In bytes, because the package turns texts into bytes slowly, and the namespace's text twice.
-  deriveId: (name) => v5(new TextEncoder().encode(name), NAMESPACE),
+  deriveId: uuidV5,
 }

@@ -83,7 +83,8 @@ const baseUrl: Read<string> = (value, refuse) => {
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-const schema: Read<StandardSchemaV1> = only((value) => {
+/** A schema of the caller's. */
+export const standardSchema: Read<StandardSchemaV1> = only((value) => {
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
   return typeof standard?.validate === 'function'
 }, 'must be a Standard Schema (zod, valibot, arktype, …)')
@@ -119,7 +120,7 @@ const CLIENT: Readers<ClientOptions> = {
   }),
   logger: withMethods('debug', 'info', 'warn', 'error'),
   logLevel: oneOf('debug', 'info', 'warn', 'error', 'off'),
-  schemas: fields({ order: schema, service: schema, balance: schema }),
+  schemas: fields({ order: standardSchema, service: standardSchema, balance: standardSchema }),
   listEnvelope: callable(),
   dangerouslyAllowBrowser: flag,
 }
@@ -243,11 +244,14 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
+/** A key of the caller's. */
+export const idempotencyKey: Read<string> = (value, refuse) => {
+  const problem = checkIdempotencyKey(value)
+  return problem === undefined ? String(value) : refuse(problem)
+}
+
 const ENQUEUE: Readers<EnqueueOptions> = {
-  idempotencyKey: (value, refuse) => {
-    const problem = checkIdempotencyKey(value)
-    return problem === undefined ? String(value) : refuse(problem)
-  },
+  idempotencyKey,
   service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
   within: withMethods<OrderOutbox>('get', 'insert', 'update'),
 }
@@ -255,7 +259,7 @@ const ENQUEUE: Readers<EnqueueOptions> = {
 const CREATE: Readers<CreateOptions> = {
   ...CALL,
   allowDuplicate: flag,
-  idempotencyKey: ENQUEUE.idempotencyKey,
+  idempotencyKey,
   service: ENQUEUE.service,
 }
 

@@ -36,7 +36,8 @@ const LAYERS: readonly (readonly string[])[] = [
     'idempotency/identity.ts',
     'schemas/',
   ],
-  ['quantity.ts', 'runtime.ts', 'read-ahead.ts'],
+  ['quantity.ts', 'uuid-v5.ts', 'read-ahead.ts'],
+  ['runtime.ts'],
   ['pages.ts'],
   ['http/'],
   ['undici/'],
@@ -53,7 +54,7 @@ const LAYERS: readonly (readonly string[])[] = [
 const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boolean>> = {
   ky: (specifier, file) => specifier === 'ky' && file === 'http/transport.ts',
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
-  uuid: (specifier, file) => specifier === 'uuid' && file === 'runtime.ts',
+  uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
   msw: (_specifier, file) => file === 'sandbox/msw.ts',
 }

@@ -85,6 +85,11 @@ export interface Trail {
   readonly secrets: Set<string>
 }
 
+/** The trail of a call that has sent nothing yet. */
+export function noTrail(cutByDeadline: boolean): Trail {
+  return { attempts: 0, retries: 0, cutByDeadline, secrets: new Set() }
+}
+
 /** How a call ended. */
 export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
@@ -102,7 +107,7 @@ export type Ending<T> =
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
-  const trail: Trail = { attempts: 0, retries: 0, cutByDeadline: false, secrets: new Set() }
+  const trail = noTrail(false)
   let counts = noCounts
   let refreshed = false
   for (;;) {

@@ -26,7 +26,7 @@ import { readProblem } from '../schemas/problem.ts'
 import type { AnswerHeaders } from './own-fetch.ts'
 import { redact } from './redact.ts'
 import { parseRetryAfter } from './retry.ts'
-import type { AttemptResult, FailureDetail } from './transport.ts'
+import type { AttemptResult, FailureDetail, Unsent } from './transport.ts'
 
 /** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
 export interface Endpoint {
@@ -73,6 +73,17 @@ const BY_STATUS: Readonly<Record<number, Refusal>> = {
   422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
   429: [RateLimitError, 'too many requests', 'Wait'],
 }
+
+/** How a request ended of which no byte left. */
+const UNSENT: Readonly<Record<Unsent, string>> = {
+  unreachable: 'could not connect',
+  certificate: "did not trust the server's certificate",
+  transport_closed: 'found its transport closed',
+}
+
+/** Codes of undici for connections that their owner closed, before a request or under it. */
+const CLOSED: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED'])
+const RENEW = 'Make a new transport, and a client with it'
 
 const LONGEST_MESSAGE = 500
 
@@ -165,20 +176,19 @@ export function failureOf(result: AttemptResult, given: FailureContext): Custome
     const { code, syscall, name } = result.detail
     const detail = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
     const what =
-      unsent === 'unreachable'
-        ? 'could not connect'
-        : unsent === 'certificate'
-          ? "did not trust the server's certificate"
-          : code === undefined
-            ? 'got no complete answer: fetch failed'
-            : 'lost the connection before a complete answer'
+      unsent !== false
+        ? UNSENT[unsent]
+        : code === undefined
+          ? 'got no complete answer: fetch failed'
+          : 'lost the connection before a complete answer'
     const sent =
       unsent === false || charged === undefined || charged === 'yes'
         ? ''
         : charged === 'no'
           ? ', so nothing was sent'
           : ', so this attempt was not sent, but an earlier one may have been'
-    return new ConnectionError(`${call} ${what}${sent} (${detail}).${late}${end(CONNECTION)}`, {
+    const next = CLOSED.has(code ?? '') ? end(RENEW, true) : end(CONNECTION)
+    return new ConnectionError(`${call} ${what}${sent} (${detail}).${late}${next}`, {
       ...facts,
       cause: transportCause(detail, result.detail),
     })

@@ -66,6 +66,22 @@ export function provesUnsent(fetch: typeof globalThis.fetch): boolean {
   return ownFetches.get(fetch)?.provesUnsent === true
 }
 
+const beforeSending = new WeakSet<object>()
+
+/**
+ * Says of a new error that an own fetch throws it because its transport is closed, before anything of this one request was
+ * sent. Only the error itself proves that, never its code: whoever closes connections under a request shows the same code.
+ */
+export function declareClosed<T extends Error>(error: T): T {
+  beforeSending.add(error)
+  return error
+}
+
+/** True if this own fetch threw the error in place of sending. What a wrapper passes on proves nothing of its other requests. */
+export function wasClosed(fetch: typeof globalThis.fetch, thrown: unknown): boolean {
+  return isOwnFetch(fetch) && typeof thrown === 'object' && thrown !== null && beforeSending.has(thrown)
+}
+
 /** Where an answer of this package's own fetches has its body, for readers that need no web stream. */
 export const BODY: unique symbol = Symbol('body')
 

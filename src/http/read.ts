@@ -248,7 +248,7 @@ function cleaned(headers: AnswerHeaders, secrets: Iterable<string>): Headers {
 
 /** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */
 export function isTransient(result: AttemptResult): boolean {
-  if (result.kind === 'failed') return result.unsent !== 'certificate'
+  if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
   if (result.kind === 'timeout') return true
   if (result.kind !== 'answer') return false
   const { status, problem } = result

@@ -10,6 +10,7 @@ import {
   isOwnFetch,
   ownBody,
   provesUnsent,
+  wasClosed,
 } from './own-fetch.ts'
 
 /** One HTTP request, complete: nothing is added or changed on the way. */
@@ -38,6 +39,9 @@ export interface FailureDetail {
   readonly frames?: string
 }
 
+/** Why no byte of a request left: no connection, a certificate that nobody trusts, or a transport that its owner closed. */
+export type Unsent = 'unreachable' | 'certificate' | 'transport_closed'
+
 /** How one attempt ended. `unsent` is claimed only where the platform proves that no byte of the request left. */
 export type AttemptResult =
   | {
@@ -51,7 +55,7 @@ export type AttemptResult =
   | { readonly kind: 'redirect'; readonly status: number; readonly headers: AnswerHeaders }
   | {
       readonly kind: 'failed'
-      readonly unsent: false | 'unreachable' | 'certificate'
+      readonly unsent: false | Unsent
       readonly closed: boolean
       readonly detail: FailureDetail
     }
@@ -166,13 +170,16 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
       }
     } catch (error) {
       if (attempt.stopped !== undefined) return { kind: attempt.stopped }
-      return failure(
+      const ended = failure(
         thrown ?? error,
         given === undefined
           ? platform !== undefined && globalThis.fetch === platform && isNodeFetch(platform)
           : provesUnsent(given),
         given !== undefined && thrown !== undefined,
       )
+      return given !== undefined && wasClosed(given, thrown)
+        ? { ...ended, unsent: 'transport_closed' }
+        : ended
     } finally {
       cancelTimer()
       request.signal?.removeEventListener('abort', onAbort)
@@ -250,7 +257,11 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /** Names a thrown value by the codes in its chain of causes. */
-function failure(error: unknown, provesUnsent: boolean, callers: boolean): AttemptResult {
+function failure(
+  error: unknown,
+  provesUnsent: boolean,
+  callers: boolean,
+): Extract<AttemptResult, { readonly kind: 'failed' }> {
   let found: FailureDetail = bare({ name: 'Error' })
   let everyAddressFailed = false
   try {
@@ -264,7 +275,7 @@ function failure(error: unknown, provesUnsent: boolean, callers: boolean): Attem
     // What a caller's fetch throws may throw again when it is looked at.
   }
   const { code } = found
-  let unsent: false | 'unreachable' | 'certificate' = false
+  let unsent: false | Unsent = false
   if (provesUnsent && code !== undefined) {
     if (noConnection(found)) unsent = everyAddressFailed && 'unreachable'
     else if (CERTIFICATE.test(code)) unsent = 'certificate'

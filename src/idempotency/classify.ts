@@ -54,6 +54,7 @@ export function classify(result: AttemptResult): Outcome {
     case 'failed':
       if (result.unsent === 'unreachable') return { kind: 'unreachable' }
       if (result.unsent === 'certificate') return { kind: 'untrusted' }
+      if (result.unsent === 'transport_closed') return { kind: 'transport_closed' }
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
       return result.status >= 200 && result.status < 300

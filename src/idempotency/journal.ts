@@ -5,6 +5,7 @@ import type { Runtime } from '../runtime.ts'
 import {
   type Codec,
   decodeRow,
+  emptyRow,
   encodeRecord,
   forgottenRow,
   type JournalRecord,
@@ -42,7 +43,7 @@ export interface FoundRecord extends Found {
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
 /**
- * How a conditional write ended. `failed`: it never reached the store. `doubt`: it is not there, and may still be applied,
+ * How a conditional write ended. `failed`: it could not be put into a row, so nothing reached the store. `doubt`: it is not there, and may still be applied,
  * also where the store has rejected it: a database goes on with a statement whose client has stopped waiting.
  */
 export type Written =
@@ -93,23 +94,22 @@ export class Journal {
   async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
     const row = await this.#read(id, deadline, store)
     if (row instanceof Interruption) return row
-    return row === undefined ? { id } : await this.open(row)
-  }
-
-  /**
-   * The record of a row.
-   * @throws {StoreError} if it is damaged or a newer package's
-   */
-  async open(row: StoredRow): Promise<Found> {
-    const decoded = await this.decode(row)
+    if (row === undefined) return { id }
+    const decoded = await this.#decoded(row, deadline)
+    if (decoded instanceof Interruption) return overOr(deadline)
     if (typeof decoded === 'object') return { id: row.id, row, record: decoded }
     if (decoded === 'forgotten') return { id: row.id, row }
     throw unusableError(decoded)
   }
 
-  /** The record of a row, or why there is none. */
-  decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
-    return decodeRow(row, this.#codec)
+  /**
+   * The record of a row, or why there is none.
+   * @throws {StoreError} if the codec does not answer
+   */
+  async decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
+    const decoded = await this.#decoded(row, new Deadline(this.#runtime, STORE_TIMEOUT, undefined))
+    if (decoded instanceof Interruption) throw storeError(UNREADABLE)
+    return decoded
   }
 
   /**
@@ -132,15 +132,44 @@ export class Journal {
     }
     let row: StoredRow
     try {
-      row = await encodeRecord(this.scope, found.id, record, this.#codec)
+      const encoded = await this.#encoded(found.id, record, deadline)
+      if (encoded instanceof Interruption) return { result: 'failed', cause: undefined }
+      row = encoded
     } catch (cause) {
       return { result: 'failed', cause }
     }
-    const written: Written = { result: 'written', found: { id: found.id, row, record } }
+    const applied = await this.#apply(found.row, row, deadline, store)
+    return applied.result === 'written'
+      ? { result: 'written', found: { id: found.id, row, record } }
+      : applied
+  }
+
+  /**
+   * Writes what is there over itself, or a row without a record where nothing is, so that a write which an earlier call gave
+   * up comes too late. Needs no codec. False if the store did not confirm it.
+   */
+  async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {
+    const now = this.#runtime.now()
+    const row =
+      base === undefined
+        ? emptyRow(this.scope, id, now)
+        : { ...base, version: base.version + 1, updatedAt: now }
+    return (await this.#apply(base, row, deadline, this.store)).result === 'written'
+  }
+
+  /** Writes a row if nothing changed since its base was read. */
+  async #apply(
+    base: StoredRow | undefined,
+    row: StoredRow,
+    deadline: Deadline,
+    store: OrderOutbox,
+  ): Promise<{ readonly result: 'written' } | Exclude<Written, { readonly result: 'written' }>> {
+    const { id, version } = row
+    const written = { result: 'written' } as const
     const pending =
-      found.row === undefined
+      base === undefined
         ? this.#call(() => store.insert(row)).then(({ inserted }) => inserted)
-        : this.#call(() => store.update(row, version - 1))
+        : this.#call(() => store.update(row, base.version))
     let failure: unknown
     let applied: boolean | Interruption | undefined
     let grace: Deadline | undefined
@@ -157,7 +186,7 @@ export class Journal {
     }
     // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const read = await this.#read(found.id, grace, store).catch(() => undefined)
+    const read = await this.#read(id, grace, store).catch(() => undefined)
     const current = read instanceof Interruption ? undefined : read
     if (current?.version === version && current.data === row.data) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
@@ -309,10 +338,24 @@ export class Journal {
     } catch (cause) {
       throw storeError(UNREADABLE, cause)
     }
-    if (!(row instanceof Interruption)) return row
-    const over = deadline.over()
-    if (over !== undefined) return over
-    throw storeError(UNREADABLE)
+    return row instanceof Interruption ? overOr(deadline) : row
+  }
+
+  /** A codec may ask a key service, which may never answer. */
+  #encoded(id: string, record: JournalRecord, deadline: Deadline): Promise<StoredRow | Interruption> {
+    const encoded = encodeRecord(this.scope, id, record, this.#codec)
+    if (this.#codec === undefined) return encoded
+    // What a call has learnt is written past its end, too.
+    const time = Math.min(STORE_TIMEOUT, Math.max(deadline.remaining(), GRACE))
+    return new Deadline(this.#runtime, time, deadline.signal).race(encoded)
+  }
+
+  #decoded(
+    row: StoredRow,
+    deadline: Deadline,
+  ): Promise<JournalRecord | 'forgotten' | Unusable | Interruption> {
+    const decoded = decodeRow(row, this.#codec)
+    return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
   }
 
   /** A store operation outside of any call's deadline. */
@@ -342,6 +385,13 @@ export class Journal {
   async #call<T>(operation: () => Promise<T>): Promise<T> {
     return await operation()
   }
+}
+
+/** The end of a call; its store was given up if it has not come. */
+function overOr(deadline: Deadline): Interruption {
+  const over = deadline.over()
+  if (over !== undefined) return over
+  throw storeError(UNREADABLE)
 }
 
 const UNREADABLE =

@@ -24,6 +24,7 @@ export type OutcomeKind =
   | 'unrecognised'
   | 'unreachable'
   | 'untrusted'
+  | 'transport_closed'
   | 'connection_closed'
   | 'connection_lost'
   | 'timed_out'
@@ -92,6 +93,8 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   unrecognised: row(UNKNOWN, 'stop'),
   unreachable: row(NOT_PROCESSED, 'backoff'),
   untrusted: row(NOT_PROCESSED, 'stop'),
+  // It stays closed.
+  transport_closed: row(NOT_PROCESSED, 'stop'),
   connection_closed: row(UNKNOWN, 'now'),
   connection_lost: row(UNKNOWN, 'backoff'),
   timed_out: row(UNKNOWN, 'backoff'),

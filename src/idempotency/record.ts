@@ -144,6 +144,12 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
   }
 }
 
+/** A row that stands for no record: nothing was ever remembered under its name, yet nobody can begin with its first version. */
+export function emptyRow(scope: string, id: string, now: number): StoredRow {
+  const times = { createdAt: now, updatedAt: now }
+  return { scope, id, version: 1, open: false, state: 'rejected', ...times, data: FORGOTTEN }
+}
+
 /** The row that stands for a forgotten record. Its time is long past, so pruning takes it next. */
 export function forgottenRow(row: StoredRow): StoredRow {
   return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: 0, data: FORGOTTEN }

@@ -4,7 +4,7 @@ import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
-import { type Checked, check } from '../schemas/check.ts'
+import { type AtSight, areRight, type Checked, check } from '../schemas/check.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 
@@ -31,6 +31,14 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
     const checked = await check(documented, value)
     return 'issues' in checked ? checked : check(own as StandardSchemaV1<unknown, T>, value)
   }
+}
+
+/** True if {@link Parse} would return every one as it is. */
+export type AllRight<T> = (values: readonly unknown[]) => values is readonly T[]
+
+/** Nothing is right at sight where a schema of the caller has to be asked. `T` as in {@link parser}. */
+export function allRight<T>(documented: AtSight<unknown>, own: StandardSchemaV1 | undefined): AllRight<T> {
+  return (values): values is readonly T[] => own === undefined && areRight(documented, values)
 }
 
 /** Reads one thing; `responseInfo` knows what came with it. */

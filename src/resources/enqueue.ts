@@ -64,7 +64,11 @@ export async function enqueueOrder(
     const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)
     if (written.result === 'written') return publicRecord(written.found.record)
     if (written.result !== 'lost') {
-      const charged = written.result === 'failed' ? moneyOf(record) : 'unknown'
+      let charged = written.result === 'failed' ? moneyOf(record) : 'unknown'
+      // What an earlier call gave up may still open the record. In the caller's transaction, a write against it would be
+      // rolled back together with the rest.
+      if (charged === 'no' && (within !== undefined || !(await journal.fence(found, deadline))))
+        charged = 'unknown'
       throw errors.notStored(written.cause, charged, content.key, record)
     }
     await deadline.sleep(PAUSE)

@@ -8,7 +8,7 @@ import type { FetchedPage } from '../read-ahead.ts'
 import type { Checked } from '../schemas/check.ts'
 import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
 import { callSettings, readArguments } from '../settings.ts'
-import type { Parse, ResourceContext } from './context.ts'
+import type { AllRight, Parse, ResourceContext } from './context.ts'
 
 /** One of the lists of the service. */
 export interface ListEndpoint<T> {
@@ -17,6 +17,7 @@ export interface ListEndpoint<T> {
   /** Field that tells rows apart. */
   readonly identifier: string
   readonly parse: Parse<T>
+  readonly allRight: AllRight<T>
 }
 
 type Rows<T> = Omit<FetchedPage<T>, 'info'>
@@ -77,24 +78,27 @@ export function envelopeOf(
 
 function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
-  { parse, identifier }: ListEndpoint<T>,
+  { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
+  const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
+    // The documented schema has made sure that the raw row has it; the caller's may have renamed it since.
+    const ids = items.map((row) => String((row as Readonly<Record<string, unknown>>)[identifier]))
+    return { value: { items: values, ids, ...defined({ total, hasMore }) } }
+  }
+  if (allRight(items)) return rowsOf(items)
   const whole = (parsed: readonly Checked<T>[]): Checked<Rows<T>> => {
-    const rows: { id: string; item: T }[] = []
-    let index = -1
+    const values: T[] = []
     for (const row of parsed) {
-      index++
       if ('issues' in row) {
-        const at = (path: string): string => `[${index}]${/^($|\[)/.test(path) ? '' : '.'}${path}`
+        const at = (path: string): string => `[${values.length}]${/^($|\[)/.test(path) ? '' : '.'}${path}`
         return { issues: row.issues.map(({ path, message }) => ({ path: at(path), message })) }
       }
-      // The documented schema has made sure that the raw row has it; the caller's may have renamed it since.
-      const id = String((items[index] as Readonly<Record<string, unknown>>)[identifier])
-      rows.push({ id, item: row.value })
+      values.push(row.value)
     }
-    return { value: { rows, ...defined({ total, hasMore }) } }
+    return rowsOf(values)
   }
-  const parsed = items.map(parse)
+  // Not `map`, which would leave out what is missing in an array of the caller's `listEnvelope`.
+  const parsed = Array.from(items, (row) => parse(row))
   const ready = (row: Checked<T> | Promise<Checked<T>>): row is Checked<T> => !(row instanceof Promise)
   return parsed.every(ready) ? whole(parsed) : Promise.all(parsed).then(whole)
 }

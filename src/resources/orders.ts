@@ -30,10 +30,10 @@ import { attachInfo, responseInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
-import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { allRight, type Parse, parser, type ResourceContext, retrieve } from './context.ts'
 import { type CreateManyResult, createMany } from './create-many.ts'
 import { enqueueOrder } from './enqueue.ts'
-import { listPages } from './list-pages.ts'
+import { type ListEndpoint, listPages } from './list-pages.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { placeOrder } from './place-order.ts'
 import { type Reconciled, reconcile } from './reconcile.ts'
@@ -60,11 +60,20 @@ export class Orders<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
   readonly #journal: OrderContext
   readonly #parse: Parse<OrderOf<S>>
+  readonly #list: ListEndpoint<OrderOf<S>>
 
   constructor(context: ResourceContext, journal: OrderContext) {
     this.#context = context
     this.#journal = journal
-    this.#parse = parser(orderSchema, context.schemas.order)
+    const own = context.schemas.order
+    this.#parse = parser(orderSchema, own)
+    this.#list = {
+      endpoint: LIST,
+      path: ORDERS_PATH,
+      identifier: 'id',
+      parse: this.#parse,
+      allRight: allRight(orderSchema, own),
+    }
   }
 
   /**
@@ -163,8 +172,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
   list(params?: ListOrdersParams, options?: ListOptions): Pages<OrderOf<S>> {
-    const endpoint = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', parse: this.#parse }
-    return listPages(this.#context, endpoint, readArguments.listOrders(params), options)
+    return listPages(this.#context, this.#list, readArguments.listOrders(params), options)
   }
 
   /**

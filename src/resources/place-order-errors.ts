@@ -9,7 +9,7 @@ import {
   StoreError,
   UnresolvedOrderError,
 } from '../errors.ts'
-import type { Trail } from '../http/call.ts'
+import { noTrail } from '../http/call.ts'
 import type { Interruption } from '../http/deadline.ts'
 import { chargedSentence, conflictSentence } from '../http/failure.ts'
 import { answerFacts, type ErrorContext, errorOf, infoOf } from '../http/read.ts'
@@ -104,12 +104,12 @@ export class PlaceOrderErrors {
 
   /** The call ended before it sent anything. */
   interrupted({ why }: Interruption, charged: Charged, key: string | undefined): CustomerOrderingError {
-    return errorOf({ end: why, trail: unsent() }, this.#context(charged, key))
+    return errorOf({ end: why, trail: noTrail(true) }, this.#context(charged, key))
   }
 
   /** No API key could be had. */
   noCredential(error: unknown, charged: Charged, key: string | undefined): CustomerOrderingError {
-    return errorOf({ end: 'credentials', error, trail: unsent() }, this.#context(charged, key))
+    return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }
 
   /** The order was sent, and could not be returned. `charged` is what is stored. */
@@ -162,8 +162,4 @@ export class PlaceOrderErrors {
 /** What is known of the wallet before a call did anything. */
 export function moneyOf(record: JournalRecord | undefined): Charged {
   return record === undefined ? 'no' : chargedOf(record)
-}
-
-function unsent(): Trail {
-  return { attempts: 0, retries: 0, cutByDeadline: true, secrets: new Set() }
 }

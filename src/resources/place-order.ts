@@ -225,8 +225,9 @@ class Placement {
   }
 
   /**
-   * The error of a call whose claim is not stored, or not known to be. A write in doubt may be applied when nobody counts
-   * on it any more, and recovery would send it: only a closed record over it makes sure that nothing will be bought.
+   * The error of a call whose claim is not stored, or not known to be. A write in doubt, this call's or an earlier one's, may
+   * be applied when nobody counts on it any more, and recovery would send it: only a closed record over it makes sure that
+   * nothing will be bought.
    */
   async #unclaimed(
     written: Extract<Written, { readonly cause: unknown }>,
@@ -235,18 +236,24 @@ class Placement {
     record: JournalRecord | undefined,
   ): Promise<CustomerOrderingError> {
     let charged = moneyOf(record)
-    if (charged === 'no' && written.result === 'doubt') {
+    if (charged === 'no') {
       const { runtime } = this.#context.connection
       const known = record?.key === content.key ? record.rejection : undefined
       const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
       const time = Math.min(GRACE, Math.max(this.#deadline.remaining(), 0))
-      const fence = await this.#context.journal.write(base, closed, new Deadline(runtime, time, undefined))
-      if (fence.result !== 'written') charged = 'unknown'
+      if (!(await this.#close(base, closed, new Deadline(runtime, time, undefined)))) charged = 'unknown'
     }
     const over = this.#deadline.over()
     return over === undefined
       ? this.#errors.notStored(written.cause, charged, content.key, record)
       : this.#errors.interrupted(over, charged, content.key)
+  }
+
+  /** Puts a closed record over what was found; where the codec cannot seal one, what was found itself. */
+  async #close(found: Found, content: RecordContent, deadline: Deadline): Promise<boolean> {
+    const { journal } = this.#context
+    const { result } = await journal.write(found, content, deadline)
+    return result === 'written' || (result === 'failed' && (await journal.fence(found, deadline)))
   }
 
   async #wait(milliseconds: number): Promise<void> {
@@ -494,8 +501,7 @@ class Placement {
             0,
           )
         : { ...record, claim: runtime.randomId() }
-    const { result } = await journal.write(found, content, grace)
-    return { charged: result === 'written' ? 'no' : 'unknown', record: own }
+    return { charged: (await this.#close(found, content, grace)) ? 'no' : 'unknown', record: own }
   }
 }
 

@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import { type CustomerOrderingError, isCustomerOrderingError, StoreError } from '../errors.ts'
-import { askCredential, type CallSettings } from '../http/call.ts'
+import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
 import { inWindow, isBusy } from '../idempotency/decision.ts'
@@ -325,9 +325,8 @@ function failure(
   settings: CallSettings,
   error?: unknown,
 ): CustomerOrderingError {
-  const trail = { attempts: 0, retries: 0, cutByDeadline: true, secrets: new Set<string>() }
   return errorOf(
-    { end, error, trail },
+    { end, error, trail: noTrail(true) },
     errorContext(record, record === undefined ? 'unknown' : chargedOf(record), settings, 0),
   )
 }

@@ -2,12 +2,11 @@ import type { CallSettings, Connection } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
 import { CanonicalJsonError, canonicalJson } from '../idempotency/canonical.ts'
-import { checkIdempotencyKey } from '../idempotency/identity.ts'
 import { only, plainObject, type Read, type Readers } from '../option-readers.ts'
 import { attachInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
-import { argument, refuseArgument } from '../settings.ts'
+import { argument, idempotencyKey, refuseArgument, standardSchema } from '../settings.ts'
 
 /** HTTP methods of `client.request`. */
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -71,14 +70,8 @@ const REQUEST: Readers<RawRequest<StandardSchemaV1>> = {
   path,
   query,
   body: (value) => value,
-  schema: only(
-    (value) => typeof (value as Partial<StandardSchemaV1> | null)?.['~standard']?.validate === 'function',
-    'must be a Standard Schema',
-  ),
-  idempotencyKey: (value, refuse) => {
-    const problem = checkIdempotencyKey(value)
-    return problem === undefined ? String(value) : refuse(problem)
-  },
+  schema: standardSchema,
+  idempotencyKey,
 }
 
 const readRequest = argument(REQUEST)
@@ -89,7 +82,7 @@ export async function sendRequest(
   request: unknown,
   settings: CallSettings,
 ): Promise<unknown> {
-  const { method, path, query = {}, body, schema, idempotencyKey } = readRequest(request)
+  const { method, path, query = {}, body, schema, idempotencyKey: key } = readRequest(request)
   if (method === undefined) return refuseArgument('is missing', 'method')
   if (path === undefined) return refuseArgument('is missing', 'path')
   const reads = method === 'GET' || method === 'HEAD'
@@ -99,10 +92,10 @@ export async function sendRequest(
     path,
     query: queryString(query),
     body: body === undefined ? undefined : jsonOf(body),
-    idempotencyKey,
+    idempotencyKey: key,
     settings,
     maxBytes: MAX_LIST_BYTES,
-    repeatable: (method !== 'POST' && method !== 'PATCH') || idempotencyKey !== undefined,
+    repeatable: (method !== 'POST' && method !== 'PATCH') || key !== undefined,
     money: reads ? 'none' : 'may_move',
     parse: (answer) => (schema === undefined ? { value: answer } : check(schema, answer)),
   })

@@ -3,8 +3,8 @@ import type { ListOptions, ListParams, RequestOptions, Schemas, ServiceOf } from
 import type { Pages } from '../pages.ts'
 import { serviceSchema } from '../schemas/service.ts'
 import { callSettings, readArguments } from '../settings.ts'
-import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
-import { listPages } from './list-pages.ts'
+import { allRight, type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { type ListEndpoint, listPages } from './list-pages.ts'
 
 const PATH = '/v1/services'
 const LIST = { operation: 'services.list', method: 'GET', permission: 'services:read' } as const
@@ -14,16 +14,24 @@ const RETRIEVE = { ...LIST, operation: 'services.retrieve', missing: 'service' }
 export class Services<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
   readonly #parse: Parse<ServiceOf<S>>
+  readonly #list: ListEndpoint<ServiceOf<S>>
 
   constructor(context: ResourceContext) {
     this.#context = context
-    this.#parse = parser(serviceSchema, context.schemas.service)
+    const own = context.schemas.service
+    this.#parse = parser(serviceSchema, own)
+    this.#list = {
+      endpoint: LIST,
+      path: PATH,
+      identifier: 'productId',
+      parse: this.#parse,
+      allRight: allRight(serviceSchema, own),
+    }
   }
 
   /** The published services, fetched page by page while they are iterated. Their `productId` is an order's `serviceId`. */
   list(params?: ListParams, options?: ListOptions): Pages<ServiceOf<S>> {
-    const endpoint = { endpoint: LIST, path: PATH, identifier: 'productId', parse: this.#parse }
-    return listPages(this.#context, endpoint, readArguments.list(params), options)
+    return listPages(this.#context, this.#list, readArguments.list(params), options)
   }
 
   /** One service: current price, quantity limits and stock state. */

@@ -1,4 +1,4 @@
-import { bare } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import { anyObject } from './check.ts'
 import type { Order } from './order.ts'
@@ -62,29 +62,26 @@ export function readEnvelope(
   const total = first(
     places,
     TOTALS,
-    (value) => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0,
+    (value): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0,
   )
   const hasMore = first(places, MORE, (value) => typeof value === 'boolean')
-  return {
-    envelope: {
-      items,
-      ...(typeof total === 'number' ? { total } : {}),
-      ...(typeof hasMore === 'boolean' ? { hasMore } : {}),
-    },
-  }
+  return { envelope: { items, ...defined({ total, hasMore }) } }
 
   function hasIdentifier(row: unknown): boolean {
     return isRecord(row) && Object.hasOwn(row, identifier) && typeof row[identifier] === 'string'
   }
 }
 
-function first(
+function first<T>(
   places: readonly Readonly<Record<string, unknown>>[],
   names: readonly string[],
-  fits: (value: unknown) => boolean,
-): unknown {
+  fits: (value: unknown) => value is T,
+): T | undefined {
   for (const place of places)
-    for (const name of names) if (Object.hasOwn(place, name) && fits(place[name])) return place[name]
+    for (const name of names) {
+      const value = Object.hasOwn(place, name) ? place[name] : undefined
+      if (fits(value)) return value
+    }
   return undefined
 }
 

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import {
+  type AtSight,
   anyText,
   atSight,
   filled,
@@ -76,7 +77,7 @@ export function makeCreateOrderRequestSchema(): z.ZodMiniType<CreateOrderRequest
 }
 
 /** Checks an order as the service returned it. */
-export const orderSchema: StandardSchemaV1<unknown, Order> = /* @__PURE__ */ atSight(
+export const orderSchema: AtSight<Order> = /* @__PURE__ */ atSight(
   (value): value is Order =>
     isJsonObject(value) &&
     isFilled(value['id']) &&

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import {
+  type AtSight,
   anyNumber,
   anyText,
   atSight,
@@ -11,7 +12,6 @@ import {
   NO_OBJECT,
   safeInteger,
 } from './check.ts'
-import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
 export interface Service {
@@ -32,7 +32,7 @@ export interface Service {
 }
 
 /** Checks a service as the service catalogue returned it. */
-export const serviceSchema: StandardSchemaV1<unknown, Service> = /* @__PURE__ */ atSight(
+export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(
   (value): value is Service =>
     isJsonObject(value) &&
     isFilled(value['productId']) &&

@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import type { Codec } from 'customer-ordering-sdk'
+import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { all } from '../support/all.ts'
+import { faultyStore } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from './support/lab.ts'
 
 /** AES-256-GCM, as the documentation shows it. */
@@ -136,12 +137,73 @@ describe('a record that the codec cannot read', () => {
 describe('a codec that cannot encrypt', () => {
   it('keeps the order from being sent', async () => {
     const lab = new Lab()
-    const broken: Codec = { ...codec, encrypt: () => Promise.reject(new Error('no key today')) }
     const error = await failure(lab.client({ codec: broken }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
     expect(lab.posts).toEqual([])
     await lab.client({ codec }).orders.create(order('r1'))
     lab.sandbox.expectChargedOnce('r1')
+  })
+
+  const broken: Codec = { ...codec, encrypt: () => Promise.reject(new Error('no key today')) }
+  const withoutCodec = {
+    create: (client: CustomerOrderingClient) => client.orders.create(order('r1')),
+    enqueue: (client: CustomerOrderingClient) => client.orders.enqueue(order('r1')),
+  }
+
+  describe.each(Object.entries(withoutCodec))('in %s()', (_name, ask) => {
+    it('is told as not charged, and a write that an earlier call gave up does not begin the order', async () => {
+      const lab = new Lab()
+      const earlier = lab.elsewhere({ codec }, (operation, count) => {
+        if (operation !== 'insert') return undefined
+        return count === 1 ? 'rejects_done_late' : 'rejects'
+      })
+      expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+      const error = await failure(ask(lab.client({ codec: broken })))
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      await lab.runtime.advance(2 * 60_000)
+      expect(await all(lab.client({ codec }).orders.recover())).toEqual([])
+      expect(lab.posts).toHaveLength(0)
+      await lab.client({ codec }).orders.create(order('r1'))
+      lab.sandbox.expectChargedOnce('r1')
+    })
+
+    it('is told as not charged of a refused order, which a claim that an earlier call gave up does not open', async () => {
+      const lab = new Lab()
+      lab.drain()
+      expect(await failure(lab.client({ codec }).orders.create(order('r1')))).toMatchObject({ status: 402 })
+      lab.topUp()
+      const earlier = lab.elsewhere({ codec }, (operation, count) =>
+        operation === 'update' ? (count === 1 ? 'rejects_done_late' : 'rejects') : undefined,
+      )
+      expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+      expect(await failure(ask(lab.client({ codec: broken })))).toMatchObject({
+        code: 'store',
+        charged: 'no',
+      })
+      await lab.runtime.advance(2 * 60_000)
+      expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+        { state: 'rejected', rejection: { kind: 'refused' } },
+      ])
+      expect(lab.posts).toHaveLength(1)
+    })
+
+    it('is told as unknown where nothing can be written at all', async () => {
+      const lab = new Lab()
+      const client = lab.elsewhere({ codec: broken }, (operation) =>
+        operation === 'insert' ? 'rejects' : undefined,
+      )
+      expect(await failure(ask(client))).toMatchObject({ code: 'store', charged: 'unknown' })
+    })
+  })
+
+  it('is told as unknown of an order that was to be written down in a transaction, which may be rolled back', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec: broken })
+    const within = faultyStore(lab.rows, lab.runtime)
+    const error = await failure(client.orders.enqueue(order('r1'), { within }))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(within.calls).toEqual(['get'])
+    expect(lab.posts).toHaveLength(0)
   })
 
   it('does not lose an order that was charged meanwhile', async () => {
@@ -158,5 +220,46 @@ describe('a codec that cannot encrypt', () => {
     expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
       { state: 'created', order: { id: placed.id } },
     ])
+  })
+})
+
+describe('a codec that never answers', () => {
+  const never = (): Promise<string> => new Promise(() => {})
+
+  it('keeps the order from being sent, and the call ends in time', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec: { ...codec, encrypt: never } })
+    const pending = failure(client.orders.create(order('r1'), { totalTimeout: 3_000 }))
+    await lab.runtime.advance(5_000)
+    expect(await pending).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
+    expect(lab.posts).toHaveLength(0)
+    await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('does not keep a call that is aborted', async () => {
+    const lab = new Lab()
+    const controller = new AbortController()
+    const encrypt = (): Promise<string> => {
+      controller.abort()
+      return never()
+    }
+    const client = lab.client({ codec: { ...codec, encrypt } })
+    const pending = failure(client.orders.create(order('r1'), { signal: controller.signal }))
+    await lab.runtime.advance(1_000)
+    expect(await pending).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0 })
+  })
+
+  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
+    ['create()', (client) => client.orders.create(order('r1'))],
+    ['remembered()', (client) => all(client.orders.remembered({ since: 0 }))],
+    ['recover()', (client) => all(client.orders.recover())],
+  ])('ends %s after ten seconds, with an ending that is not known', async (_name, ask) => {
+    const lab = new Lab()
+    await lab.elsewhere({ codec }).orders.enqueue(order('r1'))
+    const pending = failure(ask(lab.client({ codec: { ...codec, decrypt: never } })))
+    await lab.runtime.advance(11_000)
+    expect(await pending).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(lab.posts).toHaveLength(0)
   })
 })

@@ -178,6 +178,18 @@ describe('the envelope of a list', () => {
     await expect(pending).rejects.toThrow('listEnvelope')
   })
 
+  it('is refused by its index where an array of listEnvelope has a hole', async () => {
+    const { client } = clientOver(() => rows, {
+      listEnvelope: () => {
+        const items: unknown[] = [rows[0]]
+        items[2] = rows[2]
+        return { items }
+      },
+    })
+    const pending = client.orders.list().page()
+    await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'must be an object' }] })
+  })
+
   it('may have a total and a hasMore that listEnvelope got wrong, which are not believed then', async () => {
     const { client } = clientOver(({ url }) => cut(rows, url), {
       listEnvelope: (body) => ({ items: body as unknown[], total: '1', hasMore: 'no' }) as never,

@@ -20,6 +20,7 @@ const TESTS = [
   'test/client/store-faults',
   'test/client/traces',
   'test/client/api-key-rotation',
+  'test/client/codec',
   'test/client/tampering',
   'test/client/recover',
   'test/client/resolve',

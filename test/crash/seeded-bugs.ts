@@ -90,7 +90,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/journal.ts',
-        'this.#call(() => store.update(row, version - 1))',
+        'this.#call(() => store.update(row, base.version))',
         'this.#call(async () => {\n            const there = (await this.store.get(this.scope, row.id))?.version ?? 0\n            return await this.store.update({ ...row, version: there + 1 }, there)\n          })',
       ),
     ],
@@ -402,11 +402,22 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/place-order.ts',
-        'const { result } = await journal.write(found, content, grace)',
-        "const { result } = { ...content, result: 'written' }",
+        '(await this.#close(found, content, grace))',
+        '(content !== undefined)',
       ),
     ],
     outOfSimulation: SELDOM,
+  },
+  {
+    name: 'a call whose codec fails believes the record that it has only read',
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        "(result === 'failed' && (await journal.fence(found, deadline)))",
+        "result === 'failed'",
+      ),
+    ],
+    outOfSimulation: 'the simulation encrypts nothing; the tests of codecs notice it',
   },
   {
     name: 'the proof of an order is written over the next one in its slot',

@@ -32,7 +32,7 @@ describe.each(nodeVersions())('on Node %s', (version) => {
   })
 })
 
-/** Rows that an answer of the service brings, and no fault of the network; test/server/outcome-rows.test.ts has them. */
+/** Rows that an answer of the service or the caller brings, and no fault of the network; test/server/outcome-rows.test.ts has them. */
 const ANSWERS = [
   'created_flawed',
   'refused',
@@ -45,6 +45,7 @@ const ANSWERS = [
   'in_progress',
   'conflict_unknown',
   'unrecognised',
+  'transport_closed',
   'not_sent',
 ]
 

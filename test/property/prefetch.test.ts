@@ -51,7 +51,8 @@ function answerOf(list: readonly Row[], given: Behaviour, at: At): FetchedPage<R
   const total = TOTALS[given.total](list.length, page.length, offset)
   const hasMore = given.hasMore === 'honest' ? offset + page.length < list.length : true
   return {
-    rows: page.map((item) => ({ id: item.id, item })),
+    items: page,
+    ids: page.map(({ id }) => id),
     info,
     ...(total === undefined ? {} : { total }),
     ...(given.hasMore === 'none' ? {} : { hasMore }),
@@ -173,11 +174,10 @@ test('toArray asks for no page behind the items that are wanted', async () => {
       turns,
       async (max, prefetch, limit, delays) => {
         const list = rows(200)
-        const { fetch, seen } = service(delays, ({ offset }) => ({
-          rows: list.slice(offset, offset + limit).map((item) => ({ id: item.id, item })),
-          total: 200,
-          info,
-        }))
+        const { fetch, seen } = service(delays, ({ offset }) => {
+          const items = list.slice(offset, offset + limit)
+          return { items, ids: items.map(({ id }) => id), total: 200, info }
+        })
         const found = await new Pages(fetch, { offset: 0, limit, prefetch }).toArray({ max })
         expect(found).toEqual(list.slice(0, max))
         expect(Math.max(...seen.asked)).toBeLessThan(max)
@@ -211,7 +211,8 @@ test('rows put before or behind the others hide none of them and repeat none', a
           const page = list.slice(at.offset, at.offset + 15)
           const all = TOTALS[total](list.length, page.length, at.offset)
           return {
-            rows: page.map((item) => ({ id: item.id, item })),
+            items: page,
+            ids: page.map(({ id }) => id),
             info,
             ...(all === undefined ? {} : { total: all }),
           }
@@ -240,7 +241,7 @@ test('rows that vanish hide no other where the service tells a total', async () 
           reads++
           for (const change of removed.filter(({ read }) => read === reads)) list = list.slice(change.rows)
           const page = list.slice(at.offset, at.offset + 15)
-          return { rows: page.map((item) => ({ id: item.id, item })), info, total: list.length }
+          return { items: page, ids: page.map(({ id }) => id), info, total: list.length }
         })
         const { ids, ending } = await collect(new Pages(fetch, { offset: 0, limit: 15, prefetch }))
         expect(ending).toBe('done')

@@ -9,6 +9,7 @@ import {
   responseInfo,
 } from 'customer-ordering-sdk'
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { createUndiciFetch } from 'customer-ordering-sdk/undici'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { rowIdOf, scopeOf } from '../../src/idempotency/identity.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
@@ -65,6 +66,8 @@ interface Scenario {
   /** Somewhere else than the sandbox, where such an ending is had. */
   readonly elsewhere?: (bench: Bench) => Promise<string>
   readonly options?: CreateOptions
+  /** What sends, where that makes the ending. */
+  readonly fetch?: () => Promise<typeof fetch>
   /** When the caller gives up. */
   readonly abort?: 'on arrival' | 'at the claim'
 }
@@ -100,6 +103,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   unrecognised: { fault: { type: 'status', status: 402, html: true } },
   unreachable: { elsewhere: nobody },
   untrusted: { elsewhere: stranger },
+  transport_closed: { fetch: closedTransport },
   connection_closed: { fault: { type: 'drop' } },
   connection_lost: { elsewhere: babbler },
   timed_out: { fault: { type: 'stall' }, options: { timeout: 8000 } },
@@ -124,6 +128,13 @@ async function stranger(): Promise<string> {
     await new Promise((resolve) => server.close(resolve))
   })
   return `https://127.0.0.1:${port}`
+}
+
+/** A transport that its owner has closed. */
+async function closedTransport(): Promise<typeof fetch> {
+  const transport = createUndiciFetch()
+  await transport.close()
+  return transport
 }
 
 /** A server that takes requests and answers in another language. */
@@ -216,6 +227,7 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
   const client = clientOf(made, {
     baseUrl,
     store: scenario.abort === 'at the claim' ? claiming : store,
+    ...(scenario.fetch === undefined ? {} : { fetch: await scenario.fetch() }),
   })
   try {
     const order = await client.orders.create(REQUEST, { ...scenario.options, signal: controller.signal })
@@ -277,7 +289,8 @@ describe('the outcome table over a real socket', () => {
   describe.each(kinds)('%s', (kind) => {
     const scenario = SCENARIOS[kind]
     const row = OUTCOMES[kind]
-    const inOneCall = scenario.elsewhere === undefined && scenario.abort !== 'at the claim'
+    const inOneCall =
+      scenario.elsewhere === undefined && scenario.fetch === undefined && scenario.abort !== 'at the claim'
 
     for (const [when, { ambiguous, earlierCall, sameCall }] of Object.entries(HISTORIES)) {
       if (sameCall !== undefined && !inOneCall) continue
@@ -307,7 +320,7 @@ describe('the outcome table over a real socket', () => {
         const expected = attemptsOf(kind, sameCall !== undefined)
         if (expected === undefined) expect(sent).toBeGreaterThan(3)
         else expect(sent).toBe(expected)
-        if (kind === 'unreachable' || kind === 'untrusted') expect(came).toBe(0)
+        if (['unreachable', 'untrusted', 'transport_closed'].includes(kind)) expect(came).toBe(0)
         // The deadline may have cut the last one of many short.
         else expect([sent, expected === undefined ? sent - 1 : sent]).toContain(came)
         const record = await recordOf(made)

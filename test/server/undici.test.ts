@@ -1,13 +1,18 @@
 import { createServer } from 'node:http'
+import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import tls from 'node:tls'
+import { inspect } from 'node:util'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { ConfigurationError, ConnectionError, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { createUndiciFetch, type UndiciFetch, type UndiciFetchOptions } from 'customer-ordering-sdk/undici'
-import { Agent, MockAgent, ProxyAgent } from 'undici'
+import * as undiciModule from 'undici'
+import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/server.ts'
-import { answerText } from '../support/raw-http.ts'
+import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
+import { answerText, listening } from '../support/raw-http.ts'
 import { attempt } from './support/attempt.ts'
 import { rawServer } from './support/raw-server.ts'
 import { refusing, unsentOf } from './support/refusing.ts'
@@ -16,6 +21,14 @@ function undici(options?: UndiciFetchOptions): UndiciFetch {
   const fetch = createUndiciFetch(options)
   onTestFinished(() => fetch.close())
   return fetch
+}
+
+function caught(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch (error) {
+    return error
+  }
 }
 
 /** A proxy that tunnels, and the addresses that it was asked for. */
@@ -70,6 +83,27 @@ describe('the undici transport', () => {
     expect(server.connections()).toBe(2)
   })
 
+  test('speaks HTTP/1.1 to a service that prefers HTTP/2, over which a request may be sent again', async () => {
+    const before = tls.getCACertificates('default')
+    tls.setDefaultCACertificates([...before, AUTHORITY])
+    const server = createSecureServer({ key: KEY, cert: VALID, allowHTTP1: true }, (request, response) => {
+      response.end(request.httpVersion)
+    })
+    const port = await listening(server)
+    onTestFinished(() => {
+      tls.setDefaultCACertificates(before)
+      server.close()
+    })
+    const dispatcher = new Agent({ allowH2: true })
+    onTestFinished(() => dispatcher.destroy())
+    const [text, ownChoice] = ['1.1', '2.0']
+    expect(await attempt(`https://127.0.0.1:${port}`, {}, { fetch: undici() })).toMatchObject({ text })
+    const chosen = undici({ dispatcher })
+    expect(await attempt(`https://127.0.0.1:${port}`, {}, { fetch: chosen })).toMatchObject({
+      text: ownChoice,
+    })
+  })
+
   test('sends no header but those that were asked for and those of the connection', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     await attempt(server.url, { headers: { accept: 'application/json' } }, { fetch: undici() })
@@ -102,8 +136,16 @@ describe('the undici transport', () => {
     answer()
     expect(await pending).toMatchObject({ status: 200, text: '{"a":1}' })
     await closed
-    expect(await attempt(server.url, {}, { fetch })).toMatchObject({ kind: 'failed' })
+    expect(unsentOf(await attempt(server.url, {}, { fetch }))).toBe('transport_closed')
     expect(server.requests).toHaveLength(1)
+  })
+
+  test('may be closed again, while it closes and afterwards', async () => {
+    const fetch = createUndiciFetch()
+    await Promise.all([fetch.close(), fetch.close()])
+    await fetch.close()
+    const proxied = createUndiciFetch({ proxy: 'environment' })
+    await Promise.all([proxied.close(), proxied.close()])
   })
 
   test.each<[string, (text: string) => Buffer]>([
@@ -125,6 +167,20 @@ describe('the undici transport', () => {
     expect(await attempt(server.url, {}, { fetch })).toMatchObject({ status: 200, text: '{"id":"ord_ü"}' })
     expect(await (await fetch(server.url)).json()).toEqual({ id: 'ord_ü' })
   })
+})
+
+test.each<[string, string, (text: string) => Buffer]>([
+  ['alone', 'deflate', deflateRawSync],
+  ['in gzip', 'deflate, gzip', (text) => gzipSync(deflateRawSync(text))],
+])('a body deflated without the header of the format is read, %s', async (_where, coding, encode) => {
+  const text = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => index))
+  const body = encode(text)
+  const server = await rawServer((socket) => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
+    socket.write(body)
+  })
+  expect(await attempt(server.url)).toMatchObject({ status: 200, text })
+  expect(await attempt(server.url, {}, { fetch: undici() })).toMatchObject({ status: 200, text })
 })
 
 describe('what the undici transport may prove', () => {
@@ -206,14 +262,186 @@ describe('proxies and dispatchers', () => {
     expect(await client.balance.retrieve()).toEqual({ amount: 5, currency: 'EUR' })
   })
 
-  test.each<[string, object]>([
-    ['a dispatcher beside a proxy', { dispatcher: new Agent(), proxy: 'environment' }],
-    ['a dispatcher beside connections', { dispatcher: new Agent(), connections: 2 }],
-    ['a proxy by its address', { proxy: 'http://127.0.0.1:1' }],
-    ['no connection', { connections: 0 }],
-    ['half a connection', { connections: 1.5 }],
-  ])('%s is refused', (_what, options) => {
-    expect(() => createUndiciFetch(options)).toThrow(TypeError)
+  const METHODS = 'option dispatcher must be an object with the functions dispatch, request'
+  const DECIDES = 'cannot go with a dispatcher, which decides on it'
+  const PROXY = "option proxy must be 'environment'; pass a dispatcher for any other proxy"
+  const COUNT = 'option connections must be an integer from 1 on'
+  test.each<[string, unknown, problem: string]>([
+    ['a misspelled name', { proxi: 'environment' }, 'option proxi is not known (did you mean proxy?)'],
+    ['an unknown name', { http2: undefined }, 'option http2 is not known'],
+    ['no object', 'http://127.0.0.1:1', 'options must be an object'],
+    ['null', null, 'options must be an object'],
+    ['a dispatcher itself', new Agent(), 'option _events is not known'],
+    [
+      'a dispatcher beside a proxy',
+      { dispatcher: new Agent(), proxy: 'environment' },
+      `option proxy ${DECIDES}`,
+    ],
+    [
+      'a dispatcher beside connections',
+      { dispatcher: new Agent(), connections: 2 },
+      `option connections ${DECIDES}`,
+    ],
+    ['a dispatcher that is none', { dispatcher: {} }, METHODS],
+    ['the module as a dispatcher', { dispatcher: undiciModule }, METHODS],
+    ['the address of a proxy as a dispatcher', { dispatcher: 'http://127.0.0.1:1' }, METHODS],
+    ['no dispatcher', { dispatcher: null }, METHODS],
+    ['a proxy by its address', { proxy: 'http://user:secret@127.0.0.1:1' }, PROXY],
+    ['no connection', { connections: 0 }, COUNT],
+    ['half a connection', { connections: 1.5 }, COUNT],
+    ['a text of connections', { connections: '2' }, COUNT],
+  ])('%s is refused', (_what, options, problem) => {
+    const make = () => createUndiciFetch(options as UndiciFetchOptions)
+    expect(make).toThrow(ConfigurationError)
+    expect(make).toThrow(`createUndiciFetch ${problem}.`)
+  })
+
+  test('an option that is undefined counts as none', async () => {
+    await createUndiciFetch({ dispatcher: undefined, proxy: undefined, connections: undefined }).close()
+    await createUndiciFetch(undefined).close()
+  })
+
+  test.each<[string, unknown]>([
+    ['dispatcher', new Agent()],
+    ['connections', 'two'],
+    ['query', { a: '1' }],
+    ['upgrade', 'h2c'],
+    ['maxRedirections', 2],
+    ['onInfo', 'none'],
+    ['throwOnError', true],
+  ])('no option comes out of a polluted prototype: %s', async (name, value) => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const polluted = Object.prototype as unknown as Record<string, unknown>
+    polluted[name] = value
+    onTestFinished(() => {
+      delete polluted[name]
+    })
+    const result = await attempt(`${server.url}/v1`, {}, { fetch: undici({ connections: 2 }) })
+    delete polluted[name]
+    expect(result).toMatchObject({ kind: 'answer', text: '{}' })
+    expect(server.requests).toMatchObject([{ line: 'POST /v1 HTTP/1.1' }])
+  })
+
+  test.each(['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])(
+    'an address in %s that is none is refused, and not shown',
+    (name) => {
+      for (const variable of ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])
+        vi.stubEnv(variable, undefined)
+      onTestFinished(() => void vi.unstubAllEnvs())
+      for (const address of [
+        'http://me:secret@bad host:1',
+        'me:secret@proxy.example:3128',
+        'proxy.example',
+      ]) {
+        vi.stubEnv(name, address)
+        const error = caught(() => createUndiciFetch({ proxy: 'environment' }))
+        expect(error).toBeInstanceOf(ConfigurationError)
+        expect(error).toMatchObject({
+          message: expect.stringContaining('option proxy found what is no address of a proxy in HTTP_PROXY'),
+        })
+        expect(inspect(error, { showHidden: true, depth: 9 })).not.toContain('secret')
+      }
+    },
+  )
+})
+
+describe('a transport that is closed', () => {
+  const REQUEST = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+  const clientOver = (baseUrl: string, fetch: typeof globalThis.fetch) =>
+    new CustomerOrderingClient({ baseUrl, apiKey: 'key', account: 'shop', fetch })
+
+  test('ends an order as not charged, without another try, and says what to do', async () => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const fetch = createUndiciFetch()
+    await fetch.close()
+    const client = clientOver(server.url, fetch)
+    const placing = client.orders.create({ ...REQUEST, metadata: { externalOrderId: 'r1' } })
+    const error = await placing.catch((reason) => reason)
+    expect(error).toBeInstanceOf(ConnectionError)
+    expect(error).toMatchObject({ charged: 'no', attempts: 1 })
+    expect(error.message).toBe(
+      'POST /v1/orders found its transport closed, so nothing was sent (UND_ERR_CLOSED). The wallet was not charged. Make a new transport, and a client with it, then call again.',
+    )
+    const records = []
+    for await (const record of client.orders.remembered({ externalOrderId: 'r1' })) records.push(record)
+    expect(records).toMatchObject([{ state: 'rejected', ambiguous: false }])
+    await expect(client.request({ method: 'POST', path: '/v1/orders', body: REQUEST })).rejects.toMatchObject(
+      {
+        charged: 'no',
+        attempts: 1,
+      },
+    )
+    await expect(client.balance.retrieve()).rejects.toMatchObject({
+      attempts: 1,
+      message:
+        'GET /v1/balance found its transport closed (UND_ERR_CLOSED). Make a new transport, and a client with it, then call again.',
+    })
+    expect(server.requests).toEqual([])
+  })
+
+  test('leaves an order in doubt that was sent before', async () => {
+    const fetch = createUndiciFetch()
+    const server = await rawServer((socket) => {
+      void fetch.close()
+      socket.destroy()
+    })
+    const placing = clientOver(server.url, fetch).orders.create(REQUEST)
+    await expect(placing).rejects.toMatchObject({
+      charged: 'unknown',
+      attempts: 2,
+      message: expect.stringMatching(
+        /found its transport closed, so this attempt was not sent, but an earlier one may have been .* Make a new transport, and a client with it\. The wallet may have been charged: call create\(\) again /,
+      ),
+    })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test.each<[string, (agent: Agent) => Promise<void>, code: string]>([
+    ['closed', (agent) => agent.close(), 'UND_ERR_CLOSED'],
+    ['destroyed', (agent) => agent.destroy(), 'UND_ERR_DESTROYED'],
+  ])('may be a dispatcher that its owner has %s', async (_how, end, code) => {
+    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const agent = new Agent()
+    const composed = agent.compose((dispatch) => (options, handler) => dispatch(options, handler))
+    const fetches = [agent, composed].map((dispatcher) => undici({ dispatcher }))
+    for (const fetch of fetches)
+      expect(await attempt(server.url, {}, { fetch })).toMatchObject({ kind: 'answer' })
+    await end(agent)
+    for (const fetch of fetches) {
+      const result = await attempt(server.url, {}, { fetch })
+      expect(result).toMatchObject({ unsent: 'transport_closed', detail: { code } })
+    }
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test.each<[string, UndiciFetchOptions['dispatcher']]>([
+    ['a dispatcher', new Agent()],
+    ['a dispatcher with interceptors', new Agent().compose(interceptors.retry())],
+  ])('proves nothing where %s is destroyed under the request', async (_what, dispatcher) => {
+    const server = await rawServer(() => void dispatcher?.destroy())
+    const result = await attempt(server.url, {}, { fetch: undici({ dispatcher }) })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_DESTROYED' } })
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('proves nothing where the code alone says so', async () => {
+    const closed = Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' })
+    class Retrying extends Agent {
+      override dispatch(): boolean {
+        throw closed
+      }
+    }
+    const dispatcher = new Retrying()
+    onTestFinished(() => dispatcher.close())
+    const result = await attempt('http://127.0.0.1:1', {}, { fetch: undici({ dispatcher }) })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_CLOSED' } })
+  })
+
+  test('proves nothing through a wrapper, which may have sent the request before', async () => {
+    const fetch = createUndiciFetch()
+    await fetch.close()
+    for (const wrapped of [fetch.bind(undefined), new Proxy(fetch, {})])
+      expect(unsentOf(await attempt('http://127.0.0.1:1', {}, { fetch: wrapped }))).toBe(false)
   })
 })
 
@@ -283,6 +511,22 @@ describe('as a fetch for others', () => {
     const response = await undici()(server.url)
     expect(response.body).toBeNull()
     expect(await response.text()).toBe('')
+    const platform = new Response(response.body, response)
+    expect([platform.status, await platform.text()]).toEqual([204, ''])
+  })
+
+  test("an answer is no Response of the platform's, and one can be made of it", async () => {
+    const server = await rawServer((socket) =>
+      socket.write(answerText(201, '{"a":1}', ['set-cookie: a=1', 'set-cookie: b=2'])),
+    )
+    const response = await undici()(`${server.url}/p#part`)
+    expect(response.url).toBe(`${server.url}/p`)
+    expect(response instanceof Response).toBe(false)
+    expect(() => Response.prototype.clone.call(response)).toThrow(TypeError)
+    const platform = new Response(response.body, response)
+    expect(platform).toBeInstanceOf(Response)
+    expect([platform.status, await platform.text()]).toEqual([201, '{"a":1}'])
+    expect(platform.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
   })
 
   test('it rejects as fetch does', async () => {
@@ -300,6 +544,8 @@ describe('as a fetch for others', () => {
     await vi.waitFor(() => expect(server.requests).toHaveLength(1))
     controller.abort(reason)
     await expect(pending).rejects.toBe(reason)
+    for (const method of ['GET', 'get', 'HEAD', undefined])
+      await expect(fetch(server.url, { body: 'x', ...(method && { method }) })).rejects.toThrow(TypeError)
     for (const url of ['ftp://127.0.0.1', 'http://a:b@127.0.0.1', 'none'])
       await expect(fetch(url)).rejects.toThrow(TypeError)
   })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { BodyProblem } from '../../src/http/own-fetch.ts'
-import type { AttemptResult } from '../../src/http/transport.ts'
+import type { AttemptResult, Unsent } from '../../src/http/transport.ts'
 import { classify } from '../../src/idempotency/classify.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
 
@@ -18,7 +18,7 @@ function answer(status: number, body: unknown, problem?: BodyProblem): AttemptRe
   }
 }
 
-function failed(unsent: false | 'unreachable' | 'certificate', closed = false): AttemptResult {
+function failed(unsent: false | Unsent, closed = false): AttemptResult {
   return { kind: 'failed', unsent, closed, detail: { name: 'Error' } }
 }
 
@@ -94,6 +94,7 @@ const CASES: readonly (readonly [OutcomeKind, string, AttemptResult])[] = [
   ),
   ['unreachable', 'no connection', failed('unreachable')],
   ['untrusted', 'a rejected certificate', failed('certificate')],
+  ['transport_closed', 'a transport that its owner closed', failed('transport_closed')],
   ['connection_closed', 'a reset', failed(false, true)],
   ['connection_lost', 'any other failure', failed(false)],
   ['timed_out', 'no answer in time', { kind: 'timeout' }],
@@ -161,7 +162,7 @@ const results = fc.oneof(
     .map(([status, body, problem]) => answer(status, body, problem)),
   fc
     .tuple(
-      fc.constantFrom<false | 'unreachable' | 'certificate'>(false, 'unreachable', 'certificate'),
+      fc.constantFrom<false | Unsent>(false, 'unreachable', 'certificate', 'transport_closed'),
       fc.boolean(),
     )
     .map(([unsent, closed]) => failed(unsent, closed)),

@@ -28,7 +28,7 @@ import {
   failureOf,
   requestIdOf,
 } from '../../src/http/failure.ts'
-import type { AttemptResult } from '../../src/http/transport.ts'
+import type { AttemptResult, Unsent } from '../../src/http/transport.ts'
 
 const CREATE: Endpoint = {
   operation: 'orders.create',
@@ -165,7 +165,7 @@ test('an endpoint that we do not know has neither permission nor resource', () =
 
 describe('a failure without an answer', () => {
   const failed = (
-    unsent: false | 'unreachable' | 'certificate',
+    unsent: false | Unsent,
     detail: { name: string; code?: string; syscall?: string },
   ): AttemptResult => ({ kind: 'failed', unsent, closed: false, detail })
 
@@ -183,6 +183,24 @@ describe('a failure without an answer', () => {
     expect(error.code).toBe('connection')
     expect(error.cause).toEqual(Object.assign(new Error(shown), { code, ...(syscall && { syscall }) }))
     expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
+  })
+
+  test.each([
+    ['found its transport closed', 'transport_closed', 'UND_ERR_CLOSED'],
+    ['found its transport closed', 'transport_closed', 'UND_ERR_DESTROYED'],
+    ['lost the connection before a complete answer', false, 'UND_ERR_DESTROYED'],
+  ] as const)('%s, of which a new transport is the cure (%s, %s)', (what, unsent, code) => {
+    const result = failed(unsent, { name: 'Error', code })
+    const next = 'Make a new transport, and a client with it'
+    expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
+    const sent = unsent === false ? '' : ', so this attempt was not sent, but an earlier one may have been'
+    expect(fail(result, { charged: 'unknown' }).message).toBe(
+      `POST /v1/orders ${what}${sent} (${code}). ${next}. ${chargedSentence('unknown')}`,
+    )
+    if (unsent === false) return
+    expect(fail(result, { charged: 'no' }).message).toBe(
+      `POST /v1/orders ${what}, so nothing was sent (${code}). The wallet was not charged. ${next}, then call again.`,
+    )
   })
 
   test('that has no code is named by its name', () => {

@@ -55,6 +55,7 @@ const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
   unrecognised: { ...DOUBT, next: 'stop', afterProof: 'stop' },
   unreachable: { ...UNPROCESSED, next: 'backoff', afterProof: 'replay', doubt: false },
   untrusted: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
+  transport_closed: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
   connection_closed: { ...DOUBT, next: 'now', afterProof: 'replay' },
   connection_lost: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
   timed_out: { ...DOUBT, next: 'backoff', afterProof: 'replay' },

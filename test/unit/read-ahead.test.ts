@@ -10,7 +10,8 @@ const info = { headers: new Headers(), attempts: 1, durationMs: 0 }
 const rows = (count: number, from = 0): Row[] =>
   Array.from({ length: count }, (_, i) => ({ id: `r${from + i}` }))
 const fetched = (items: readonly Row[], more: Partial<FetchedPage<Row>> = {}): FetchedPage<Row> => ({
-  rows: items.map((item) => ({ id: item.id, item })),
+  items,
+  ids: items.map(({ id }) => id),
   info,
   ...more,
 })

@@ -257,10 +257,15 @@ export async function told(call: Promise<Order>): Promise<Told> {
 }
 
 /** The error of a call that has to fail. */
-export async function failure(call: Promise<Order>): Promise<AnyCustomerOrderingError> {
-  const { error, order } = await told(call)
-  if (error === undefined) throw new Error(`expected an error, got the order ${order?.id}`)
-  return error
+export async function failure(call: Promise<unknown>): Promise<AnyCustomerOrderingError> {
+  let result: unknown
+  try {
+    result = await call
+  } catch (error) {
+    if (isCustomerOrderingError(error)) return error
+    throw error
+  }
+  throw new Error(`expected an error, got ${JSON.stringify(result)}`)
 }
 
 /** A request with a reference. */

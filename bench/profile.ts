@@ -1,0 +1,204 @@
+/**
+ * Where one call spends its CPU, or what it allocates, by owner and by function, over the service and the programmes that
+ * `npm run bench` measures:
+ *
+ *     npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
+ *
+ * TASK is GET, "list of 50", "list of 1,000", POST, create or paging (2,000 orders, 50 a page, answers after 20 ms, by
+ * this package; a call is one page of it); NAME is "this package", "this package, undici", "raw fetch",
+ * "ky, defaults" or "ky, one attempt" (create: "this package", "client.request" or "raw fetch").
+ * Everything is sent one call at a time, and measured after 3,000 calls (paging: 10 walks) have warmed the engine up.
+ *
+ * Counted is what a function spends or allocates itself, without those that it calls; native functions, such as writing
+ * to a socket, count for their caller. Waiting for the service does not count. On a quiet machine the sum of the times is
+ * the thread's CPU but for what the system needs to wait and to wake it; on a busy one it may be more, because a thread that waits for a processor is not idle. Allocations are counted with functions kept apart (without inlining), because the engine
+ * would count them for the outermost one; that changes their sum by some per cent.
+ */
+import type { HeapProfiler, Profiler } from 'node:inspector'
+import { Session } from 'node:inspector/promises'
+import { parseArgs } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { isBuilt } from '../scripts/ensure-built.ts'
+import { KEY, ownContenders } from './contenders.ts'
+import { CREATE, placers } from './create.ts'
+import { IDLE, nameJsonParse, type Owner, ownerOf, PACKAGE } from './owners.ts'
+import { type Service, startService } from './service.ts'
+
+/** Microseconds between two looks at the stack, and bytes between two looks at what is allocated: both on average. */
+const LOOK_EVERY = 200
+const LOOK_EVERY_BYTES = 2_048
+const TOP = 15
+const ORDERS = 2_000
+
+const CALLS = { GET: 'get', 'list of 50': 'list', 'list of 1,000': 'longList', POST: 'post' } as const
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    client: { type: 'string', default: 'this package' },
+    heap: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    seconds: { type: 'string', default: '5' },
+    prefetch: { type: 'string', default: '4' },
+  },
+})
+const task = positionals[0] ?? 'GET'
+const seconds = Number(values.seconds)
+if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
+
+/** What `--json` prints. */
+export interface Profile {
+  /** Microseconds or kB of a call by owner, the largest first. */
+  readonly owners: readonly (readonly [string, number])[]
+  /** Microseconds of CPU of a call in the thread, as the system counts them. */
+  readonly cpu: number
+}
+
+/** What is repeated, and how often before it is measured. */
+interface Work {
+  readonly warmUp: number
+  /** Resolves to the number of calls that it has made. */
+  run(): Promise<number>
+}
+
+function refuse(what: string, names: Iterable<string>): never {
+  throw new TypeError(`${what} is one of: ${[...names].join('; ')}`)
+}
+
+function workOf({ url }: Service): Work {
+  const each = (call: () => Promise<unknown>, warmUp = 3_000): Work => ({
+    warmUp,
+    run: async () => {
+      await call()
+      return 1
+    },
+  })
+  if (task === 'paging') {
+    const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY })
+    const run = async (): Promise<number> => {
+      let items = 0
+      for await (const _ of client.orders.list({ limit: 50 }, { prefetch: Number(values.prefetch) })) items++
+      return items / 50
+    }
+    return { warmUp: 10, run }
+  }
+  if (task === 'create') {
+    const ways = placers(url)
+    const way = values.client === 'this package' ? CREATE : values.client
+    return each(ways.get(way) ?? refuse('--client', ways.keys()))
+  }
+  const call = Object.entries(CALLS).find(([name]) => name === task)?.[1]
+  if (call === undefined) return refuse('TASK', [...Object.keys(CALLS), 'create', 'paging'])
+  const all = ownContenders(url)
+  const send = all.find(({ name }) => name === values.client)?.[call]
+  if (send === undefined)
+    return refuse(
+      '--client',
+      all.map(({ name }) => name),
+    )
+  return each(send, call === 'longList' ? 300 : undefined)
+}
+
+/** What was counted of one function: microseconds or bytes of all calls. */
+interface Share {
+  readonly owner: Owner
+  readonly amount: number
+}
+
+function times({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Share[] {
+  const byId = new Map(nodes.map((node) => [node.id, node]))
+  const owners = new Map<number, Owner>()
+  const find = ({ id, callFrame, children = [] }: Profiler.ProfileNode, caller?: Owner): void => {
+    const owner = ownerOf(callFrame, caller)
+    owners.set(id, owner)
+    for (const child of children) {
+      const node = byId.get(child)
+      if (node !== undefined) find(node, owner)
+    }
+  }
+  if (nodes[0] !== undefined) find(nodes[0])
+  // The time after a look until the next one belongs to what was seen by it.
+  return samples.flatMap((id, index) => {
+    const owner = owners.get(id)
+    return owner === undefined ? [] : [{ owner, amount: timeDeltas[index + 1] ?? 0 }]
+  })
+}
+
+function bytes(node: HeapProfiler.SamplingHeapProfileNode, caller?: Owner): Share[] {
+  const owner = ownerOf(node.callFrame, caller)
+  return [{ owner, amount: node.selfSize }, ...node.children.flatMap((child) => bytes(child, owner))]
+}
+
+/** Sums by what is named, the largest first. */
+function summed(shares: readonly Share[], key: keyof Owner): [string, number][] {
+  const sums = new Map<string, number>()
+  for (const { owner, amount } of shares) sums.set(owner[key], (sums.get(owner[key]) ?? 0) + amount)
+  return [...sums].filter(([, amount]) => amount > 0).toSorted((a, b) => b[1] - a[1])
+}
+
+if (values.heap) setFlagsFromString('--no-turbo-inlining --no-maglev-inlining')
+nameJsonParse()
+const service = await startService(task === 'paging' ? 20 : 0, ORDERS)
+const work = workOf(service)
+for (let count = 0; count < work.warmUp; count++) await work.run()
+
+const session = new Session()
+session.connect()
+if (values.heap)
+  await session.post('HeapProfiler.startSampling', {
+    samplingInterval: LOOK_EVERY_BYTES,
+    includeObjectsCollectedByMajorGC: true,
+    includeObjectsCollectedByMinorGC: true,
+  })
+else {
+  await session.post('Profiler.enable')
+  await session.post('Profiler.setSamplingInterval', { interval: LOOK_EVERY })
+  await session.post('Profiler.start')
+}
+let calls = 0
+const cpuBefore = [process.threadCpuUsage(), process.cpuUsage()] as const
+const before = performance.now()
+while (performance.now() - before < seconds * 1_000) calls += await work.run()
+const wall = ((performance.now() - before) * 1_000) / calls
+const [ownCpu, allCpu] = [process.threadCpuUsage(cpuBefore[0]), process.cpuUsage(cpuBefore[1])].map(
+  ({ user, system }) => (user + system) / calls,
+)
+const shares = values.heap
+  ? bytes((await session.post('HeapProfiler.stopSampling')).profile.head)
+  : times((await session.post('Profiler.stop')).profile)
+service.close()
+
+const unit = values.heap ? 'kB' : 'µs'
+const scale = values.heap ? 1 / 1_000 : 1
+const counted = shares
+  .filter(({ owner }) => owner.name !== IDLE)
+  .map(({ owner, amount }) => ({ owner, amount: (amount * scale) / calls }))
+const total = counted.reduce((sum, { amount }) => sum + amount, 0)
+
+function table(head: string, rows: readonly (readonly [string, number])[]): string {
+  const lines = rows.map(
+    ([name, amount]) => `| ${name} | ${amount.toFixed(1)} | ${((amount / total) * 100).toFixed(0)} % |`,
+  )
+  return [`| ${head} | ${unit} | |`, '| --- | ---: | ---: |', ...lines].join('\n')
+}
+
+if (values.json) {
+  const profile: Profile = { owners: summed(counted, 'name'), cpu: ownCpu ?? Number.NaN }
+  process.stdout.write(JSON.stringify(profile))
+  process.exit()
+}
+const sender = task === 'paging' ? `this package, prefetch: ${values.prefetch}` : values.client
+const ours = counted.filter(({ owner }) => owner.name === PACKAGE)
+const spent = `${wall.toFixed(0)} µs of wall time, ${ownCpu?.toFixed(0)} µs of CPU in the thread and ${allCpu?.toFixed(0)} µs in the process`
+process.stdout.write(`**${task}, ${sender}**: ${calls} calls, Node ${process.versions.node}. Of each call, the profiler's own work included: ${spent}.
+
+${table('owner', [...summed(counted, 'name'), ['all', total]])}
+
+${ours.length === 0 ? '' : `${table('file of this package', summed(ours, 'file').slice(0, TOP))}\n`}
+${table('function', summed(counted, 'title').slice(0, TOP))}
+`)
+if (!values.heap && total > 1.15 * (ownCpu ?? 0))
+  process.stdout.write('\n**The machine was busy**: only the percentages say something.\n')
+// undici's connections would be waited for.
+process.exit()

@@ -1,0 +1,67 @@
+import { parse, v5 } from 'uuid'
+import { KEY_NAMESPACE } from './idempotency/identity.ts'
+
+const NAMESPACE: Uint8Array = /* @__PURE__ */ parse(KEY_NAMESPACE)
+
+/** Hexadecimal digits of the SHA-1 of some bytes. */
+type Sha1 = (bytes: Uint8Array) => string
+
+/**
+ * UUID v5 (RFC 9562, section 5.5) of a name's UTF-8 bytes in this package's namespace, in lower-case text form.
+ *
+ * In Node with Node's own SHA-1: an order needs eight, which took a third of what `create()` adds to a request, and do not
+ * any more (docs/performance.md). It is used only after it has made the same id as uuid.
+ */
+export function uuidV5(name: string): string {
+  derive ??= fastest(platformSha1())
+  return derive(name)
+}
+
+let derive: ((name: string) => string) | undefined
+
+/** The given SHA-1 if it can be trusted, else the package's. */
+export function fastest(sha1: Sha1 | undefined): (name: string) => string {
+  if (sha1 === undefined) return byPackage
+  const byPlatform = derivedBy(sha1)
+  const name = '\u00e9 \u{1f600}'
+  try {
+    // A wrong id would be another key, hence a second charge.
+    return byPlatform(name) === byPackage(name) ? byPlatform : byPackage
+  } catch {
+    // A platform may refuse SHA-1.
+    return byPackage
+  }
+}
+
+/** In bytes, because the package turns texts into bytes slowly, and the namespace's text twice. */
+function byPackage(name: string): string {
+  return v5(new TextEncoder().encode(name), NAMESPACE)
+}
+
+function derivedBy(sha1: Sha1): (name: string) => string {
+  const encoder = new TextEncoder()
+  const start = NAMESPACE.length
+  const shared = new Uint8Array(1024)
+  shared.set(NAMESPACE)
+  return (name) => {
+    let bytes = shared
+    // A UTF-16 code unit takes at most three bytes of UTF-8.
+    if (start + 3 * name.length > shared.length) {
+      bytes = new Uint8Array(start + 3 * name.length)
+      bytes.set(NAMESPACE)
+    }
+    const end = start + encoder.encodeInto(name, bytes.subarray(start)).written
+    const hex = sha1(bytes.subarray(0, end))
+    // The name may be made of an API key, which nothing is to keep.
+    bytes.fill(0, start, end)
+    // Four bits are the version, two are the variant (RFC 9562, section 4).
+    const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  }
+}
+
+/** Node's `crypto.hash`. Not an import, so that no bundler for browsers looks for it. */
+function platformSha1(): Sha1 | undefined {
+  const hash = globalThis.process?.getBuiltinModule?.('crypto')?.hash
+  return typeof hash === 'function' ? (bytes) => hash('sha1', bytes, 'hex') : undefined
+}

@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, inject, test } from 'vitest'
+
+const run = promisify(execFile)
+
+/** How often a program in a fresh process makes code of a text: what a content security policy reports, even if it is caught. */
+async function generatedBy(program: string): Promise<{ generated: number; ending: string }> {
+  const code = `
+    let generated = 0
+    const count = { apply: (...all) => (generated++, Reflect.apply(...all)), construct: (...all) => (generated++, Reflect.construct(...all)) }
+    const Counting = new Proxy(Function, count)
+    globalThis.Function = Counting
+    globalThis.eval = new Proxy(eval, count)
+    let ending = ''
+    ${program}
+    console.log(JSON.stringify({ generated, ending }))`
+  const { stdout } = await run(
+    process.execPath,
+    ['--disallow-code-generation-from-strings', '--input-type=module', '-e', code],
+    { cwd: inject('consumer'), env: { ...process.env, NODE_OPTIONS: '' } },
+  )
+  return JSON.parse(stdout)
+}
+
+const listing = (amount: string): string => `
+  const { CustomerOrderingClient } = await import('customer-ordering-sdk')
+  const rows = JSON.stringify([{ id: 'ord_1', status: 'pending', amount: ${amount} }])
+  const client = new CustomerOrderingClient({
+    baseUrl: 'https://api.example.com',
+    apiKey: 'k',
+    fetch: async () => new Response(rows),
+  })
+  ending = await client.orders.list().page().then(() => 'read', (error) => error.name)`
+
+test('reading a list makes no code of texts, whether its rows are right or wrong', async () => {
+  expect(await generatedBy(listing('250'))).toEqual({ generated: 0, ending: 'read' })
+  expect(await generatedBy(listing('2.5'))).toEqual({ generated: 0, ending: 'InvalidResponseError' })
+})
+
+test('a library that tries to make code of a text is seen', async () => {
+  const { generated } = await generatedBy(
+    `const zod = await import('zod'); zod.looseObject({ id: zod.string() }).safeParse({ id: 'x' })`,
+  )
+  expect(generated).toBeGreaterThan(0)
+})

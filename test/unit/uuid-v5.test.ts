@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { v5 } from 'uuid'
+import { describe, expect, test, vi } from 'vitest'
+import { KEY_NAMESPACE } from '../../src/idempotency/identity.ts'
+import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
+
+const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
+const name = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 40 }),
+  // Around the length from which on a name gets an array of its own.
+  fc.string({ unit: 'binary', minLength: 100, maxLength: 700 }),
+)
+
+describe.each([
+  ['of this platform', uuidV5],
+  ["by the platform's SHA-1", fastest(sha1)],
+  ['by uuid alone', fastest(undefined)],
+])('a UUID v5 %s', (_title, derive) => {
+  test('is what uuid makes of the same name, whatever was derived before it', () => {
+    fc.assert(
+      fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), (names) => {
+        for (const each of names) expect(derive(each)).toBe(v5(each, KEY_NAMESPACE))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('is the published one', () => {
+    expect(derive('["k1","https://api.example.com","acme","order-1",0]')).toBe(
+      'ae383dcd-d08f-557a-966c-b08b54cea3e6',
+    )
+  })
+})
+
+test.each<[string, (bytes: Uint8Array) => string]>([
+  ['is another hash', (bytes) => createHash('sha256').update(bytes).digest('hex')],
+  ['leaves out the last byte', (bytes) => sha1(bytes.subarray(0, -1))],
+  ['writes capital letters', (bytes) => sha1(bytes).toUpperCase()],
+  [
+    'throws',
+    () => {
+      throw new Error('SHA-1 is not allowed here')
+    },
+  ],
+])('a SHA-1 that %s is not used', (_title, wrong) => {
+  const asked = vi.fn(wrong)
+  const derive = fastest(asked)
+  expect(derive('ord')).toBe(v5('ord', KEY_NAMESPACE))
+  expect(asked).toHaveBeenCalledTimes(1)
+})
+
+test('nothing of a name is left in memory that is used again', () => {
+  let seen: Uint8Array = new Uint8Array()
+  const derive = fastest((bytes) => {
+    seen = bytes
+    return sha1(bytes)
+  })
+  derive('sk_live_secret')
+  expect(seen.length).toBeGreaterThan(14)
+  expect(Buffer.from(seen.buffer).includes('sk_live_secret')).toBe(false)
+  expect(
+    Buffer.from(seen.buffer)
+      .subarray(seen.length - 14, seen.length)
+      .every((byte) => byte === 0),
+  ).toBe(true)
+})
