@@ -79,3 +79,13 @@ export async function recordOf(
   const found = await journal.load(rowIdOf(runtime.deriveId, slot), new Deadline(runtime, 1000, undefined))
   return 'why' in found ? undefined : found.record
 }
+
+/** What is stored, as it is found. */
+export async function storedRecords({ journal }: OrderContext): Promise<FoundRecord[]> {
+  const stored: FoundRecord[] = []
+  for await (const row of journal.rows({ since: 0 })) {
+    const record = await journal.decode(row)
+    if (typeof record === 'object') stored.push({ id: row.id, row, record })
+  }
+  return stored
+}

@@ -10,7 +10,7 @@ import { type OrderReply, type PlaceOrderOptions, placeOrder } from '../../src/r
 import { unsentContent } from '../../src/resources/unsent.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import { orderContext, recordOf, remember } from '../support/order-context.ts'
+import { orderContext, recordOf, remember, storedRecords } from '../support/order-context.ts'
 import { type FakeRuntime, fakeRuntime } from '../support/runtime.ts'
 
 const API_KEY = 'api-key-of-this-shop'
@@ -369,10 +369,9 @@ describe('a call that ends before it claims the order', () => {
     const place = placeWith([], { credentials: failing })
     const error = await placed(place, UNNAMED, { allowDuplicate: true }).catch((caught: unknown) => caught)
     expect(error).toMatchObject({ charged: 'no' })
-    const { rows } = await place.store.list('s', { limit: 10, since: 0 })
-    const records = await Promise.all(rows.map((row) => place.context.journal.open(row)))
+    const records = await storedRecords(place.context)
     expect(records).toMatchObject([{ record: { state: 'rejected', keyOrigin: 'random' } }])
-    expect(records[0]?.record?.slot).toBe(`key:${records[0]?.record?.key}`)
+    expect(records[0]?.record.slot).toBe(`key:${records[0]?.record.key}`)
   })
 
   it('charges nothing where the order was refused before, and writes that record anew', async () => {
@@ -722,15 +721,8 @@ describe('an order whose record somebody else has written meanwhile', () => {
   ): Place => {
     const place = placeWith([
       async () => {
-        const [row] = (await place.store.list('s', { limit: 1, since: 0 })).rows
-        if (row === undefined) throw new Error('there is no row')
-        const { record } = await place.context.journal.open(row)
-        if (record === undefined) throw new Error('there is no record')
-        await remember(
-          place.context,
-          { ...record, claim: 'of another', ...changes },
-          { id: row.id, row, record },
-        )
+        for (const found of await storedRecords(place.context))
+          await remember(place.context, { ...found.record, claim: 'of another', ...changes }, found)
         await before(place)
         return answer(402, { code: 'NO', message: 'no' })
       },

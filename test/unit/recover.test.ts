@@ -11,7 +11,7 @@ import { type RecoverSettings, type RecoveryOutcome, recover } from '../../src/r
 import { unsentContent } from '../../src/resources/unsent.ts'
 import type { Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import { orderContext, recordOf, remember } from '../support/order-context.ts'
+import { orderContext, recordOf, remember, storedRecords } from '../support/order-context.ts'
 import { type FakeRuntime, fakeRuntime } from '../support/runtime.ts'
 
 const API_KEY = 'api-key-of-this-shop'
@@ -484,12 +484,9 @@ describe('three failures in a row to reach the service', () => {
       async (place) => {
         await leave(place, 'r0', { firstSentAt: NOW - 200 })
         const busy = { firstSentAt: NOW - 98, busyUntil: NOW + 60 * MINUTE }
-        const found = await place.store.list('s', { limit: 100, since: 0 })
-        for (const row of found.rows) {
-          const opened = await place.context.journal.open(row)
-          const { record } = opened
-          if (record?.externalOrderId === 'r3') await remember(place.context, { ...record, ...busy }, opened)
-        }
+        for (const found of await storedRecords(place.context))
+          if (found.record.externalOrderId === 'r3')
+            await remember(place.context, { ...found.record, ...busy }, found)
       },
     )
     expect(asked).toEqual(['r0', 'r1', 'r2', 'r4'])
@@ -505,10 +502,8 @@ describe('three failures in a row to reach the service', () => {
     for await (const outcome of start(place)) {
       texts.push(...textsOf([outcome]))
       if (outcome.record.externalOrderId !== 'r3') continue
-      const { rows } = await place.store.list('s', { limit: 100, since: 0 })
-      for (const row of rows) {
-        const found = await place.context.journal.open(row)
-        if (found.record?.externalOrderId !== 'r4') continue
+      for (const found of await storedRecords(place.context)) {
+        if (found.record.externalOrderId !== 'r4') continue
         const created = { ...found.record, state: 'created', readable: true, order: ORDER } as const
         await remember(place.context, created, found)
       }
@@ -564,15 +559,11 @@ describe('an order that recovery sends', () => {
   it('was placed meanwhile by somebody else, whatever the service says to this one', async () => {
     for (const result of [LOST, problem(402)]) {
       const place = placeWith(async (_asked, { context }) => {
-        const row = await context.journal.store.get('s', left.id)
-        if (row === undefined) throw new Error('no row')
-        const claimed = await context.journal.open(row)
-        if (claimed.record === undefined) throw new Error('no record')
-        const content = { ...claimed.record, state: 'created', readable: true, order: ORDER } as const
-        await remember(context, content, claimed)
+        for (const found of await storedRecords(context))
+          await remember(context, { ...found.record, state: 'created', readable: true, order: ORDER }, found)
         return result
       })
-      const left = await leave(place, 'r1')
+      await leave(place, 'r1')
       const [outcome] = await recovered(place)
       expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
       expect(outcome).not.toHaveProperty('error')
