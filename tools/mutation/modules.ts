@@ -86,7 +86,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'placing',
-    unseen: true,
     files: ['resources/place-order.ts'],
     tests: [
       'unit/place-order.test.ts',
@@ -96,7 +95,6 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'sending',
-    unseen: true,
     files: ['resources/send-order.ts'],
     tests: ['unit/send-order.test.ts', ...ORDERS],
   },
