@@ -99,6 +99,7 @@ export function positive(name: string, text: string): number {
 /** One of some names. */
 export function oneOf<Name extends string>(name: string, text: string, names: readonly Name[]): Name {
   const found = names.find((each) => each === text)
-  if (found === undefined) throw new UsageError(`${name} is one of ${names.join(', ')}, and not "${text}".`)
+  if (found === undefined)
+    throw new UsageError(`${name} is "${text}", and has to be one of: ${names.join('; ')}.`)
   return found
 }

@@ -68,7 +68,7 @@ describe('the arguments of a program', () => {
   it('are names that the program knows', () => {
     expect(oneOf('STORE', 'redis', ['sqlite', 'redis'])).toBe('redis')
     expect(() => oneOf('STORE', 'foo', ['sqlite', 'redis'])).toThrow(
-      'STORE is one of sqlite, redis, and not "foo".',
+      'STORE is "foo", and has to be one of: sqlite; redis.',
     )
   })
 
