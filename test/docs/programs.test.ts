@@ -14,6 +14,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'test/network/run.ts': ['0'],
   'test/fuzz/run.ts': ['--path', '1:2'],
   'test/soak/run.ts': ['1', 'foo'],
+  'bench/run.ts': ['--rounds', '0'],
   'bench/profile.ts': ['--seconds', 'abc'],
   'bench/collections.ts': ['foo'],
   'bench/schemas.ts': ['foo'],
