@@ -156,7 +156,7 @@ class Walk<T> {
   readonly #progress = new Progress()
   /** Last believable total at the frontier. */
   #total: number | undefined
-  /** Pages read at the frontier. */
+  /** Pages read at the frontier that brought something new. */
   #count = 0
   /** Ids of a page long before, and how often they came again. */
   #mark: readonly string[] = []
@@ -215,7 +215,7 @@ class Walk<T> {
 
     if (atFrontier && received > 0) {
       this.#progress.take(items.length > 0)
-      this.#count++
+      if (items.length > 0) this.#count++
     }
     this.#frontier = Math.max(this.#frontier, end)
     this.#offset = end
@@ -235,7 +235,8 @@ class Walk<T> {
       }
     }
     if (atFrontier && !this.#ended) {
-      this.#refuseCircles(ids, info)
+      // Pages that bring nothing new may well be alike: empty ones, or such with nothing but what stands on every page.
+      if (items.length > 0) this.#refuseCircles(ids, info)
       this.#ended = this.#progress.isOver(info)
     }
     return pageOf(items, this.#start, offset, total, info)
@@ -249,7 +250,7 @@ class Walk<T> {
       this.#mark = ids
       this.#rounds = 0
     }
-    // A page that comes again at once is for `Progress` to judge.
+    // Once or twice may be rows that shifted by several whole pages.
     if (this.#rounds > 2) throw unreadable('repeats its pages', info)
   }
 }

@@ -90,7 +90,7 @@ const LONGEST_MESSAGE = 500
 const REQUEST_ID = ['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray']
 
 /** The request id of an answer, from whichever of the usual headers is there. */
-export function requestIdOf(headers: AnswerHeaders, secrets: Iterable<string> = []): string | undefined {
+export function requestIdOf(headers: AnswerHeaders, secrets: Iterable<string>): string | undefined {
   for (const name of REQUEST_ID) {
     const value = headers.get(name)
     if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)

@@ -161,21 +161,37 @@ describe('the envelope of a list', () => {
     expect(await client.orders.list().page()).toMatchObject({ total: 3 })
   })
 
-  it.each<[string, (body: unknown) => unknown]>([
+  const NO_ITEMS = 'has no array of items by the option listEnvelope'
+  it.each<[string, (body: unknown) => unknown, message: string]>([
     [
       'throws',
       () => {
         throw new Error('no')
       },
+      'is not what the option listEnvelope expects: it threw',
     ],
-    ['returns nothing', () => undefined],
-    ['returns no object', () => 5],
-    ['returns no array of items', () => ({ items: { length: 1 } })],
-  ])('is refused if listEnvelope %s', async (_title, listEnvelope) => {
-    const { client } = clientOver(() => rows, { listEnvelope: listEnvelope as () => never })
-    const pending = client.orders.list().page()
-    await expect(pending).rejects.toThrow(InvalidResponseError)
-    await expect(pending).rejects.toThrow('listEnvelope')
+    ['returns nothing', () => undefined, NO_ITEMS],
+    ['returns no object', () => 5, NO_ITEMS],
+    ['returns no array of items', () => ({ items: { length: 1 } }), NO_ITEMS],
+  ])(
+    'is refused if listEnvelope %s, as an issue of the whole body',
+    async (_title, listEnvelope, message) => {
+      const { client } = clientOver(() => rows, { listEnvelope: listEnvelope as () => never })
+      const pending = client.orders.list().page()
+      await expect(pending).rejects.toThrow(InvalidResponseError)
+      await expect(pending).rejects.toMatchObject({ issues: [{ path: '', message }] })
+    },
+  )
+
+  it.each([
+    [true, ['', '?offset=3']],
+    [false, ['']],
+  ])('goes on as listEnvelope says: hasMore %s', async (hasMore, asked) => {
+    const { client, requests } = clientOver(({ url }) => cut(rows, url), {
+      listEnvelope: (body) => ({ items: body as unknown[], hasMore }),
+    })
+    expect(await idsOf(client.orders.list())).toHaveLength(3)
+    expect(requests.map(({ url }) => url.search)).toEqual(asked)
   })
 
   it('is refused by its index where an array of listEnvelope has a hole', async () => {
@@ -190,12 +206,15 @@ describe('the envelope of a list', () => {
     await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'must be an object' }] })
   })
 
-  it('may have a total and a hasMore that listEnvelope got wrong, which are not believed then', async () => {
-    const { client } = clientOver(({ url }) => cut(rows, url), {
-      listEnvelope: (body) => ({ items: body as unknown[], total: '1', hasMore: 'no' }) as never,
-    })
-    expect(await idsOf(client.orders.list({ limit: 2 }))).toHaveLength(3)
-  })
+  it.each([null, 0, '', 'no'])(
+    'may have a total and a hasMore that listEnvelope got wrong (%j), which are not believed then',
+    async (wrong) => {
+      const { client } = clientOver(({ url }) => cut(rows, url), {
+        listEnvelope: (body) => ({ items: body as unknown[], total: '1', hasMore: wrong }) as never,
+      })
+      expect(await idsOf(client.orders.list({ limit: 2 }))).toHaveLength(3)
+    },
+  )
 
   it('refuses a page with a row that is not as documented, and says which', async () => {
     const flawed = [...orders(3), { ...order(3), amount: 0.5 }]

@@ -71,7 +71,7 @@ describe('an error status', () => {
       'server',
       'server error',
     ]),
-    ...[405, 406, 408, 410, 411, 413, 414, 415, 418, 425, 431, 451, 499].map(
+    ...[100, 199, 300, 405, 406, 408, 410, 411, 413, 414, 415, 418, 425, 431, 451, 499].map(
       (status): [number, ErrorClass, string, string] => [status, ApiError, 'api', 'unexpected status'],
     ),
   ]
@@ -342,6 +342,170 @@ describe('what a message says', () => {
   })
 })
 
+describe('a whole message', () => {
+  const failed = (unsent: false | 'unreachable' | 'certificate', code?: string): AttemptResult => ({
+    kind: 'failed',
+    unsent,
+    closed: false,
+    detail: { name: 'TypeError', ...(code === undefined ? {} : { code }) },
+  })
+  const success = (problem?: 'cut' | 'timeout' | 'too_large'): AttemptResult =>
+    ({ ...answer(200), problem }) as AttemptResult
+  const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
+  const coded = (status: number, code: string): AttemptResult => answer(status, { code })
+
+  /** The last column: that the advice is good, too, where the wallet may have been charged or was. */
+  const cases: [result: AttemptResult, what: string, next: string, inDoubt?: true][] = [
+    [answer(400, ''), 'was answered with 400 (invalid request body or headers)', 'Correct the request'],
+    [answer(401, ''), 'was answered with 401 (missing or invalid API key)', 'Check the API key', true],
+    [
+      coded(402, 'A_CODE'),
+      'was answered with 402 (payment required, code A_CODE)',
+      'Top up the wallet',
+      true,
+    ],
+    [
+      answer(403, ''),
+      'was answered with 403 (the API key lacks a permission). It needs orders:write',
+      'Use an API key that has it',
+      true,
+    ],
+    [answer(404, ''), 'was answered with 404 (not found)', 'Check the ids and the API key'],
+    [answer(409, ''), 'was answered with 409 (conflict)', 'Wait'],
+    [
+      coded(409, 'IDEMPOTENCY_IN_PROGRESS'),
+      'was answered with 409 (an earlier request with this key is still running, code IDEMPOTENCY_IN_PROGRESS)',
+      'Wait',
+    ],
+    [answer(418, ''), 'was answered with 418 (unexpected status)', 'Look at serverCode'],
+    [answer(422, ''), 'was answered with 422 (order cannot be accepted)', 'Change the order'],
+    [answer(429, ''), 'was answered with 429 (too many requests)', 'Wait'],
+    [answer(500, ''), 'was answered with 500 (server error)', 'Wait'],
+    [redirect(307), 'was answered with redirect 307, which is never followed', 'Check baseUrl', true],
+    [redirect(0), 'was answered with a redirect, which is never followed', 'Check baseUrl', true],
+    [success(), 'was answered with 200, but its body is not what it should be', 'Check baseUrl'],
+    [
+      success('too_large'),
+      'was answered with 200, but its body is larger than this client reads',
+      'Check baseUrl',
+    ],
+    [
+      success('cut'),
+      'was answered with 200, but its body was cut off: the connection was lost',
+      'Check the network and baseUrl',
+    ],
+    [
+      success('timeout'),
+      'was answered with 200, but its body did not arrive within the time of one attempt (timeout)',
+      'Allow more time',
+    ],
+    [
+      { kind: 'timeout' },
+      'got no complete answer within the time of one attempt (timeout)',
+      'Allow more time',
+    ],
+    [{ kind: 'aborted' }, "was ended by the caller's signal", 'Decide if it is still wanted'],
+    [failed(false), 'got no complete answer: fetch failed (TypeError)', 'Check the network and baseUrl'],
+    [
+      failed(false, 'ECONNRESET'),
+      'lost the connection before a complete answer (ECONNRESET)',
+      'Check the network and baseUrl',
+    ],
+    [
+      failed(false, 'UND_ERR_DESTROYED'),
+      'lost the connection before a complete answer (UND_ERR_DESTROYED)',
+      'Make a new transport, and a client with it',
+      true,
+    ],
+  ]
+
+  test.each(cases)(
+    'tells what happened, what is known of the wallet, and what to do next (%#)',
+    (result, what, next, inDoubt) => {
+      const message = (charged?: 'no' | 'yes' | 'unknown'): string =>
+        fail(result, charged === undefined ? {} : { charged }).message
+      const first = inDoubt === true ? `${next}. ` : ''
+      expect(message()).toBe(`POST /v1/orders ${what}. ${next}, then call again.`)
+      expect(message('no')).toBe(
+        `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
+      )
+      expect(message('unknown')).toBe(
+        `POST /v1/orders ${what}. ${first}The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.`,
+      )
+      expect(message('yes')).toBe(
+        `POST /v1/orders ${what}. ${first}The wallet was charged; do not order again under another reference or key.`,
+      )
+    },
+  )
+
+  test.each([
+    [undefined, 'Use another key, then call again.'],
+    ['no', 'The order that has it was not charged. Another order needs a reference or key of its own.'],
+    ['yes', 'The order that has it was charged. Another order needs a reference or key of its own.'],
+    [
+      'unknown',
+      'The order that has it may have been charged. Another order needs a reference or key of its own.',
+    ],
+  ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
+    const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })
+    expect(error.message).toBe(
+      `POST /v1/orders was answered with 409 (this key was used with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
+    )
+  })
+
+  test.each([
+    [undefined, '', 'Check the network and baseUrl, then call again.'],
+    [
+      'no',
+      ', so nothing was sent',
+      'The wallet was not charged. Check the network and baseUrl, then call again.',
+    ],
+    ['yes', '', 'The wallet was charged; do not order again under another reference or key.'],
+    [
+      'unknown',
+      ', so this attempt was not sent, but an earlier one may have been',
+      'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+    ],
+  ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
+    const given = charged === undefined ? {} : { charged }
+    expect(fail(failed('unreachable', 'ENOTFOUND'), given).message).toBe(
+      `POST /v1/orders could not connect${sent} (ENOTFOUND). ${rest}`,
+    )
+    expect(fail(failed('certificate', 'CERT_HAS_EXPIRED'), given).message).toBe(
+      `POST /v1/orders did not trust the server's certificate${sent} (CERT_HAS_EXPIRED). ${rest}`,
+    )
+  })
+
+  test.each([
+    ['no', 'Nothing was sent, so it had no effect. Allow more time, then call again.'],
+    [
+      'unknown',
+      'It may have had its effect, and nothing is remembered of it: look before you send it again.',
+    ],
+  ] as const)(
+    "of a request of the caller's own speaks of its effect and of no order: %s",
+    (charged, rest) => {
+      const endpoint = { operation: 'request', method: 'PUT' }
+      expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
+        `PUT /v1/x got no complete answer within the time of one attempt (timeout). ${rest}`,
+      )
+    },
+  )
+
+  test('of a timeout before the first attempt says that nothing was sent', () => {
+    expect(fail({ kind: 'timeout' }, { attempts: 0, charged: 'no', deadline: 'total' }).message).toBe(
+      'POST /v1/orders was not sent within the total time of the call (totalTimeout). The wallet was not charged. Allow more time, then call again.',
+    )
+  })
+})
+
+test("what a caller's fetch threw is found again by name and place in the cause", () => {
+  const frames = '    at fetch (app.ts:1:2)'
+  const detail = { name: 'RangeError', frames }
+  const { cause } = fail({ kind: 'failed', unsent: false, closed: false, detail })
+  expect(cause).toMatchObject({ name: 'RangeError', message: 'RangeError', stack: `RangeError\n${frames}` })
+})
+
 describe('retryAfter', () => {
   test.each([
     [429, '7', 7000],
@@ -368,11 +532,11 @@ describe('the request id', () => {
 
   test('is taken from the first header that has a usable one', () => {
     const headers = new Headers({ 'x-request-id': 'not usable', 'request-id': 'second', 'cf-ray': 'last' })
-    expect(requestIdOf(headers)).toBe('second')
+    expect(requestIdOf(headers, [])).toBe('second')
   })
 
   test.each(['', 'two words', 'x'.repeat(201), 'ümlaut'])('is not %j', (value) => {
-    expect(requestIdOf(new Headers({ 'x-request-id': value }))).toBeUndefined()
+    expect(requestIdOf(new Headers({ 'x-request-id': value }), [])).toBeUndefined()
     expect(fail(answer(500, {}, { 'x-request-id': value }))).not.toHaveProperty('requestId')
   })
 

@@ -159,6 +159,24 @@ describe('reading a list to its end', () => {
     expect(server.asked).toEqual([0])
   })
 
+  it('ends without another request at a total that a full page reaches, unless it may be its own count', async () => {
+    const server = serve(
+      () => rows(40),
+      (page) => fetched(page, { total: 40 }),
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(40)))
+    expect(server.asked).toEqual([0, 10, 20, 30])
+  })
+
+  it('believes a hasMore that is false also of a page that brings nothing new', async () => {
+    const server = serve(
+      () => rows(10),
+      (_page, at) => fetched(rows(10), { hasMore: at.offset === 0 }),
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(10)))
+    expect(server.asked).toEqual([0, 10])
+  })
+
   it('asks once more after a full page whose total may be its own count', async () => {
     const server = serve(
       () => rows(10),
@@ -317,6 +335,21 @@ describe('a list that changes while it is read', () => {
     expect(list.length).toBeGreaterThan(100)
   })
 
+  it('goes on over a page of rows that it has already, also after it went back', async () => {
+    let list = rows(40)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        if (count === 2) list = list.slice(0, 30)
+        // Behind the pages that are read again come, for once, only rows that moved there from before.
+        if (count === 4) list = [...rows(10, 100), ...list]
+        return fetched(page, { total: list.length })
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(30)))
+    expect(server.asked).toEqual([0, 10, 0, 10, 20, 30])
+  })
+
   it('ends although the total goes up and down for ever', async () => {
     const server = serve(
       () => rows(100),
@@ -343,7 +376,9 @@ describe('a service that is no list', () => {
       await expect(reading).rejects.toThrow(InvalidResponseError)
       await expect(reading).rejects.toMatchObject({
         charged: 'no',
-        message: expect.stringContaining('ignores offset'),
+        attempts: 1,
+        status: 200,
+        message: 'The list cannot be read to its end: the server ignores offset.',
       })
       expect(found).toEqual(ids(rows(10)))
       expect(server.asked).toEqual([0, 10, 20])
@@ -355,8 +390,55 @@ describe('a service that is no list', () => {
       () => [],
       (_page, at) => fetched(rows(10, at.offset % (length * 10))),
     )
-    await expect(collect(pagesOf(server))).rejects.toThrow('repeats its pages')
+    await expect(collect(pagesOf(server))).rejects.toThrow(
+      'The list cannot be read to its end: the server repeats its pages.',
+    )
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
+  })
+
+  it('ends in an error if its pages come twice each and go in a circle, after one that does not come again', async () => {
+    const server = serve(
+      () => [],
+      (_page, _at, count) => {
+        const step = Math.ceil(count / 2) - 1
+        return fetched(rows(10, step === 0 ? 0 : 100 + (step % 3) * 10))
+      },
+    )
+    await expect(collect(pagesOf(server))).rejects.toThrow('repeats its pages')
+    expect(server.asked.length).toBeLessThan(60)
+  })
+
+  it.each([
+    ['every page', () => true],
+    ['every page, the first of two having no other', (count: number) => count % 2 === 0],
+    ['every page, the second of two having no other', (count: number) => count % 2 === 1],
+  ])('is not one that has the same row at the top of %s', async (_which, hasOthers) => {
+    let given = 0
+    const server = serve(
+      () => [],
+      (_page, _at, count) => {
+        const others = hasOthers(count) ? rows(9, given) : []
+        given += others.length
+        return fetched([{ id: 'pinned' }, ...others], { hasMore: given < 180 })
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(expect.arrayContaining(ids(rows(180))))
+  })
+
+  it('is not one whose last rows vanish again and again just before they are read', async () => {
+    let end = 0
+    let gone = true
+    const server = serve(
+      () => [],
+      (_page, at) => {
+        if (at.offset < end) return fetched(rows(end - at.offset, at.offset), { total: end + 5 })
+        gone = !gone || end === 200
+        if (gone) return fetched([], { total: end })
+        end += 10
+        return fetched(rows(10, end - 10), { total: end + 5 })
+      },
+    )
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(200)))
   })
 
   it('is over for an iterator once it failed', async () => {
@@ -426,6 +508,28 @@ describe('pages', () => {
     const results = await Promise.all(Array.from({ length: 14 }, () => iterator.next()))
     expect(results.map(({ value }) => value?.id)).toEqual([...ids(rows(12)), undefined, undefined])
   })
+
+  it('let nobody overtake a step that was asked for before', async () => {
+    const iterator = pagesOf(serve(() => rows(5)))[Symbol.asyncIterator]()
+    const first = iterator.next()
+    const second = iterator.next()
+    // By now the page is there, and the second step has not had its turn.
+    const third = first.then(() => iterator.next())
+    const results = await Promise.all([first, second, third])
+    expect(results.map(({ value }) => value?.id)).toEqual(ids(rows(3)))
+  })
+
+  it('hand out an item that is there at once', async () => {
+    const iterator = pagesOf(serve(() => rows(5)))[Symbol.asyncIterator]()
+    await iterator.next()
+    await iterator.next()
+    let got: unknown
+    void iterator.next().then(({ value }) => {
+      got = value
+    })
+    await undefined
+    expect(got).toEqual({ id: 'r2' })
+  })
 })
 
 describe('toArray', () => {
@@ -448,7 +552,7 @@ describe('toArray', () => {
       const server = serve(() => rows(35))
       await expect(pagesOf(server).toArray({ max: max as number })).rejects.toThrow(InvalidRequestError)
       // @ts-expect-error the cap is required
-      await expect(pagesOf(server).toArray()).rejects.toThrow('max must be a positive integer')
+      await expect(pagesOf(server).toArray()).rejects.toThrow(/^toArray: max must be a positive integer/)
       expect(server.asked).toEqual([])
     },
   )
@@ -528,6 +632,33 @@ describe('leaving early', () => {
     await expect(reading).rejects.toBe(reason)
     expect(signals).toHaveLength(2)
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  })
+
+  it('ends the walk at any moment after an answer, also one that sends it back', async () => {
+    // Between the answer and its use are a few turns of the microtask queue.
+    for (let turns = 0; turns < 20; turns++) {
+      let list = rows(10)
+      let left: Promise<unknown> = Promise.resolve()
+      const server = serve(
+        () => list,
+        (page, _at, count) => {
+          if (count === 2) {
+            left = (async () => {
+              for (let turn = 0; turn < turns; turn++) await undefined
+              return iterator.return?.()
+            })()
+            list = rows(4)
+          }
+          return fetched(page, { total: count === 1 ? 14 : list.length })
+        },
+      )
+      const iterator = pagesOf(server)[Symbol.asyncIterator]()
+      for (let n = 0; n < 10; n++) await iterator.next()
+      expect(await iterator.next()).toEqual({ done: true, value: undefined })
+      await left
+      expect(await iterator.next()).toEqual({ done: true, value: undefined })
+      expect(server.asked.length).toBeLessThanOrEqual(3)
+    }
   })
 
   it("leaves no listener on the caller's signal, however the walk ends", async () => {

@@ -31,8 +31,9 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
   return {
     requests,
     flying: () => [...open].map(({ offset }) => offset),
-    fetch: ({ offset, signal }) =>
-      new Promise((resolve, reject) => {
+    fetch: ({ offset, signal }) => {
+      if (requests.length > 500) throw new Error('endless')
+      return new Promise((resolve, reject) => {
         const request: Request = {
           offset,
           signal,
@@ -53,7 +54,8 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
           open.delete(request)
           reject(signal.reason)
         })
-      }),
+      })
+    },
   }
 }
 
@@ -111,6 +113,74 @@ describe('reading ahead', () => {
     expect(found).toEqual(rows(38).map(({ id }) => id))
   })
 
+  it('asks from where the last page of all ended, if that one is there, however short it is', async () => {
+    const { requests, flying } = reading({ prefetch: 3 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[3]?.answer(rows(5, 28))
+    expect(flying()).toEqual([10, 19])
+    await requests[1]?.answer(at(10))
+    expect(flying()).toEqual([19, 33])
+  })
+
+  it('counts the row that two pages share as a row of both', async () => {
+    const { requests, flying, found } = reading({ prefetch: 2 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    expect(flying()).toEqual([10, 19])
+    await requests[1]?.answer(at(10))
+    expect(flying()).toEqual([19, 28])
+    await requests[2]?.answer(at(19))
+    expect(flying()).toEqual([28, 37])
+    await requests[3]?.answer(at(28))
+    expect(flying()).toEqual([37, 46])
+    expect(found).toEqual(rows(38).map(({ id }) => id))
+  })
+
+  it('uses a page that adds a single row to the one that it shares', async () => {
+    const { requests, found } = reading({ prefetch: 2 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[1]?.answer(at(10))
+    await requests[2]?.answer(rows(2, 19))
+    expect(found).toEqual(rows(21).map(({ id }) => id))
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 19, 28, 21])
+  })
+
+  it('asks behind a page that came short of the end while it waits for its turn', async () => {
+    const { requests, flying } = reading({ prefetch: 4 })
+    await settled()
+    await requests[0]?.answer(at(0), { total: 25 })
+    expect(flying()).toEqual([10, 19])
+    await requests[2]?.answer(rows(4, 19), { total: 25 })
+    expect(flying()).toEqual([10, 23])
+  })
+
+  it('asks for a page that may share a row from three rows a page on; for fewer, one after the other', async () => {
+    const begun = async (limit: number): Promise<ReturnType<typeof held>> => {
+      const service = held()
+      const pages = new Pages(service.fetch, { offset: 0, limit, prefetch: 3 }).pages()
+      const first = pages[Symbol.asyncIterator]().next()
+      await settled()
+      await service.requests[0]?.answer(rows(limit))
+      await first
+      return service
+    }
+    expect((await begun(3)).flying()).toEqual([3, 5, 7])
+    expect((await begun(2)).flying()).toEqual([2])
+    expect((await begun(1)).flying()).toEqual([1])
+  })
+
+  it('asks for one page behind a short one, also where the walk had to ask for that one itself', async () => {
+    const { requests, flying } = reading({ prefetch: 4 })
+    await settled()
+    // Totals that are the page's own count: nobody knows whether there is more.
+    await requests[0]?.answer(at(0), { total: 10 })
+    expect(flying()).toEqual([10])
+    await requests[1]?.answer(rows(4, 10), { total: 4 })
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 14])
+  })
+
   it('drops what it asked for ahead as soon as a page is short, and goes on from there with one page', async () => {
     const { requests, flying, found } = reading({ prefetch: 3 })
     await settled()
@@ -161,6 +231,16 @@ describe('reading ahead', () => {
     expect(await done).toBeUndefined()
   })
 
+  it('ends with the error of a page that was asked for where the one before it ended, and asks no second time', async () => {
+    const { requests, found, done } = reading({ prefetch: 1 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[1]?.fail(new Error('no'))
+    expect(await done).toMatchObject({ message: 'no' })
+    expect(found).toHaveLength(10)
+    expect(requests).toHaveLength(2)
+  })
+
   it('ends with the error of a page that fails again, after the items before it and with nothing in flight', async () => {
     const { requests, found, flying, done } = reading({ prefetch: 2 })
     await settled()
@@ -177,16 +257,41 @@ describe('reading ahead', () => {
   it.each([
     [{ total: 25 }, [10, 19]],
     [{ total: 11 }, [10]],
+    // A page's own count: nothing is asked for ahead, and the walk itself asks once.
+    [{ total: 10 }, [10]],
     [{ hasMore: false }, []],
     [{ total: 5 }, [10, 19, 28, 37]],
     [{}, [10, 19, 28, 37]],
   ])('asks for nothing behind the end that %j tells', async (more, ahead) => {
-    const { requests, flying } = reading({ prefetch: 4 })
+    const { requests } = reading({ prefetch: 4 })
     await settled()
     await requests[0]?.answer(at(0), { ...more })
-    expect(flying().filter((offset) => offset !== 10 || !('total' in more && more.total === 10))).toEqual(
-      ahead,
-    )
+    expect(requests.slice(1).map(({ offset }) => offset)).toEqual(ahead)
+  })
+
+  it('asks for nothing more once a page tells that it is the last, whatever was asked for before', async () => {
+    const { requests, flying, done } = reading({ prefetch: 3 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[1]?.answer(at(10), { total: 20 })
+    expect(await done).toBeUndefined()
+    expect(requests).toHaveLength(4)
+    expect(flying()).toEqual([])
+  })
+
+  it.each([
+    ['says so', rows(10, 28), { hasMore: false }],
+    ['reaches the total', rows(5, 28), { total: 33 }],
+    ['has no row but the one that is known', rows(1, 28), {}],
+    ['has none', [], {}],
+  ])('asks for nothing behind a page that comes early and %s', async (_how, page, more) => {
+    const { requests, flying } = reading({ prefetch: 3 })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[3]?.answer(page, more)
+    await requests[1]?.answer(at(10))
+    expect(flying()).toEqual([19])
+    expect(requests).toHaveLength(4)
   })
 
   it.each([
@@ -202,6 +307,15 @@ describe('reading ahead', () => {
     expect(flying()).toHaveLength(most)
   })
 
+  it('asks for all that it may where the first page is short and tells that there are more', async () => {
+    for (const more of [{ hasMore: true }, { total: 90 }]) {
+      const { requests, flying } = reading({ prefetch: 4 })
+      await settled()
+      await requests[0]?.answer(rows(7), more)
+      expect(flying()).toEqual([7, 13, 19, 25])
+    }
+  })
+
   it('asks for one page ahead where the first is short and nothing tells that there are more', async () => {
     const { requests, flying, done } = reading({ prefetch: 8 })
     await settled()
@@ -209,5 +323,44 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([7])
     await requests[1]?.answer([])
     expect(await done).toBeUndefined()
+    expect(requests).toHaveLength(2)
+  })
+
+  it("hands out what it asked for ahead also where the caller's signal could end it", async () => {
+    const { signal } = new AbortController()
+    const { requests, found, flying } = reading({ prefetch: 2, signal })
+    await settled()
+    await requests[0]?.answer(at(0))
+    await requests[1]?.answer(at(10))
+    await requests[2]?.answer(at(19))
+    expect(found).toHaveLength(29)
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 19, 28, 37])
+    expect(flying()).toEqual([28, 37])
+  })
+
+  it('asks for nothing more once the walk is left, whatever it waits for', async () => {
+    const { requests, fetch, flying } = held()
+    const pages = new Pages(fetch, { offset: 0, limit: 10, prefetch: 2 }).pages()
+    const iterator = pages[Symbol.asyncIterator]()
+    const step = async (): Promise<unknown> => {
+      const result = iterator.next()
+      await settled()
+      return result
+    }
+    const first = step()
+    await settled()
+    await requests[0]?.answer(at(0))
+    await first
+    const second = step()
+    await requests[1]?.answer(at(10))
+    await second
+    const third = step()
+    await settled()
+    expect(flying()).toEqual([19, 28])
+    await iterator.return?.()
+    expect(await third).toEqual({ done: true, value: undefined })
+    await settled()
+    expect(requests).toHaveLength(4)
+    expect(flying()).toEqual([])
   })
 })

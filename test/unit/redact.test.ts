@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from 'vitest'
 import { redact } from '../../src/http/redact.ts'
 
 // In base64 it has both characters that are others in URLs.
@@ -120,4 +120,47 @@ test('of two keys that begin alike, nothing of the longer one is left', () => {
 test('a key of characters with a meaning in patterns is taken literally', () => {
   expect(redact('x $& y a.c', ['a.c'])).toBe('x $& y [redacted]')
   expect(redact('abc', ['a.c'])).toBe('abc')
+})
+
+describe('working out the forms of a key, which costs more than looking for them,', () => {
+  let encoded: MockInstance<typeof btoa>
+  let fresh: typeof redact
+  beforeEach(async () => {
+    encoded = vi.spyOn(globalThis, 'btoa')
+    vi.resetModules()
+    fresh = (await import('../../src/http/redact.ts')).redact
+  })
+  afterEach(() => {
+    encoded.mockRestore()
+  })
+  /** Whether the forms of the keys had to be worked out for this text. */
+  const worked = (text: string, ...keys: string[]): boolean => {
+    encoded.mockClear()
+    fresh(text, keys)
+    return encoded.mock.calls.length > 0
+  }
+  const text = 'a text that is longer than any of the keys that are looked for in it'
+
+  test('is done once for all texts, also while a program changes from one key to another', () => {
+    expect(worked(text, 'the-old-key-1234')).toBe(true)
+    expect(worked(text, 'the-old-key-1234')).toBe(false)
+    expect(worked(text, 'the-old-key-1234', 'the-new-key-5678')).toBe(true)
+    for (const keys of [['the-old-key-1234'], ['the-old-key-1234', 'the-new-key-5678']]) {
+      expect(worked(text, ...keys)).toBe(false)
+    }
+  })
+
+  test('is not done for a text that is too short to hold any', () => {
+    const keys = ['a-key-that-nobody-used-before', 'another-that-nobody-used-before']
+    expect(worked('a text', ...keys)).toBe(false)
+    expect(worked('x'.repeat(28), ...keys)).toBe(false)
+    expect(worked('x'.repeat(29), ...keys)).toBe(true)
+  })
+
+  test('is done again for a key of long ago: a program with any number of keys remembers a few', () => {
+    expect(worked(text, 'the-first-key-1234')).toBe(true)
+    for (let n = 0; n < 20; n++) worked(text, `key-${n}-of-many`)
+    expect(worked(text, 'the-first-key-1234')).toBe(true)
+    expect(worked(text, 'key-19-of-many')).toBe(false)
+  })
 })

@@ -306,6 +306,38 @@ describe('a fetch that ignores its signal', () => {
   })
 })
 
+describe('a caller who gives up at any moment after the answer', () => {
+  const answers: [string, () => unknown][] = [
+    ['whose body never comes', () => new Response(streamOf({ pull: never }), { status: 201 })],
+    [
+      'whose text never comes, as React Native has it',
+      () => ({ status: 201, ok: true, headers: new Headers(), text: never }),
+    ],
+  ]
+  test.each(answers)('does not wait for one %s', async (_what, answer) => {
+    // Between the answer and the first read of its body are a few turns of the microtask queue, ky's own included.
+    for (let turns = 0; turns < 40; turns++) {
+      const runtime = fakeRuntime()
+      const controller = new AbortController()
+      let ended: AttemptResult | undefined
+      const fetch = async (): Promise<unknown> => {
+        void (async () => {
+          for (let turn = 0; turn < turns; turn++) await undefined
+          controller.abort()
+        })()
+        return answer()
+      }
+      void attempt(fetch, { signal: controller.signal }, runtime).then((result) => {
+        ended = result
+      })
+      await runtime.settle()
+      const how = ended?.kind === 'answer' ? ended.problem : ended?.kind
+      expect([turns, how]).toEqual([turns, 'aborted'])
+      expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
+    }
+  })
+})
+
 describe('a body', () => {
   test.each([
     ['fails', new ReadableStream({ start: (controller) => controller.error(new Error('lost')) })],
