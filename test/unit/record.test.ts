@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   type Codec,
   decodeRow,
+  emptyRow,
   encodeRecord,
   forgottenRow,
   isPending,
@@ -181,6 +182,23 @@ describe('a stored record', () => {
     const row = forgottenRow(await rowOf(created))
     expect(row).toMatchObject({ version: 4, open: false, state: 'rejected', updatedAt: 0 })
     expect(row.data).not.toContain('ord_1')
+    expect(await decodeRow(row, mirror)).toBe('forgotten')
+  })
+})
+
+describe('a row without a record', () => {
+  it('is the first version of a closed one, of which nothing is remembered', async () => {
+    const row = emptyRow('s', 'id', 7)
+    expect(row).toEqual({
+      scope: 's',
+      id: 'id',
+      version: 1,
+      open: false,
+      state: 'rejected',
+      createdAt: 7,
+      updatedAt: 7,
+      data: 'forgotten',
+    })
     expect(await decodeRow(row, mirror)).toBe('forgotten')
   })
 })
