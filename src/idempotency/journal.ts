@@ -49,7 +49,8 @@ export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updat
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
   | { readonly result: 'lost' }
-  | { readonly result: 'failed' | 'doubt'; readonly cause: unknown }
+  | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
+  | { readonly result: 'doubt'; readonly repair?: undefined; readonly cause: unknown }
 
 /** What the journal needs. */
 export interface JournalOptions {
@@ -145,10 +146,15 @@ export class Journal {
     try {
       const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
       const timely = this.#codec === undefined ? await encoded : await this.#bounded(encoded, sealing)
-      if (timely instanceof Interruption) return { result: 'failed', cause: undefined }
+      if (timely instanceof Interruption)
+        return {
+          result: 'failed',
+          repair: 'Repair the codec, which did not encrypt it in time,',
+          cause: undefined,
+        }
       row = timely
     } catch (cause) {
-      return { result: 'failed', cause }
+      return { result: 'failed', repair: 'Repair the codec, which could not encrypt it,', cause }
     }
     const applied = await this.#apply(found.row, row, deadline, store)
     return applied.result === 'written'

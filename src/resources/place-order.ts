@@ -255,7 +255,7 @@ class Placement {
     }
     const over = this.#deadline.over()
     return over === undefined
-      ? this.#errors.notStored(written.cause, charged, content.key, record)
+      ? this.#errors.notStored(written.cause, charged, content.key, record, written.repair)
       : this.#errors.interrupted(over, charged, content.key)
   }
 
@@ -413,7 +413,7 @@ class Placement {
     const over = this.#deadline.over()
     const { charged } = await this.#leaveUnclaimed()
     throw over === undefined
-      ? this.#errors.notStored(written.cause, charged, undefined, undefined)
+      ? this.#errors.notStored(written.cause, charged, undefined, undefined, written.repair)
       : this.#errors.interrupted(over, charged, undefined)
   }
 

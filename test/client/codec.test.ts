@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
+import type { OrderStore } from '../../src/idempotency/store.ts'
 import { all } from '../support/all.ts'
 import { faultyStore } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from './support/lab.ts'
@@ -223,8 +224,94 @@ describe('a codec that cannot encrypt', () => {
   })
 })
 
+describe('a codec whose encrypt() returns no text that could be kept', () => {
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['an empty text', ''],
+    ['a number', 5],
+    ['an object', {}],
+    ['half a character', 'x\ud800'],
+  ])('but %s, keeps the order from being sent', async (_what, sealed) => {
+    const lab = new Lab()
+    const encrypt = (async () => sealed) as Codec['encrypt']
+    const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.message).toMatch(/Repair the codec, which could not encrypt it, and call again\.$/)
+    expect(lab.posts).toHaveLength(0)
+    await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+})
+
 describe('a codec that never answers', () => {
   const never = (): Promise<string> => new Promise(() => {})
+
+  it('does not hide the other records', async () => {
+    const lab = new Lab()
+    const client = lab.elsewhere({ codec })
+    for (const name of ['r1', 'r2', 'r3']) await client.orders.enqueue(order(name))
+    let asked = 0
+    const decrypt = (text: string): string | Promise<string> =>
+      ++asked === 2 ? never() : codec.decrypt(text)
+    const recovering = all(lab.client({ codec: { ...codec, decrypt } }).orders.recover())
+    await lab.runtime.advance(11_000)
+    const outcomes = await recovering
+    expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['created', 'created', 'still_open'])
+    expect(outcomes.find(({ outcome }) => outcome === 'still_open')?.error).toMatchObject({ code: 'store' })
+    expect(lab.posts).toHaveLength(2)
+
+    asked = 0
+    const seen: string[] = []
+    const listing = (async () => {
+      const records = lab.client({ codec: { ...codec, decrypt } }).orders.remembered({ since: 0 })
+      for await (const { slot } of records) seen.push(slot)
+    })()
+    const failed = failure(listing)
+    await lab.runtime.advance(11_000)
+    expect(await failed).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(seen).toHaveLength(2)
+  })
+
+  it.each([0, 300])(
+    'or answers late, lets a call end within a second of its time over a store that takes %d ms',
+    async (storeTakes) => {
+      for (const codecTakes of [440, Number.POSITIVE_INFINITY]) {
+        const lab = new Lab()
+        const slow = <T>(run: () => Promise<T>): Promise<T> =>
+          new Promise((resolve, reject) => {
+            lab.runtime.setTimer(() => run().then(resolve, reject), storeTakes)
+          })
+        const { rows } = lab
+        const store: OrderStore = {
+          durability: rows.durability,
+          get: (scope, id) => slow(() => rows.get(scope, id)),
+          insert: (row) => slow(() => rows.insert(row)),
+          update: (row, version) => slow(() => rows.update(row, version)),
+          listOpen: (scope, options) => rows.listOpen(scope, options),
+          list: (scope, options) => rows.list(scope, options),
+          prune: (scope, options) => rows.prune(scope, options),
+          close: async () => {},
+        }
+        const encrypt = (text: string): Promise<string> =>
+          codecTakes === Number.POSITIVE_INFINITY
+            ? never()
+            : new Promise((resolve) => {
+                lab.runtime.setTimer(() => resolve(String(codec.encrypt(text))), codecTakes)
+              })
+        const totalTimeout = storeTakes + 1
+        const client = lab.client({ store, codec: { ...codec, encrypt } })
+        const began = lab.runtime.monotonic()
+        let ended = Number.POSITIVE_INFINITY
+        const pending = failure(client.orders.create(order('r1'), { totalTimeout })).finally(() => {
+          ended = lab.runtime.monotonic()
+        })
+        for (let passed = 0; passed < 4_000; passed += 10) await lab.runtime.advance(10)
+        expect(await pending).toMatchObject({ attempts: 0 })
+        expect(ended - began - totalTimeout).toBeLessThanOrEqual(1_000)
+        expect(lab.posts).toHaveLength(0)
+      }
+    },
+  )
 
   it('keeps the order from being sent, and the call ends in time', async () => {
     const lab = new Lab()
@@ -252,8 +339,7 @@ describe('a codec that never answers', () => {
 
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
     ['create()', (client) => client.orders.create(order('r1'))],
-    ['remembered()', (client) => all(client.orders.remembered({ since: 0 }))],
-    ['recover()', (client) => all(client.orders.recover())],
+    ['remembered() of a key', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
   ])('ends %s after ten seconds, with an ending that is not known', async (_name, ask) => {
     const lab = new Lab()
     await lab.elsewhere({ codec }).orders.enqueue(order('r1'))

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { InvalidRequestError, InvalidResponseError, responseInfo } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { clientOf, clientOver } from '../support/client.ts'
 import { hang, json } from '../support/fake-fetch.ts'
 
@@ -192,6 +192,40 @@ describe('the envelope of a list', () => {
     })
     expect(await idsOf(client.orders.list())).toHaveLength(3)
     expect(requests.map(({ url }) => url.search)).toEqual(asked)
+  })
+
+  it.each([0, 2, 4])(
+    'may be handed over in an array that listEnvelope uses again, with %d pages ahead',
+    async (prefetch) => {
+      const shared: unknown[] = []
+      const { client } = clientOver(({ url }) => cut(orders(12), url), {
+        listEnvelope: (body) => {
+          shared.length = 0
+          shared.push(...(body as unknown[]))
+          return { items: shared }
+        },
+      })
+      const all = orders(12).map(({ id }) => id)
+      expect(await idsOf(client.orders.list({ limit: 3 }, { prefetch }))).toEqual(all)
+      const first = await client.orders.list({ limit: 3 }).page()
+      await client.orders.list({ limit: 3, offset: 3 }).page()
+      expect(first.items.map(({ id }) => id)).toEqual(all.slice(0, 3))
+    },
+  )
+
+  it('is not completed by what every object inherits', async () => {
+    const { client } = clientOver(() => [order(1), { id: 'ord_2', status: 'done' }])
+    const polluted = Object.prototype as unknown as Record<string, unknown>
+    polluted['amount'] = 7
+    onTestFinished(() => {
+      delete polluted['amount']
+    })
+    const error = await client.orders
+      .list()
+      .page()
+      .catch((caught: unknown) => caught)
+    delete polluted['amount']
+    expect(error).toMatchObject({ issues: [{ path: expect.stringMatching(/^\[1\]/) }] })
   })
 
   it('is refused by its index where an array of listEnvelope has a hole', async () => {

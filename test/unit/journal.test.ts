@@ -689,13 +689,37 @@ describe('a codec that never answers', () => {
   it.each([
     ['as long as the call has', 1000, 1000],
     ['ten seconds', TOTAL, 10_000],
-    ['a moment past the end of the call', 0, 450],
+    ['no time at all after the end of the call', 0, 0],
   ])('is waited for %s, and nothing reaches the store', async (_how, total, waited) => {
     const { journal: own, store, runtime, deadline } = journal(undefined, { encrypt: never, decrypt: never })
     const written = await own.write(nothing, content, deadline(total))
-    expect(written).toEqual({ result: 'failed', cause: undefined })
+    expect(written).toEqual({
+      result: 'failed',
+      repair: 'Repair the codec, which did not encrypt it in time,',
+      cause: undefined,
+    })
     expect(runtime.monotonic()).toBe(waited)
     expect(store.calls).toEqual([])
+  })
+
+  it('is waited for a moment past the end of a call that has learnt something', async () => {
+    let silent = false
+    const codec = {
+      encrypt: (text: string) => (silent ? never() : text),
+      decrypt: (text: string) => text,
+    }
+    const { journal: own, runtime, deadline } = journal(undefined, codec)
+    const found = await writes(own.write(nothing, content, deadline()))
+    silent = true
+    for (const [total, waited] of [
+      [0, 450],
+      [1000, 1000],
+      [TOTAL, 10_000],
+    ] as const) {
+      const before = runtime.monotonic()
+      expect(await own.settle(found, content, deadline(total))).toMatchObject({ result: 'failed' })
+      expect(runtime.monotonic() - before).toBe(waited)
+    }
   })
 
   it('is not waited for when the caller has given up, and a write without one is made all the same', async () => {
@@ -714,9 +738,9 @@ describe('a codec that never answers', () => {
     const { row } = await writes(own.write(nothing, content, deadline()))
     expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
     expect(runtime.monotonic()).toBe(1000)
-    await expect(own.load('id', deadline())).rejects.toBeInstanceOf(StoreError)
+    await expect(own.load('id', deadline())).rejects.toThrow('The codec did not decrypt')
     expect(runtime.monotonic()).toBe(11_000)
-    await expect(own.decode(row)).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(await own.decode(row)).toBe('unanswered')
     expect(runtime.monotonic()).toBe(21_000)
   })
 })
