@@ -417,7 +417,6 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         "result === 'failed'",
       ),
     ],
-    outOfSimulation: 'the simulation encrypts nothing; the tests of codecs notice it',
   },
   {
     name: 'the proof of an order is written over the next one in its slot',

@@ -18,6 +18,8 @@ export interface Plan {
   readonly steps: readonly Step[]
   /** Chance of each kind of trouble at one effect of a process. */
   readonly rates: Rates
+  /** True if what is stored is sealed by a codec that asks a service: it may fail, or not answer. */
+  readonly sealed: boolean
   /** Longest usual way of one effect, milliseconds; 0 lets everything happen at once. */
   readonly latency: number
   /** Whether the last recovery comes within the safe-retry window or long after it. */
@@ -84,6 +86,8 @@ const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service',
 const PRICE = 250
 /** One seed in so many runs the whole client over ky, which costs about as much as all the rest of a seed. */
 const WHOLE_SHARE = 32
+/** A stream that no process has. */
+const SEALED = 1_000_000
 
 /** What a seed stands for. */
 export function planOf(seed: number): Plan {
@@ -126,6 +130,8 @@ export function planOf(seed: number): Plan {
       store: draw.pick(0, 0, 0.03, 0.15),
       network: draw.pick(0, 0, 0.1, 0.4),
     },
+    // Of a stream of its own, so that what the other seeds stand for stays.
+    sealed: new Draw(seed, SEALED).chance(0.1),
     latency: draw.pick(0, 20, 20, 400),
     ending: sticky || draw.chance(0.3) ? 'late' : 'soon',
   }

@@ -7,7 +7,7 @@ import { scopeOf } from '../../src/idempotency/identity.ts'
 import { readIntent } from '../../src/idempotency/intent.ts'
 import { Journal } from '../../src/idempotency/journal.ts'
 import { liveCalls } from '../../src/idempotency/live.ts'
-import type { JournalRecord } from '../../src/idempotency/record.ts'
+import type { Codec, JournalRecord } from '../../src/idempotency/record.ts'
 import type { InsertResult, OrderStore, StoredRow } from '../../src/idempotency/store.ts'
 import { Lifetime } from '../../src/lifetime.ts'
 import type { ClientOptions, RequestOptions, Schemas } from '../../src/options.ts'
@@ -43,7 +43,7 @@ const CALL_HEADER = 'x-call'
 /** Steps and mishaps that a run leaves out; how a failing run is made short. */
 export type Without = ReadonlySet<string>
 
-type EffectKind = 'get' | 'insert' | 'update' | 'list' | 'send' | 'fetch'
+type EffectKind = 'get' | 'insert' | 'update' | 'list' | 'send' | 'fetch' | 'seal'
 
 /** What happens at one effect of a process. A process dies by never hearing anything again. */
 type Mishap =
@@ -324,7 +324,14 @@ export class Process {
     const rotates = plan.steps.some(({ kind }) => kind === 'rotate')
     const apiKey = rotates ? () => world.apiKey(worker) : sandbox.apiKey
     if (plan.whole) {
-      const options = { ...optionsOf(plan), baseUrl: sandbox.baseUrl, apiKey, store, fetch: this.#fetch }
+      const options = {
+        ...optionsOf(plan),
+        baseUrl: sandbox.baseUrl,
+        apiKey,
+        store,
+        fetch: this.#fetch,
+        ...(plan.sealed ? { codec: this.#codec } : {}),
+      }
       const client = new CustomerOrderingClient(options, runtime)
       this.#orders = client.orders
       this.#close = () => client.close()
@@ -340,7 +347,7 @@ export class Process {
     }
     const settings = { ...resolved, store, connection, lifetime: new Lifetime() }
     const scope = scopeOf(settings.server, settings.account)
-    const journal = new Journal({ store, scope, codec: undefined, runtime })
+    const journal = new Journal({ store, scope, codec: plan.sealed ? this.#codec : undefined, runtime })
     const live = liveCalls<PlacedOrder>(store, scope)
     this.#orders = new Orders(settings, { ...settings, journal, live })
     this.#close = async () => {
@@ -603,6 +610,19 @@ export class Process {
 
   #storeTrouble(): void {
     for (const { logged } of this.#running) logged.storeTrouble = true
+  }
+
+  /** Seals nothing, so that what is stored can be looked at, but takes its time and fails like a service that does. */
+  readonly #codec: Codec = {
+    encrypt: (text) => this.#seal(text),
+    decrypt: (text) => this.#seal(text),
+  }
+
+  #seal(text: string): Promise<string> {
+    const gone = (): never => {
+      throw new Error('the key service is gone')
+    }
+    return this.#effect('seal', () => () => Promise.resolve(text), gone)
   }
 
   #storeOf(store: MemoryStore): OrderStore {

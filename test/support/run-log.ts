@@ -172,15 +172,16 @@ export class RunRecorder implements RunLog {
     this.charges.push({ ...charge, at: this.next() })
   }
 
-  /** A row was written. Its text must be plain, as it is without a codec. */
+  /** A row was written. Its text must be plain, also where it is marked as sealed. */
   row(row: StoredRow): void {
     const { id, version, open, createdAt, updatedAt } = row
     const logged = { at: this.next(), id, version, open }
-    if (!row.data.startsWith('{')) {
+    const data = row.data.replace(/^sealed:/, '')
+    if (!data.startsWith('{')) {
       this.rows.push(logged)
       return
     }
-    const content = JSON.parse(row.data) as JournalRecord
+    const content = JSON.parse(data) as JournalRecord
     this.rows.push({ ...logged, record: { ...content, version, createdAt, updatedAt } })
   }
 }
