@@ -44,7 +44,7 @@ export const CLOCK_SKEW: number = 30 * 1000
 /** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
 export function inWindow(
   record: Pick<JournalRecord, 'state' | 'firstSentAt' | 'apiKeyTag' | 'createdAt'>,
-  circumstances: Circumstances,
+  circumstances: Omit<Circumstances, 'sameApiKey'>,
 ): boolean {
   // The service cannot have forgotten what it never got.
   if (isUnsent(record)) return true

@@ -80,7 +80,8 @@ export async function* lookUp(
   settings: CallSettings,
   { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
-  const wanted = new Map<string, Lookup>()
+  // Rows without a reference ask for what is never put in.
+  const wanted = new Map<string | undefined, Lookup>()
   for (const lookup of lookups) {
     const { externalOrderId } = lookup.found.record
     if (externalOrderId !== undefined) wanted.set(externalOrderId, lookup)
@@ -91,8 +92,8 @@ export async function* lookUp(
   try {
     for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && reachable; sweep++) {
       for await (const listed of scanOrders(context, scan)) {
-        const lookup = listed.externalOrderId === undefined ? undefined : wanted.get(listed.externalOrderId)
-        if (lookup === undefined || listed.externalOrderId === undefined) continue
+        const lookup = wanted.get(listed.externalOrderId)
+        if (lookup === undefined) continue
         wanted.delete(listed.externalOrderId)
         yield await markCreated(context, lookup.found, listed)
         if (wanted.size === 0) break

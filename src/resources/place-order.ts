@@ -518,7 +518,8 @@ function copyOf(placed: PlacedOrder | undefined): PlacedOrder | undefined {
 /** False for an id that cannot be one. */
 function isSegment(orderId: string): boolean {
   try {
-    return segment('orderId', orderId) !== ''
+    segment('orderId', orderId)
+    return true
   } catch {
     return false
   }

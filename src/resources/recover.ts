@@ -20,6 +20,7 @@ import {
 import { requestOf } from './record-endings.ts'
 import {
   type AttentionReason,
+  createdOutcome,
   type Finish,
   finished,
   newestRecord,
@@ -96,11 +97,9 @@ export async function* recover<Output>(
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     yield await report(step)
   }
-  if (lookups.length > 0) {
-    const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
-    for await (const outcome of lookUp(context, OPERATION, lookups, settings, conditions))
-      yield await report(outcome)
-  }
+  const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
+  for await (const outcome of lookUp(context, OPERATION, lookups, settings, conditions))
+    yield await report(outcome)
   pruneClosed(context)
 }
 
@@ -231,7 +230,7 @@ async function replay(
   const why = defined({ error })
   if (sent.charged === 'yes' || newest.state === 'created') {
     const settled = settledOutcome({ ...newest, state: 'created' })
-    if (order !== undefined) return { outcome: 'created', record: settled.record, order }
+    if (order !== undefined) return createdOutcome(settled.record, order)
     return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
   }
   const view = publicRecord(newest)
@@ -262,7 +261,6 @@ function whyNotReplay(
     now: connection.runtime.now(),
     safeRetryWindow,
     totalTimeout: settings.timeout,
-    sameApiKey: true,
   }
   return inWindow(record, circumstances) ? undefined : 'past_window'
 }

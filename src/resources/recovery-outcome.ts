@@ -98,7 +98,7 @@ export function settledOutcome(record: JournalRecord): RecoveryOutcome {
 }
 
 /** The outcome of an order that exists, whether it is readable or not. */
-function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
+export function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
   if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
   return { outcome: 'created', record, order }
 }

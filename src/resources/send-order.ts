@@ -102,7 +102,7 @@ export async function sendOrder(
       credential,
       judge: (result, { secrets }): Judgement<Order> => {
         // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
-        const success = result.kind === 'answer' && result.status >= 200 && result.status < 300
+        const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
         )
@@ -124,7 +124,6 @@ export async function sendOrder(
         if (isLate()) return false
         if (apiKey === claimedFor) return true
         const tag = tagOf(context, mine.record.key, apiKey)
-        if (tag === mine.record.apiKeyTag) return true
         // Under another API key the same key may be a new order, also where the answer is only to be read again.
         const sentBefore = history.ambiguous || history.proven
         if (sentBefore && !sameApiKey(context, mine.record, apiKey)) return false
@@ -143,7 +142,7 @@ export async function sendOrder(
     })
     const { trail } = ending
     attempts += trail.attempts
-    const meaning = meaningOf(ending, verdict, history, record)
+    const meaning = meaningOf(verdict, history, record)
     const rejection = rejectionOf(meaning, outcome, trail)
     const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
     const unordered = ({ result }: Written): Sent => ({
@@ -155,7 +154,7 @@ export async function sendOrder(
       fresh: false,
     })
 
-    if (meaning.state === 'rejected' && rejection !== undefined && movesOn(record, rejection, earlier)) {
+    if (rejection !== undefined && movesOn(record, rejection, earlier)) {
       const content = nextGeneration(context, mine.record, trail.attempts)
       retriesLeft -= trail.retries + 1
       // A retry of its own kind: with none left, the next call begins with the new key.
@@ -177,7 +176,6 @@ export async function sendOrder(
         continue
       }
       // If it is in doubt, closing the record keeps it from being applied later.
-      if (written.result === 'lost') return unordered(written)
     }
 
     if (meaning.state === 'created') {
@@ -203,7 +201,7 @@ export async function sendOrder(
     // Whoever ends a recovery early has said nothing about the order.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
-    if (meaning.state === 'rejected' && rejection !== undefined && options.queued === true && !refused) {
+    if (rejection !== undefined && options.queued === true && !refused) {
       const requeued = requeuedContent(mine.record, trail.attempts, earlier)
       // Not 'no', although nothing was bought so far: the next recovery sends it.
       return {
@@ -212,31 +210,32 @@ export async function sendOrder(
       }
     }
     const content =
-      meaning.state === 'rejected' && rejection !== undefined
+      rejection !== undefined
         ? closedContent(mine.record, rejection, trail.attempts)
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }
 }
 
-/** What the end of a run means: its last attempt's row, or the row of a call that ended without a further attempt. */
-function meaningOf(
-  ending: Ending<Order>,
-  verdict: Verdict | undefined,
-  history: History,
-  record: JournalRecord,
-): Meaning {
-  const atRest = ending.end === 'aborted' || ending.end === 'held' || ending.end === 'credentials'
-  const meaning: Meaning = verdict === undefined || atRest ? judgeOutcome('not_sent', history) : verdict
+/**
+ * What the end of a run means: its last attempt's row, or the row of a call that ended without one. A call that ends
+ * between two attempts adds nothing: what is worth another attempt means the same as if none had followed.
+ */
+function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
+  const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
   // A key that belongs to a payload which this store never saw: nothing said under it proves that nothing was bought.
   if (record.foreign && meaning.charged === 'no')
     return { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
   return meaning
 }
 
-function rejectionOf(meaning: Meaning, outcome: Outcome | undefined, trail: Trail): Rejection | undefined {
-  if (meaning.rejection === undefined) return undefined
-  const kind = meaning.rejection === 'cancelled' && trail.attempts > 0 ? 'not_processed' : meaning.rejection
+/** What closes the record, where the ending does. */
+function rejectionOf(
+  { rejection: kind }: Meaning,
+  outcome: Outcome | undefined,
+  trail: Trail,
+): Rejection | undefined {
+  if (kind === undefined) return undefined
   const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
   return { kind, ...defined({ status: outcome?.status, code }) }
 }

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Reporter } from '../../src/hooks.ts'
 import { derivedKey, fieldTags } from '../../src/idempotency/identity.ts'
-import { Journal } from '../../src/idempotency/journal.ts'
-import { liveCalls } from '../../src/idempotency/live.ts'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
 import {
   CREATE_ORDER,
@@ -21,35 +18,13 @@ import {
   requestOf,
   requeuedContent,
 } from '../../src/resources/record-endings.ts'
-import { MemoryStore } from '../../src/stores/memory.ts'
+import { orderContext } from '../support/order-context.ts'
 import { fakeRuntime } from '../support/runtime.ts'
 
 const runtime = fakeRuntime()
 const NOW = runtime.now()
 
-function contextWith(changes: Partial<OrderContext> = {}): OrderContext {
-  const store = new MemoryStore()
-  return {
-    connection: {
-      baseUrl: 'https://api.example.com',
-      transport: () => Promise.reject(new Error('nothing is sent')),
-      credentials: { rotates: false, get: () => 'key' },
-      headers: {},
-      runtime,
-      reporter: new Reporter({}, undefined, 'off'),
-    },
-    journal: new Journal({ store, scope: 's', codec: undefined, runtime }),
-    live: liveCalls(store, 's'),
-    server: 'https://api.example.com',
-    account: 'shop',
-    safeRetryWindow: 1000,
-    idempotencyScope: 'apiKey',
-    remember: 'order',
-    listEnvelope: undefined,
-    retention: { created: 1, rejected: 1 },
-    ...changes,
-  }
-}
+const contextWith = (changes: Partial<OrderContext> = {}): OrderContext => orderContext(changes, { runtime })
 
 const context = contextWith()
 

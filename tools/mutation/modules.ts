@@ -5,8 +5,6 @@ export interface Module {
   readonly files: readonly string[]
   /** Below `test`, globs; those that are likely to notice first, because the first failure ends a mutant's run. */
   readonly tests: readonly string[]
-  /** True while nobody has looked at what survives in it: it runs only where it is named. */
-  readonly unseen?: true
 }
 
 const ORDERS = [
@@ -95,26 +93,37 @@ export const MODULES: readonly Module[] = [
     tests: ['unit/{journal,live}.test.ts', 'client/{pruning,close}.test.ts'],
   },
   {
+    name: 'beginning',
+    files: ['resources/unsent.ts'],
+    tests: ['unit/unsent.test.ts'],
+  },
+  {
     name: 'placing',
-    unseen: true,
-    files: ['resources/place-order.ts', 'resources/unsent.ts'],
-    tests: ORDERS,
+    files: ['resources/place-order.ts'],
+    tests: [
+      'unit/place-order.test.ts',
+      'client/{idempotency,anonymous,traces,hooks,generations,conflicts,retry,abort,enqueue}.test.ts',
+      'client/{store-faults,codec,api-key-rotation}.test.ts',
+    ],
   },
   {
     name: 'sending',
-    unseen: true,
     files: ['resources/send-order.ts'],
-    tests: ORDERS,
+    tests: ['unit/send-order.test.ts', ...ORDERS],
+  },
+  {
+    name: 'looking up',
+    files: ['resources/look-up.ts', 'resources/scan-orders.ts'],
+    tests: ['unit/{scan-orders,look-up}.test.ts', 'client/{recover,resolve}.test.ts'],
+  },
+  {
+    name: 'archive',
+    files: ['resources/archive.ts', 'resources/recovery-outcome.ts'],
+    tests: ['unit/{archive,recovery-outcome}.test.ts', 'client/{anonymous,recover}.test.ts'],
   },
   {
     name: 'recovery',
-    unseen: true,
-    files: [
-      'resources/recover.ts',
-      'resources/recovery-outcome.ts',
-      'resources/look-up.ts',
-      'resources/scan-orders.ts',
-    ],
-    tests: ['client/{recover,resolve,reconcile,remembered}.test.ts', 'unit/regressions/recovery.test.ts'],
+    files: ['resources/recover.ts'],
+    tests: ['unit/recover.test.ts', 'client/{recover,enqueue}.test.ts', 'unit/regressions/recovery.test.ts'],
   },
 ]
