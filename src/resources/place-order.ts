@@ -183,6 +183,8 @@ class Placement {
   async #place(entitled: boolean): Promise<Placed> {
     const { journal } = this.#context
     let earlier: JournalRecord | undefined
+    /** The order that was in doubt at the first look: this call asks for it again. */
+    let asked: JournalRecord | undefined
     let first = true
     let losses = 0
     for (let look = FIRST_LOOK; ; look = Math.min(LONGEST_LOOK, look * 2)) {
@@ -192,6 +194,7 @@ class Placement {
       if (record !== undefined && record.slot !== this.#intent.slot)
         throw unusableError('corrupt', record.key)
       if (first && entitled && record !== undefined && this.#isOlder(record)) earlier = record
+      if (first && record?.state === 'open') asked = record
       first = false
       const credential = await this.#askCredential(record)
       const step = this.#decide(record, credential)
@@ -200,6 +203,9 @@ class Placement {
           await this.#wait(look)
           continue
         }
+        // Somebody settled it since, and a new one in its slot would be a second charge.
+        const proven = step.action === 'archive' && asked && (await this.#proven(asked))
+        if (proven) return this.#remembered(proven)
         const reply = await this.#answer(step, found, record)
         if (reply !== undefined) return reply
       }
@@ -346,6 +352,13 @@ class Placement {
       // The ending is 'unknown' already, which is what an unreadable store means as well.
       return undefined
     }
+  }
+
+  /** The record of an order of this slot, wherever it is by now, if it exists. */
+  async #proven(asked: JournalRecord): Promise<JournalRecord | undefined> {
+    const found = await loadNewest(this.#context, { id: this.#intent.rowId, record: asked }, this.#deadline)
+    if (found instanceof Interruption) throw await this.#interruptedEarly(found)
+    return found.record?.state === 'created' && found.record.key === asked.key ? found.record : undefined
   }
 
   /** The API key, where the record may lead to a request. */
