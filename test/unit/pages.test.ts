@@ -350,6 +350,19 @@ describe('a list that changes while it is read', () => {
     expect(server.asked).toEqual([0, 10, 0, 10, 20, 30])
   })
 
+  it('takes rows that are pushed back by several whole pages, and then again, for no circle', async () => {
+    let list = rows(150)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        if (count === 10 || count === 13) list = [...rows(30, 1000 * count), ...list]
+        return fetched(page)
+      },
+    )
+    // What came more than two pages before is not known any more, so some come twice.
+    expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(150))))
+  })
+
   it('ends although the total goes up and down for ever', async () => {
     const server = serve(
       () => rows(100),
