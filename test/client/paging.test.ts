@@ -1,5 +1,10 @@
 import { getEventListeners } from 'node:events'
-import { InvalidRequestError, InvalidResponseError, responseInfo } from 'customer-ordering-sdk'
+import {
+  InvalidRequestError,
+  InvalidResponseError,
+  RequestAbortedError,
+  responseInfo,
+} from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { clientOf, clientOver } from '../support/client.ts'
@@ -329,6 +334,43 @@ describe('pages of a list', () => {
       await expect(reading).rejects.toMatchObject({ code: 'aborted', charged: 'no', cause: reason })
       expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
     }
+  })
+})
+
+describe("a list whose caller's signal fires in the middle of a page", () => {
+  const reason = new Error('enough')
+
+  /** The error of a list that is aborted at a row, and how many rows came. */
+  async function abortAt(row: string, prefetch: number, total?: number): Promise<readonly [unknown, number]> {
+    const controller = new AbortController()
+    const { client } = clientOver(({ url }) => ({ data: cut(orders(200), url), ...(total && { total }) }))
+    let came = 0
+    try {
+      for await (const { id } of client.orders.list({}, { prefetch, signal: controller.signal })) {
+        came++
+        if (id === row) controller.abort(reason)
+      }
+      return [undefined, came]
+    } catch (error) {
+      return [error, came]
+    }
+  }
+
+  it.each([0, 4])('ends with the error that it has between two pages: prefetch %i', async (prefetch) => {
+    const [between, all] = await abortAt('ord_49', prefetch)
+    const [within, some] = await abortAt('ord_19', prefetch)
+    expect([all, some]).toEqual([50, 20])
+    expect(within).toBeInstanceOf(RequestAbortedError)
+    expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
+    expect(within).toEqual(between)
+    expect(String(within)).toBe(String(between))
+  })
+
+  it('ends with it also on the last page, and not behind its last row', async () => {
+    const [error, came] = await abortAt('ord_160', 0, 200)
+    expect(error).toMatchObject({ code: 'aborted', attempts: 0, cause: reason })
+    expect(came).toBe(161)
+    expect(await abortAt('ord_199', 0, 200)).toEqual([undefined, 200])
   })
 })
 
