@@ -87,6 +87,64 @@ describe('records at rest under a codec', () => {
     await lab.client({ codec }).orders.create(order('r2'))
     expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
   })
+
+  it('are not sealed by being read: a created order stays as it was written', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    const row = await lab.row('ref:r1')
+    const client = lab.client({ codec })
+    await client.orders.create(order('r1'))
+    await all(client.orders.remembered({ externalOrderId: 'r1' }))
+    await all(client.orders.recover())
+    expect(await lab.row('ref:r1')).toEqual(row)
+    expect(row?.data).toMatch(SECRETS)
+  })
+
+  it('have beside them what a store finds rows by: names, state, times and whether they are open', async () => {
+    const lab = new Lab()
+    await lab.client({ codec }).orders.create(order('r1'))
+    const { data, ...beside } = (await lab.row('ref:r1')) ?? {}
+    expect(data).toMatch(/^sealed:/)
+    expect(beside).toEqual({
+      ...lab.place('ref:r1'),
+      version: 2,
+      open: false,
+      state: 'created',
+      createdAt: expect.any(Number),
+      updatedAt: expect.any(Number),
+    })
+    expect(JSON.parse(beside.scope ?? '')).toEqual([lab.sandbox.baseUrl, 'shop'])
+  })
+
+  it('are read after the key was changed by a codec that tries the old one too, and sealed with the new one', async () => {
+    const lab = new Lab()
+    const fresh = sealed(randomBytes(32))
+    const rotating: Codec = {
+      encrypt: (text) => fresh.encrypt(text),
+      decrypt: (text) => {
+        try {
+          return fresh.decrypt(text)
+        } catch {
+          return codec.decrypt(text)
+        }
+      },
+    }
+    const placed = await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client({ codec }).orders.create(order('r2')))
+    const client = lab.process({ codec: rotating }).client
+    expect(await client.orders.create(order('r1'))).toEqual(placed)
+    const second = await client.orders.create(order('r2'))
+    expect(await lab.process({ codec: fresh }).client.orders.create(order('r2'))).toEqual(second)
+    // What was not written since still needs the old key, and a process that has only that one cannot read the rest.
+    for (const [name, only] of [
+      ['r1', fresh],
+      ['r2', codec],
+    ] as const) {
+      const error = await failure(lab.process({ codec: only }).client.orders.create(order(name)))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    }
+  })
 })
 
 describe('a record that the codec cannot read', () => {
@@ -132,6 +190,52 @@ describe('a record that the codec cannot read', () => {
     ])
     expect(await all(lab.client({ codec }).orders.recover())).toMatchObject([{ outcome: 'created' }])
     lab.sandbox.expectChargedOnce('r1')
+  })
+})
+
+describe('what a codec throws', () => {
+  const secret = new Error('the key is hunter2')
+  const failing = (): never => {
+    throw secret
+  }
+
+  it.each([
+    ['create()', (client: CustomerOrderingClient) => client.orders.create(order('r1'))],
+    ['enqueue()', (client: CustomerOrderingClient) => client.orders.enqueue(order('r1'))],
+  ])('in encrypt() is the cause of the error of %s, as it is, and not in its text', async (_name, ask) => {
+    const lab = new Lab()
+    const error = await failure(ask(lab.client({ codec: { ...codec, encrypt: failing } })))
+    expect(error).toMatchObject({ code: 'store', charged: 'no' })
+    expect(error.cause).toBe(secret)
+    expect(error.message).not.toContain('hunter2')
+    expect(JSON.stringify(error)).not.toContain('hunter2')
+  })
+
+  it('in decrypt() is told to nobody', async () => {
+    const lab = new Lab()
+    await lab.client({ codec }).orders.create(order('r1'))
+    const client = lab.process({ codec: { ...codec, decrypt: failing } }).client
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error.cause).toBeUndefined()
+    expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain('hunter2')
+  })
+})
+
+describe('a codec whose encrypt() returns no text', () => {
+  it.each([
+    ['nothing', undefined],
+    ['an empty text', ''],
+    ['bytes', new Uint8Array(3)],
+    ['half of a surrogate pair', 'a\ud800b'],
+  ])('keeps the order from being sent: %s', async (_what, returned) => {
+    const lab = new Lab()
+    const client = lab.client({ codec: { ...codec, encrypt: () => returned as string } })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.cause).toMatchObject({ message: 'encrypt() of the codec did not return a well-formed text' })
+    expect(lab.posts).toEqual([])
+    expect(await lab.row('ref:r1')).not.toMatchObject({ data: expect.stringContaining('sealed:') })
   })
 })
 
@@ -205,6 +309,23 @@ describe('a codec that cannot encrypt', () => {
     expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
     expect(within.calls).toEqual(['get'])
     expect(lab.posts).toHaveLength(0)
+  })
+
+  it('leaves open what became of an order that was refused, because recovery may send it again', async () => {
+    const lab = new Lab()
+    lab.drain()
+    let calls = 0
+    const flaky: Codec = {
+      ...codec,
+      encrypt: (text) => (++calls === 1 ? codec.encrypt(text) : Promise.reject(new Error('not now'))),
+    }
+    expect(await failure(lab.client({ codec: flaky }).orders.create(order('r1')))).toMatchObject({
+      status: 402,
+      charged: 'unknown',
+    })
+    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+      { state: 'open' },
+    ])
   })
 
   it('does not lose an order that was charged meanwhile', async () => {
@@ -323,6 +444,41 @@ describe('a codec that never answers', () => {
     await lab.client({ codec }).orders.create(order('r1'))
     lab.sandbox.expectChargedOnce('r1')
   })
+
+  it('keeps the order from being sent after ten seconds, where the call has more time', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec: { ...codec, encrypt: never } })
+    const begun = lab.runtime.monotonic()
+    const error = await failure(client.orders.create(order('r1')))
+    expect(lab.runtime.monotonic() - begun).toBe(10_000)
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.cause).toBeUndefined()
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it.each([
+    ['ten seconds', 120_000, 10_000],
+    ['the end of the call', 3_000, 3_000],
+    ['a moment longer than a call that has hardly any time left', 100, 450],
+  ])(
+    'keeps an order that was charged for %s, and it is stored later',
+    async (_when, totalTimeout, waited) => {
+      const lab = new Lab()
+      let calls = 0
+      const stuck: Codec = {
+        ...codec,
+        encrypt: (text) => (++calls === 2 ? never() : codec.encrypt(text)),
+      }
+      const begun = lab.runtime.monotonic()
+      const placed = await lab.client({ codec: stuck }).orders.create(order('r1'), { totalTimeout })
+      expect(lab.runtime.monotonic() - begun).toBe(waited)
+      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      await lab.runtime.advance(2_000)
+      expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+        { state: 'created', order: { id: placed.id } },
+      ])
+    },
+  )
 
   it('does not keep a call that is aborted', async () => {
     const lab = new Lab()
