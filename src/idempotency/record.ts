@@ -91,8 +91,15 @@ const LAYOUT = 1
 /** Marks rows whose record was forgotten: nothing is remembered, yet the row's version still goes on. */
 const FORGOTTEN = 'forgotten'
 
-/** Encrypts and decrypts what is at rest. */
+/**
+ * Encrypts and decrypts what is at rest. Each may take ten seconds, but no more than 450 ms past the end of the call.
+ * `decrypt` must throw for a text that it cannot open.
+ */
 export interface Codec {
+  /**
+   * Returns a well-formed text that is not empty, such as base64; otherwise, or if it throws, no order is sent. What it
+   * throws becomes the `cause` of the `StoreError` as it is, so it must not name secrets.
+   */
   encrypt(text: string): string | Promise<string>
   decrypt(text: string): string | Promise<string>
 }
