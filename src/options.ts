@@ -145,7 +145,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly retention?: Retention | undefined
 
   /**
-   * Encrypts what is stored. Names of rows, their state and times stay readable, for the store must find them.
+   * Encrypts what is stored. Names of rows, their state and times stay readable, for the store must find them. Rows that
+   * were stored without one are read as they are, and encrypted with their next change.
    * Default: none. API keys are never stored.
    */
   readonly codec?: Codec | undefined

@@ -19,7 +19,8 @@ export interface Page<T> {
  * A list of the service, read page by page while it is iterated: `for await (const order of client.orders.list())`.
  *
  * Nothing is fetched until then, each iteration begins afresh, and no more than one page is in memory, however long the
- * list is; with `prefetch`, those that were asked for ahead, too. Leaving the loop ends every request in flight.
+ * list is; with `prefetch`, those that were asked for ahead, too. Leaving the loop ends every request in flight. So does
+ * the call's `signal`: the next step rejects with a `RequestAbortedError`, also in the middle of a page.
  *
  * The list may change while it is read. Rows that move to the next page come once; where the service tells a total, rows
  * that moved to a page already read are fetched after all (and may come twice if more rows vanished than a page holds).
@@ -42,10 +43,11 @@ export class Pages<T> implements AsyncIterable<T> {
 
   #items(start: Start): AsyncIterableIterator<T> {
     const walk = new Walk(this.#fetch, start)
+    const { signal } = start
     let items: readonly T[] = []
     let position = 0
     const ready = (): IteratorYieldResult<T> | undefined => {
-      if (position === items.length) return undefined
+      if (position === items.length || signal?.aborted === true) return undefined
       const value = items[position++] as T
       // The page must not outlive its last item: the consumer may take hours with that one.
       if (position === items.length) {
@@ -55,11 +57,14 @@ export class Pages<T> implements AsyncIterable<T> {
       return { done: false, value }
     }
     return iterate(walk, ready, async () => {
-      const buffered = ready()
-      if (buffered !== undefined) return buffered
-      items = (await walk.next())?.items ?? []
-      position = 0
-      return ready()
+      if (items.length === 0) items = (await walk.next())?.items ?? []
+      const found = ready()
+      // Items at hand are not ready only because of the signal.
+      if (found === undefined && items.length > 0) {
+        items = []
+        await walk.abort()
+      }
+      return found
     })
   }
 
@@ -143,6 +148,7 @@ function nothing(): undefined {}
 
 /** One walk over a list. Keeps ids of a few pages, never a page. */
 class Walk<T> {
+  readonly #fetch: FetchPage<T>
   readonly #ahead: ReadAhead<T>
   readonly #start: Start
   #ended = false
@@ -163,6 +169,7 @@ class Walk<T> {
   #rounds = 0
 
   constructor(fetch: FetchPage<T>, start: Start) {
+    this.#fetch = fetch
     this.#ahead = new ReadAhead(fetch, start)
     this.#start = start
     this.#offset = start.offset
@@ -182,6 +189,16 @@ class Walk<T> {
   stop(): void {
     this.#ended = true
     this.#ahead.stop()
+  }
+
+  /**
+   * Ends the walk because of the caller's signal, with the error of a page that is asked for after it, also where no page
+   * is left: that error is the one of the fetch, which sends nothing then.
+   */
+  async abort(): Promise<void> {
+    this.stop()
+    const { limit, signal } = this.#start
+    await this.#fetch({ offset: this.#offset, signal, ...defined({ limit }) })
   }
 
   async #read(): Promise<Page<T> | undefined> {

@@ -155,9 +155,13 @@ export function resolveSettings<S extends Schemas>(
     )
   }
   const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
-  const { created = 400 * DAY, rejected = 7 * DAY } = read.retention ?? {}
+  const { created = 400 * DAY, rejected = Math.max(7 * DAY, safeRetryWindow) } = read.retention ?? {}
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
+  }
+  // A closed record keeps a write that was given up before from beginning the order anew.
+  if (rejected < safeRetryWindow) {
+    refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
   }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({

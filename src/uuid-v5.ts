@@ -9,29 +9,33 @@ type Sha1 = (bytes: Uint8Array) => string
 /**
  * UUID v5 (RFC 9562, section 5.5) of a name's UTF-8 bytes in this package's namespace, in lower-case text form.
  *
- * In Node with Node's own SHA-1: an order needs eight, which took a third of what `create()` adds to a request, and do not
- * any more (docs/performance.md). It is used only after it has made the same id as uuid.
+ * In Node with Node's own SHA-1: an order needs one for each of its fields and four more, which took a third of what
+ * `create()` adds to a request, and do not any more (docs/performance.md). It is used only after it has made the same id as uuid.
  */
 export function uuidV5(name: string): string {
-  derive ??= fastest(platformSha1())
+  derive ??= fastest(platformSha1)
   return derive(name)
 }
 
 let derive: ((name: string) => string) | undefined
 
-/** The given SHA-1 if it can be trusted, else the package's. */
-export function fastest(sha1: Sha1 | undefined): (name: string) => string {
-  if (sha1 === undefined) return byPackage
-  const byPlatform = derivedBy(sha1)
-  const name = '\u00e9 \u{1f600}'
+/** By the platform's SHA-1 where it can be trusted, else by the package's. */
+export function fastest(find: () => Sha1 | undefined): (name: string) => string {
   try {
+    const sha1 = find()
+    if (sha1 === undefined) return byPackage
+    // Throws where SHA-1 is not allowed.
+    sha1(new Uint8Array())
+    const byPlatform = derivedBy(sha1)
     // A wrong id would be another key, hence a second charge.
-    return byPlatform(name) === byPackage(name) ? byPlatform : byPackage
+    return PROBES.every((name) => byPlatform(name) === byPackage(name)) ? byPlatform : byPackage
   } catch {
-    // A platform may refuse SHA-1.
     return byPackage
   }
 }
+
+/** Names of one block of SHA-1, of several, and of more than fits into the array that is used again. */
+const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
 /** In bytes, because the package turns texts into bytes slowly, and the namespace's text twice. */
 function byPackage(name: string): string {
@@ -51,12 +55,18 @@ function derivedBy(sha1: Sha1): (name: string) => string {
       bytes.set(NAMESPACE)
     }
     const end = start + encoder.encodeInto(name, bytes.subarray(start)).written
-    const hex = sha1(bytes.subarray(0, end))
-    // The name may be made of an API key, which nothing is to keep.
-    bytes.fill(0, start, end)
-    // Four bits are the version, two are the variant (RFC 9562, section 4).
-    const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
-    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+    try {
+      const hex = sha1(bytes.subarray(0, end))
+      // Four bits are the version, two are the variant (RFC 9562, section 4).
+      const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
+      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+    } catch {
+      // A platform may begin to refuse SHA-1.
+      return byPackage(name)
+    } finally {
+      // The name may be made of an API key, which nothing is to keep.
+      bytes.fill(0, start, end)
+    }
   }
 }
 

@@ -49,7 +49,8 @@ export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updat
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
   | { readonly result: 'lost' }
-  | { readonly result: 'failed' | 'doubt'; readonly cause: unknown }
+  | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
+  | { readonly result: 'doubt'; readonly repair?: undefined; readonly cause: unknown }
 
 /** What the journal needs. */
 export interface JournalOptions {
@@ -96,31 +97,42 @@ export class Journal {
     if (row instanceof Interruption) return row
     if (row === undefined) return { id }
     const decoded = await this.#decoded(row, deadline)
-    if (decoded instanceof Interruption) return overOr(deadline)
+    if (decoded instanceof Interruption) {
+      const over = deadline.over()
+      if (over !== undefined) return over
+      throw unusableError('unanswered')
+    }
     if (typeof decoded === 'object') return { id: row.id, row, record: decoded }
     if (decoded === 'forgotten') return { id: row.id, row }
     throw unusableError(decoded)
   }
 
-  /**
-   * The record of a row, or why there is none.
-   * @throws {StoreError} if the codec does not answer
-   */
+  /** The record of a row, or why there is none. */
   async decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
     const decoded = await this.#decoded(row, new Deadline(this.#runtime, STORE_TIMEOUT, undefined))
-    if (decoded instanceof Interruption) throw storeError(UNREADABLE)
-    return decoded
+    return decoded instanceof Interruption ? 'unanswered' : decoded
   }
 
   /**
    * Writes a record if nothing changed since it was found. What a lost answer leaves open is read back: a row of this
    * version with this very text can only be this write's, because every call's `claim` is in the text.
    */
-  async write(
+  write(
     found: Found,
     content: RecordContent,
     deadline: Deadline,
     store: OrderOutbox = this.store,
+  ): Promise<Written> {
+    return this.#write(found, content, deadline, store, deadline)
+  }
+
+  /** @param sealing how long the codec may take */
+  async #write(
+    found: Found,
+    content: RecordContent,
+    deadline: Deadline,
+    store: OrderOutbox,
+    sealing: Deadline,
   ): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
@@ -132,11 +144,17 @@ export class Journal {
     }
     let row: StoredRow
     try {
-      const encoded = await this.#encoded(found.id, record, deadline)
-      if (encoded instanceof Interruption) return { result: 'failed', cause: undefined }
-      row = encoded
+      const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
+      const timely = this.#codec === undefined ? await encoded : await this.#bounded(encoded, sealing)
+      if (timely instanceof Interruption)
+        return {
+          result: 'failed',
+          repair: 'Repair the codec, which did not encrypt it in time,',
+          cause: undefined,
+        }
+      row = timely
     } catch (cause) {
-      return { result: 'failed', cause }
+      return { result: 'failed', repair: 'Repair the codec, which could not encrypt it,', cause }
     }
     const applied = await this.#apply(found.row, row, deadline, store)
     return applied.result === 'written'
@@ -212,7 +230,7 @@ export class Journal {
 
   /** Writes the ending of a call if the version that the call wrote last is still the newest. */
   settle(found: FoundRecord, content: RecordContent, deadline: Deadline): Promise<Written> {
-    return this.write(found, content, this.#settling(deadline))
+    return this.#learnt(found, content, this.#settling(deadline))
   }
 
   /**
@@ -220,7 +238,7 @@ export class Journal {
    * @throws {StoreError} if the store did not confirm it
    */
   async forget({ row }: FoundRecord): Promise<boolean> {
-    const pending = this.#call(() => this.store.update(forgottenRow(row), row.version))
+    const pending = this.#call(() => this.store.update(forgottenRow(row, this.#runtime.now()), row.version))
     return await this.#confirmed(pending, 'The store did not confirm that the record was removed.')
   }
 
@@ -275,12 +293,12 @@ export class Journal {
     for (let round = 0; round < MAX_MERGES; round++) {
       const other = elsewhere(newest.record)
       if (other !== undefined) {
-        const { result } = await this.write({ id: other.id }, other.content, deadline)
+        const { result } = await this.#learnt({ id: other.id }, other.content, deadline)
         return result === 'written' || result === 'lost'
       }
       const content = merge(newest.record)
       if (content === undefined) return true
-      const { result } = await this.write(newest, content, deadline)
+      const { result } = await this.#learnt(newest, content, deadline)
       if (result === 'written') return true
       if (result !== 'lost') return false
       const current = await this.load(found.id, last).catch(() => undefined)
@@ -341,15 +359,13 @@ export class Journal {
     return row instanceof Interruption ? overOr(deadline) : row
   }
 
-  /** A codec may ask a key service, which may never answer. */
-  #encoded(id: string, record: JournalRecord, deadline: Deadline): Promise<StoredRow | Interruption> {
-    const encoded = encodeRecord(this.scope, id, record, this.#codec)
-    if (this.#codec === undefined) return encoded
-    // What a call has learnt is written past its end, too.
-    const time = Math.min(STORE_TIMEOUT, Math.max(deadline.remaining(), GRACE))
-    return new Deadline(this.#runtime, time, deadline.signal).race(encoded)
+  /** Writes what a call has learnt, for which the codec is given a moment past the call's end as well. */
+  #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
+    const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
+    return this.#write(found, content, deadline, this.store, sealing)
   }
 
+  /** A codec may ask a key service, which may never answer. */
   #decoded(
     row: StoredRow,
     deadline: Deadline,

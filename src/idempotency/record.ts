@@ -91,8 +91,15 @@ const LAYOUT = 1
 /** Marks rows whose record was forgotten: nothing is remembered, yet the row's version still goes on. */
 const FORGOTTEN = 'forgotten'
 
-/** Encrypts and decrypts what is at rest. */
+/**
+ * Encrypts and decrypts what is at rest. Each may take ten seconds, but no more than 450 ms past the end of the call.
+ * `decrypt` must throw for a text that it cannot open.
+ */
 export interface Codec {
+  /**
+   * Returns a well-formed text that is not empty, such as base64; otherwise, or if it throws, no order is sent. What it
+   * throws becomes the `cause` of the `StoreError` as it is, so it must not name secrets.
+   */
   encrypt(text: string): string | Promise<string>
   decrypt(text: string): string | Promise<string>
 }
@@ -129,8 +136,16 @@ export async function encodeRecord(
     state: record.state,
     createdAt,
     updatedAt,
-    data: codec === undefined ? text : SEALED + (await codec.encrypt(text)),
+    data: codec === undefined ? text : SEALED + (await encrypted(codec, text)),
   }
+}
+
+/** What is not a text, or cannot come back as it was, would be a record that nobody can read. */
+async function encrypted(codec: Codec, text: string): Promise<string> {
+  const sealed: unknown = await codec.encrypt(text)
+  if (typeof sealed !== 'string' || sealed === '' || /[\ud800-\udfff]/u.test(sealed))
+    throw new TypeError('encrypt() of the codec did not return a well-formed text')
+  return sealed
 }
 
 /** A record as JSON; where its order is nested too deeply for this engine, with the order's documented fields only. */
@@ -150,13 +165,16 @@ export function emptyRow(scope: string, id: string, now: number): StoredRow {
   return { scope, id, version: 1, open: false, state: 'rejected', ...times, data: FORGOTTEN }
 }
 
-/** The row that stands for a forgotten record. Its time is long past, so pruning takes it next. */
-export function forgottenRow(row: StoredRow): StoredRow {
-  return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: 0, data: FORGOTTEN }
+/**
+ * The row that stands for a forgotten record. It stays as long as a refusal does: a write that was given up before must
+ * not begin the order anew.
+ */
+export function forgottenRow(row: StoredRow, now: number): StoredRow {
+  return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: now, data: FORGOTTEN }
 }
 
-/** Why a row cannot be used. */
-export type Unusable = 'corrupt' | 'newer_version'
+/** Why a row cannot be used; `unanswered`: the codec did not say what is in it. */
+export type Unusable = 'corrupt' | 'newer_version' | 'unanswered'
 
 /** The record of a row, `'forgotten'`, or why it cannot be used. */
 export async function decodeRow(
@@ -180,16 +198,24 @@ export async function decodeRow(
   return layout === LAYOUT && isRecord(record) && record.state === row.state ? record : 'corrupt'
 }
 
+const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
+  corrupt: {
+    what: 'The stored record of this order cannot be read (damaged, or written with another codec).',
+    next: 'Look the order up at the service before ordering it under another reference.',
+  },
+  newer_version: {
+    what: 'The stored record of this order was written by a newer version of this package.',
+    next: 'Update this package in all processes that share the store.',
+  },
+  unanswered: {
+    what: 'The codec did not decrypt the stored record of this order in time.',
+    next: 'Call again with the same request once it answers.',
+  },
+}
+
 /** The error for a row that cannot be used: nothing may be sent over it, because nobody knows what it stood for. */
 export function unusableError(why: Unusable, key?: string): StoreError {
-  const what =
-    why === 'corrupt'
-      ? 'The stored record of this order cannot be read (damaged, or written with another codec).'
-      : 'The stored record of this order was written by a newer version of this package.'
-  const next =
-    why === 'corrupt'
-      ? 'Look the order up at the service before ordering it under another reference.'
-      : 'Update this package in all processes that share the store.'
+  const { what, next } = UNUSABLE[why]
   return new StoreError(
     `${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`,
     {

@@ -69,7 +69,7 @@ export async function enqueueOrder(
       // rolled back together with the rest.
       if (charged === 'no' && (within !== undefined || !(await journal.fence(found, deadline))))
         charged = 'unknown'
-      throw errors.notStored(written.cause, charged, content.key, record)
+      throw errors.notStored(written.cause, charged, content.key, record, written.repair)
     }
     await deadline.sleep(PAUSE)
   }

@@ -73,7 +73,8 @@ export function envelopeOf(
   }
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
-  return { envelope: { items, ...defined({ total, hasMore }) } }
+  // Of its own: what the caller does with its array later, or makes of it for the next page, changes nothing here.
+  return { envelope: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
 function parseRows<T>(
@@ -97,8 +98,7 @@ function parseRows<T>(
     }
     return rowsOf(values)
   }
-  // Not `map`, which would leave out what is missing in an array of the caller's `listEnvelope`.
-  const parsed = Array.from(items, (row) => parse(row))
+  const parsed = items.map((row) => parse(row))
   const ready = (row: Checked<T> | Promise<Checked<T>>): row is Checked<T> => !(row instanceof Promise)
   return parsed.every(ready) ? whole(parsed) : Promise.all(parsed).then(whole)
 }

@@ -19,6 +19,8 @@ export interface Lookup {
 
 /** Codes of errors after which looking again later may find what was sought. */
 const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
+/** Statuses of which the same is true: the service did not look at the request, or not in time. */
+const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
 /** A second sweep, because rows move while the list is read; more would prove no more. */
 const SWEEPS = 2
@@ -104,7 +106,7 @@ export async function* lookUp(
     // A client that was closed meanwhile ends the walk; an API key that could not be had is a failure as any other.
     checkOpen()
     error = caught
-    looked = !PASSING.has(caught.code)
+    looked = !PASSING.has(caught.code) && !PASSING_STATUSES.has(caught.status)
   }
   for (const { found, reason } of lookups) {
     const { externalOrderId } = found.record

@@ -85,19 +85,21 @@ export class PlaceOrderErrors {
    * @param charged what is known of the wallet
    * @param key the key that would have been sent
    * @param record what is remembered of the same intent
+   * @param repair what to repair, where it is not the store
    */
   notStored(
     cause: unknown,
     charged: Charged,
     key: string | undefined,
     record: JournalRecord | undefined,
+    repair = 'Repair the store',
   ): CustomerOrderingError {
     const what =
       charged === 'unknown'
         ? 'It is not certain that the order could not be stored'
         : 'The order could not be stored'
     return new StoreError(
-      `${what}; nothing was sent by this call. ${chargedSentence(charged)} Repair the store and call again.${reasonOf(cause)}`,
+      `${what}; nothing was sent by this call. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
       { ...this.#facts(record), charged, ...defined({ idempotencyKey: key, cause }) },
     )
   }

@@ -243,15 +243,19 @@ class Placement {
   ): Promise<CustomerOrderingError> {
     let charged = moneyOf(record)
     if (charged === 'no') {
-      const { runtime } = this.#context.connection
+      const { connection, journal } = this.#context
       const known = record?.key === content.key ? record.rejection : undefined
       const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
       const time = Math.min(GRACE, Math.max(this.#deadline.remaining(), 0))
-      if (!(await this.#close(base, closed, new Deadline(runtime, time, undefined)))) charged = 'unknown'
+      const grace = new Deadline(connection.runtime, time, undefined)
+      // A codec that has just failed is not asked again.
+      const fenced =
+        written.result === 'failed' ? journal.fence(base, grace) : this.#close(base, closed, grace)
+      if (!(await fenced)) charged = 'unknown'
     }
     const over = this.#deadline.over()
     return over === undefined
-      ? this.#errors.notStored(written.cause, charged, content.key, record)
+      ? this.#errors.notStored(written.cause, charged, content.key, record, written.repair)
       : this.#errors.interrupted(over, charged, content.key)
   }
 
@@ -409,7 +413,7 @@ class Placement {
     const over = this.#deadline.over()
     const { charged } = await this.#leaveUnclaimed()
     throw over === undefined
-      ? this.#errors.notStored(written.cause, charged, undefined, undefined)
+      ? this.#errors.notStored(written.cause, charged, undefined, undefined, written.repair)
       : this.#errors.interrupted(over, charged, undefined)
   }
 

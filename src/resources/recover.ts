@@ -7,7 +7,13 @@ import { inWindow, isBusy } from '../idempotency/decision.ts'
 import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
-import { isPending, isUnsent, type JournalRecord, publicRecord } from '../idempotency/record.ts'
+import {
+  isPending,
+  isUnsent,
+  type JournalRecord,
+  publicRecord,
+  unusableError,
+} from '../idempotency/record.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -116,7 +122,13 @@ async function pendingRecords(
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
     const record = await context.journal.decode(row)
     if (record === 'forgotten') continue
-    if (typeof record === 'string')
+    if (record === 'unanswered')
+      unusable.push({
+        outcome: 'still_open',
+        record: unreadableRecord(row),
+        error: unusableError(record),
+      })
+    else if (typeof record === 'string')
       unusable.push({ outcome: 'needs_attention', record: unreadableRecord(row), reason: record })
     else {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow

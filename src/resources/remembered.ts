@@ -202,6 +202,7 @@ async function findRecord(context: OrderContext, name: OrderName): Promise<Found
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
       const record = await journal.decode(row)
+      if (record === 'unanswered') throw unusableError(record)
       if (typeof record === 'object' && record.key === value) return { id: row.id, row, record }
     }
   }

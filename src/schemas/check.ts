@@ -114,9 +114,7 @@ export function check<T>(
 /** True if {@link check} would hand out every one as it is: nothing is made for a row then. */
 export function areRight<T>(schema: AtSight<T>, values: readonly unknown[]): values is readonly T[] {
   if (polluted()) return false
-  // By index, because `every` passes over what is missing in an array.
-  for (let index = 0; index < values.length; index++) if (!schema.isRight(values[index])) return false
-  return true
+  return values.every((value) => schema.isRight(value))
 }
 
 /** {@link check} by one of our own schemas, which answer at once. */

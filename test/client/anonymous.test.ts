@@ -1,6 +1,7 @@
 import { InvalidRequestError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { readIntent } from '../../src/idempotency/intent.ts'
+import type { OrderStore } from '../../src/idempotency/store.ts'
 import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const MINUTE = 60_000
@@ -72,6 +73,37 @@ describe('an order without reference and key', () => {
       lab.sandbox.expectCharges(1)
     }
   })
+
+  it.each([
+    ['', 0],
+    [', also where its slot serves the next one by then', 1],
+  ])(
+    'is returned, and not bought again, where another call settles it meanwhile%s',
+    async (_also, further) => {
+      const lab = new Lab()
+      const orderId = await leaveOpen(lab)
+      let updates = 0
+      const { rows } = lab
+      const store: OrderStore = {
+        durability: rows.durability,
+        get: (scope, id) => rows.get(scope, id),
+        insert: (row) => rows.insert(row),
+        listOpen: (scope, options) => rows.listOpen(scope, options),
+        list: (scope, options) => rows.list(scope, options),
+        prune: (scope, options) => rows.prune(scope, options),
+        close: async () => {},
+        update: async (row, version) => {
+          if (++updates === 1)
+            for (let call = 0; call <= further; call++) await lab.elsewhere().orders.create(anonymousOrder())
+          return await rows.update(row, version)
+        },
+      }
+      const { order: placed, info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
+      expect(placed?.id).toBe(orderId)
+      expect(info).toMatchObject({ replayed: true, attempts: 0 })
+      lab.sandbox.expectCharges(1 + further)
+    },
+  )
 
   it('is refused when it is asked for later, because it may be meant as another one', async () => {
     const lab = new Lab()

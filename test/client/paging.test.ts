@@ -1,7 +1,12 @@
 import { getEventListeners } from 'node:events'
-import { InvalidRequestError, InvalidResponseError, responseInfo } from 'customer-ordering-sdk'
+import {
+  InvalidRequestError,
+  InvalidResponseError,
+  RequestAbortedError,
+  responseInfo,
+} from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { clientOf, clientOver } from '../support/client.ts'
 import { hang, json } from '../support/fake-fetch.ts'
 
@@ -194,6 +199,40 @@ describe('the envelope of a list', () => {
     expect(requests.map(({ url }) => url.search)).toEqual(asked)
   })
 
+  it.each([0, 2, 4])(
+    'may be handed over in an array that listEnvelope uses again, with %d pages ahead',
+    async (prefetch) => {
+      const shared: unknown[] = []
+      const { client } = clientOver(({ url }) => cut(orders(12), url), {
+        listEnvelope: (body) => {
+          shared.length = 0
+          shared.push(...(body as unknown[]))
+          return { items: shared }
+        },
+      })
+      const all = orders(12).map(({ id }) => id)
+      expect(await idsOf(client.orders.list({ limit: 3 }, { prefetch }))).toEqual(all)
+      const first = await client.orders.list({ limit: 3 }).page()
+      await client.orders.list({ limit: 3, offset: 3 }).page()
+      expect(first.items.map(({ id }) => id)).toEqual(all.slice(0, 3))
+    },
+  )
+
+  it('is not completed by what every object inherits', async () => {
+    const { client } = clientOver(() => [order(1), { id: 'ord_2', status: 'done' }])
+    const polluted = Object.prototype as unknown as Record<string, unknown>
+    polluted['amount'] = 7
+    onTestFinished(() => {
+      delete polluted['amount']
+    })
+    const error = await client.orders
+      .list()
+      .page()
+      .catch((caught: unknown) => caught)
+    delete polluted['amount']
+    expect(error).toMatchObject({ issues: [{ path: expect.stringMatching(/^\[1\]/) }] })
+  })
+
   it('is refused by its index where an array of listEnvelope has a hole', async () => {
     const { client } = clientOver(() => rows, {
       listEnvelope: () => {
@@ -295,6 +334,43 @@ describe('pages of a list', () => {
       await expect(reading).rejects.toMatchObject({ code: 'aborted', charged: 'no', cause: reason })
       expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
     }
+  })
+})
+
+describe("a list whose caller's signal fires in the middle of a page", () => {
+  const reason = new Error('enough')
+
+  /** The error of a list that is aborted at a row, and how many rows came. */
+  async function abortAt(row: string, prefetch: number, total?: number): Promise<readonly [unknown, number]> {
+    const controller = new AbortController()
+    const { client } = clientOver(({ url }) => ({ data: cut(orders(200), url), ...(total && { total }) }))
+    let came = 0
+    try {
+      for await (const { id } of client.orders.list({}, { prefetch, signal: controller.signal })) {
+        came++
+        if (id === row) controller.abort(reason)
+      }
+      return [undefined, came]
+    } catch (error) {
+      return [error, came]
+    }
+  }
+
+  it.each([0, 4])('ends with the error that it has between two pages: prefetch %i', async (prefetch) => {
+    const [between, all] = await abortAt('ord_49', prefetch)
+    const [within, some] = await abortAt('ord_19', prefetch)
+    expect([all, some]).toEqual([50, 20])
+    expect(within).toBeInstanceOf(RequestAbortedError)
+    expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
+    expect(within).toEqual(between)
+    expect(String(within)).toBe(String(between))
+  })
+
+  it('ends with it also on the last page, and not behind its last row', async () => {
+    const [error, came] = await abortAt('ord_160', 0, 200)
+    expect(error).toMatchObject({ code: 'aborted', attempts: 0, cause: reason })
+    expect(came).toBe(161)
+    expect(await abortAt('ord_199', 0, 200)).toEqual([undefined, 200])
   })
 })
 

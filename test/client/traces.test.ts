@@ -360,6 +360,22 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
+  it('stays true where the record is then forgotten, and old records are removed', async () => {
+    const lab = new Lab()
+    const earlier = lab.elsewhere({}, (operation, count) => {
+      if (operation !== 'insert') return undefined
+      return count === 1 ? 'rejects_done_late' : 'rejects'
+    })
+    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    const stopped = lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() })
+    expect(await failure(stopped)).toMatchObject({ charged: 'no' })
+    await lab.client().orders.forget({ externalOrderId: 'r1' })
+    await all(lab.client().orders.recover())
+    await lab.runtime.advance(2 * MINUTE)
+    expect(await all(lab.client().orders.recover())).toEqual([])
+    expect(lab.posts).toHaveLength(0)
+  })
+
   it('is not said of the order before in the slot of one without a name', async () => {
     const lab = new Lab()
     const sealed = (): never => {

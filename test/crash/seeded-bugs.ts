@@ -409,6 +409,11 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     outOfSimulation: SELDOM,
   },
   {
+    name: 'a call takes the order that it asked for again for the one before it',
+    edits: [edit('resources/place-order.ts', 'asked && (await this.#proven(asked))', 'asked && undefined')],
+    outOfSimulation: SELDOM,
+  },
+  {
     name: 'a call whose codec fails believes the record that it has only read',
     edits: [
       edit(

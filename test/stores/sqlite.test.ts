@@ -267,6 +267,17 @@ describe('opening a file', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
+  it('says the same where the runtime throws for a module that it does not have', async () => {
+    const original = process.getBuiltinModule.bind(process)
+    vi.spyOn(process, 'getBuiltinModule').mockImplementation(((name: string) => {
+      if (name === 'node:sqlite') throw new Error(`No such built-in module: ${name}`)
+      return original(name)
+    }) as typeof process.getBuiltinModule)
+    const error = await failureOf(() => new SqliteStore({ path }))
+    expect(error.message).toContain('SqliteStore needs the module node:sqlite')
+    expect(readdirSync(directory)).toEqual([])
+  })
+
   it('says the same where there is no Node at all', async () => {
     vi.stubGlobal('process', undefined)
     let message = ''

@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { FULL, isFull, type Measured, page } from '../../bench/report.ts'
+
+// It refuses to be loaded after undici, which would spoil measurements; nothing is measured here.
+vi.mock('../../bench/platform-fetch.ts', () => ({}))
 
 const nothing: Measured = {
   rounds: FULL.rounds,

@@ -609,3 +609,138 @@ describe('lists and removals', () => {
     await expect(own.rows({ open: true }).next()).rejects.toMatchObject({ code: 'store' })
   })
 })
+
+describe('a fence against a write that was given up', () => {
+  it('is an empty row where nothing was, over which that write comes too late', async () => {
+    const { journal: own, runtime, deadline, stored } = journal()
+    const now = runtime.now()
+    expect(await own.fence(nothing, deadline())).toBe(true)
+    expect(await stored()).toMatchObject({
+      scope: 's',
+      id: 'id',
+      version: 1,
+      open: false,
+      state: 'rejected',
+      createdAt: now,
+      updatedAt: now,
+    })
+    expect(await own.load('id', deadline())).not.toHaveProperty('record')
+    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
+  })
+
+  it('is the next version of what was there, with the same text', async () => {
+    const { journal: own, runtime, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    runtime.jump(5)
+    expect(await own.fence(found, deadline())).toBe(true)
+    expect(await stored()).toEqual({ ...found.row, version: 2, updatedAt: runtime.now() })
+    expect(await own.write(found, content, deadline())).toEqual({ result: 'lost' })
+  })
+
+  it('is none where somebody else was faster, or the store does not confirm it', async () => {
+    const { journal: own, rows, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    const newest = await writes(own.write(found, { ...refused, claim: 'of another' }, deadline()))
+    expect(await own.fence(found, deadline())).toBe(false)
+    rows.update = () => Promise.reject(new Error('gone'))
+    expect(await own.fence(newest, deadline())).toBe(false)
+    expect(await stored()).toEqual(newest.row)
+  })
+
+  it('needs no codec', async () => {
+    const broken = (): never => {
+      throw new Error('no key')
+    }
+    const { journal: own, deadline } = journal(undefined, { encrypt: broken, decrypt: broken })
+    expect(await own.fence(nothing, deadline())).toBe(true)
+  })
+})
+
+describe('a proof that belongs elsewhere', () => {
+  const elsewhere = () => ({ id: 'other', content: created })
+
+  it('is written there and not over what is found', async () => {
+    const { journal: own, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(true)
+    expect(await stored()).toEqual(found.row)
+    expect(await own.load('other', deadline())).toMatchObject({ record: { state: 'created', version: 1 } })
+  })
+
+  it('says enough where it is there already', async () => {
+    const { journal: own, deadline } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    const there = await writes(own.write({ id: 'other' }, { ...created, claim: 'of another' }, deadline()))
+    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(true)
+    expect(await own.load('other', deadline())).toEqual(there)
+  })
+
+  it('is not stored where the store does not take it', async () => {
+    const { journal: own, rows, deadline } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    rows.insert = () => Promise.reject(new Error('gone'))
+    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(false)
+  })
+})
+
+describe('a codec that never answers', () => {
+  const never = (): Promise<string> => new Promise(() => {})
+
+  it.each([
+    ['as long as the call has', 1000, 1000],
+    ['ten seconds', TOTAL, 10_000],
+    ['no time at all after the end of the call', 0, 0],
+  ])('is waited for %s, and nothing reaches the store', async (_how, total, waited) => {
+    const { journal: own, store, runtime, deadline } = journal(undefined, { encrypt: never, decrypt: never })
+    const written = await own.write(nothing, content, deadline(total))
+    expect(written).toEqual({
+      result: 'failed',
+      repair: 'Repair the codec, which did not encrypt it in time,',
+      cause: undefined,
+    })
+    expect(runtime.monotonic()).toBe(waited)
+    expect(store.calls).toEqual([])
+  })
+
+  it('is waited for a moment past the end of a call that has learnt something', async () => {
+    let silent = false
+    const codec = {
+      encrypt: (text: string) => (silent ? never() : text),
+      decrypt: (text: string) => text,
+    }
+    const { journal: own, runtime, deadline } = journal(undefined, codec)
+    const found = await writes(own.write(nothing, content, deadline()))
+    silent = true
+    for (const [total, waited] of [
+      [0, 450],
+      [1000, 1000],
+      [TOTAL, 10_000],
+    ] as const) {
+      const before = runtime.monotonic()
+      expect(await own.settle(found, content, deadline(total))).toMatchObject({ result: 'failed' })
+      expect(runtime.monotonic() - before).toBe(waited)
+    }
+  })
+
+  it('is not waited for when the caller has given up, and a write without one is made all the same', async () => {
+    const sealed = journal(undefined, { encrypt: never, decrypt: never })
+    const given = AbortSignal.abort()
+    expect(await sealed.journal.write(nothing, content, sealed.deadline(TOTAL, given))).toMatchObject({
+      result: 'failed',
+    })
+    const plain = journal()
+    await writes(plain.journal.write(nothing, content, plain.deadline(TOTAL, given)))
+  })
+
+  it('ends a look at the record at the deadline, or after ten seconds as a store that never answers', async () => {
+    const codec = { encrypt: async (text: string) => text, decrypt: never }
+    const { journal: own, runtime, deadline } = journal(undefined, codec)
+    const { row } = await writes(own.write(nothing, content, deadline()))
+    expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
+    expect(runtime.monotonic()).toBe(1000)
+    await expect(own.load('id', deadline())).rejects.toThrow('The codec did not decrypt')
+    expect(runtime.monotonic()).toBe(11_000)
+    expect(await own.decode(row)).toBe('unanswered')
+    expect(runtime.monotonic()).toBe(21_000)
+  })
+})

@@ -134,6 +134,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
       { created: 1_199_999 },
       { created: '1' },
       { rejected: -1 },
+      { rejected: 1_199_999 },
       { rejected: Number.POSITIVE_INFINITY },
       { open: 1 },
       { Created: 1 },
@@ -141,8 +142,8 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
     right: [
       {},
       { created: 1_200_000 },
-      { rejected: 1 },
-      { created: 1_200_000, rejected: 2 },
+      { rejected: 1_200_000 },
+      { created: 1_200_000, rejected: 1_300_000 },
       { created: undefined },
     ],
   },
@@ -327,7 +328,7 @@ describe('client options', () => {
       expect(Object.isFrozen(part)).toBe(true)
   })
 
-  it('refuse to forget created orders within the safe-retry window, however it is set', () => {
+  it('refuse to forget closed orders within the safe-retry window, however it is set', () => {
     const window = 30 * 86_400_000
     const short = { ...good, safeRetryWindow: window, retention: { created: window - 1 } }
     expect(messageOf(() => resolve(short))).toContain(
@@ -336,7 +337,14 @@ describe('client options', () => {
     expect(messageOf(() => resolve({ ...good, safeRetryWindow: 401 * 86_400_000 }))).toContain(
       'retention.created',
     )
-    expect(resolve({ ...short, retention: { created: window } }).retention.created).toBe(window)
+    expect(resolve({ ...short, retention: { created: window } }).retention).toEqual({
+      created: window,
+      rejected: window,
+    })
+    const soon = { ...short, retention: { rejected: window - 1 } }
+    expect(messageOf(() => resolve(soon))).toContain(
+      'retention.rejected must not be less than safeRetryWindow',
+    )
   })
 
   it('are read once each', () => {

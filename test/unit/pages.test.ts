@@ -350,6 +350,19 @@ describe('a list that changes while it is read', () => {
     expect(server.asked).toEqual([0, 10, 0, 10, 20, 30])
   })
 
+  it('takes rows that are pushed back by several whole pages, and then again, for no circle', async () => {
+    let list = rows(150)
+    const server = serve(
+      () => list,
+      (page, _at, count) => {
+        if (count === 10 || count === 13) list = [...rows(30, 1000 * count), ...list]
+        return fetched(page)
+      },
+    )
+    // What came more than two pages before is not known any more, so some come twice.
+    expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(150))))
+  })
+
   it('ends although the total goes up and down for ever', async () => {
     const server = serve(
       () => rows(100),
@@ -632,6 +645,81 @@ describe('leaving early', () => {
     await expect(reading).rejects.toBe(reason)
     expect(signals).toHaveLength(2)
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  })
+
+  describe.each([
+    ['more pages follow', {}],
+    ['it is the last page', { hasMore: false }],
+  ])("when the caller's signal fires in the middle of a page, and %s", (_title, more) => {
+    const reason = new Error('enough')
+
+    /** Steps over pages of four rows, which nobody gets after the signal. */
+    function begin(answering: (controller: AbortController) => void = () => {}): {
+      readonly controller: AbortController
+      readonly asked: number[]
+      readonly limits: unknown[]
+      step(): Promise<unknown>
+    } {
+      const controller = new AbortController()
+      const asked: number[] = []
+      const limits: unknown[] = []
+      const pages = new Pages<Row>(
+        async ({ offset, limit, signal }) => {
+          limits.push(limit)
+          signal?.throwIfAborted()
+          asked.push(offset)
+          answering(controller)
+          return fetched(rows(4, offset), more)
+        },
+        { offset: 0, limit: 4, signal: controller.signal },
+      )
+      const iterator = pages[Symbol.asyncIterator]()
+      const step = async (): Promise<unknown> => {
+        const { done, value } = await iterator.next()
+        return done === true ? 'over' : value.id
+      }
+      return { controller, asked, limits, step }
+    }
+
+    it('hands out no row that is left, but rejects once with its reason, and is over', async () => {
+      const { controller, asked, limits, step } = begin()
+      expect([await step(), await step()]).toEqual(['r0', 'r1'])
+      controller.abort(reason)
+      await expect(step()).rejects.toBe(reason)
+      expect([await step(), await step()]).toEqual(['over', 'over'])
+      expect(asked).toEqual([0])
+      expect(limits).toEqual([4, 4])
+      expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+    })
+
+    it('rejects the first of several steps that come after it', async () => {
+      const { controller, step } = begin()
+      await step()
+      controller.abort(reason)
+      expect(await Promise.allSettled([step(), step(), step()])).toMatchObject([
+        { reason },
+        { value: 'over' },
+        { value: 'over' },
+      ])
+    })
+
+    it('rejects also before the first row of a page that came in the same moment', async () => {
+      const { step } = begin((controller) => controller.abort(reason))
+      await expect(step()).rejects.toBe(reason)
+      expect(await step()).toBe('over')
+    })
+  })
+
+  it('is no error where the signal fires after the last row of a list', async () => {
+    const controller = new AbortController()
+    const server = serve(
+      () => rows(4),
+      (page) => fetched(page, { total: 4 }),
+    )
+    const pages = new Pages<Row>(server.fetch, { offset: 0, limit: 10, signal: controller.signal })
+    const found: string[] = []
+    for await (const { id } of pages) if (found.push(id) === 4) controller.abort()
+    expect(found).toHaveLength(4)
   })
 
   it('ends the walk at any moment after an answer, also one that sends it back', async () => {

@@ -147,6 +147,17 @@ describe('reading ahead', () => {
     expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 19, 28, 21])
   })
 
+  it('does not go back for the smaller total of a page that begins with the last row of the one before', async () => {
+    const { requests, flying, found } = reading({ prefetch: 2 })
+    await settled()
+    await requests[0]?.answer(at(0), { total: 60 })
+    await requests[1]?.answer(at(10), { total: 60 })
+    // Read before the other one, or after it: no row slipped past between the two.
+    await requests[2]?.answer(at(19), { total: 55 })
+    expect(found).toEqual(rows(29).map(({ id }) => id))
+    expect(flying()).toEqual([28, 37])
+  })
+
   it('asks behind a page that came short of the end while it waits for its turn', async () => {
     const { requests, flying } = reading({ prefetch: 4 })
     await settled()

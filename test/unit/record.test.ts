@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   type Codec,
   decodeRow,
+  emptyRow,
   encodeRecord,
   forgottenRow,
   isPending,
@@ -177,10 +178,27 @@ describe('a stored record', () => {
     expect(await decodeRow(row, undefined)).toBe('newer_version')
   })
 
-  it('is forgotten without losing its version, and is the first to be pruned', async () => {
-    const row = forgottenRow(await rowOf(created))
-    expect(row).toMatchObject({ version: 4, open: false, state: 'rejected', updatedAt: 0 })
+  it('is forgotten without losing its version, from now on', async () => {
+    const row = forgottenRow(await rowOf(created), 5_000)
+    expect(row).toMatchObject({ version: 4, open: false, state: 'rejected', updatedAt: 5_000 })
     expect(row.data).not.toContain('ord_1')
+    expect(await decodeRow(row, mirror)).toBe('forgotten')
+  })
+})
+
+describe('a row without a record', () => {
+  it('is the first version of a closed one, of which nothing is remembered', async () => {
+    const row = emptyRow('s', 'id', 7)
+    expect(row).toEqual({
+      scope: 's',
+      id: 'id',
+      version: 1,
+      open: false,
+      state: 'rejected',
+      createdAt: 7,
+      updatedAt: 7,
+      data: 'forgotten',
+    })
     expect(await decodeRow(row, mirror)).toBe('forgotten')
   })
 })

@@ -210,7 +210,7 @@ describe('recover()', () => {
     place.store.get = async (scope, id) => {
       const row = await get.call(place.store, scope, id)
       if (id === gone.id) return undefined
-      return id === forgotten.id && row !== undefined ? forgottenRow(row) : row
+      return id === forgotten.id && row !== undefined ? forgottenRow(row, NOW) : row
     }
     expect(textsOf(await recovered(place))).toEqual(['r3 created'])
   })
@@ -218,7 +218,7 @@ describe('recover()', () => {
   it('passes over a row that was forgotten while it was listed', async () => {
     const place = placeWith(() => CREATED)
     const { row } = await leave(place, 'r1')
-    place.store.listOpen = async () => ({ rows: [forgottenRow(row)] })
+    place.store.listOpen = async () => ({ rows: [forgottenRow(row, NOW)] })
     expect(await recovered(place)).toEqual([])
   })
 

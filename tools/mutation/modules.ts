@@ -5,8 +5,6 @@ export interface Module {
   readonly files: readonly string[]
   /** Below `test`, globs; those that are likely to notice first, because the first failure ends a mutant's run. */
   readonly tests: readonly string[]
-  /** True while nobody has looked at what survives in it: it runs only where it is named. */
-  readonly unseen?: true
 }
 
 const ORDERS = [

@@ -36,7 +36,12 @@ interface NodeModules {
  * nothing and fails nowhere, and because only this way of loading on demand works within a constructor.
  */
 function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
-  return globalThis.process?.getBuiltinModule?.(name)
+  try {
+    return globalThis.process?.getBuiltinModule?.(name)
+  } catch {
+    // ERR_UNKNOWN_BUILTIN_MODULE. What is missing, and what to do about it, is said by whoever needs it.
+    return undefined
+  }
 }
 
 /** The absolute path of the database, or `:memory:`. */
