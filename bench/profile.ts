@@ -16,12 +16,12 @@
  */
 import type { HeapProfiler, Profiler } from 'node:inspector'
 import { Session } from 'node:inspector/promises'
-import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { oneOf, positive, readArguments, wholeNumber } from '../scripts/arguments.ts'
 import { isBuilt } from '../scripts/ensure-built.ts'
-import { KEY, ownContenders } from './contenders.ts'
-import { CREATE, placers } from './create.ts'
+import { BASELINE, KEY, ownContenders } from './contenders.ts'
+import { BARE_POST, CREATE, placers } from './create.ts'
 import { IDLE, nameJsonParse, type Owner, ownerOf, PACKAGE } from './owners.ts'
 import { type Service, startService } from './service.ts'
 
@@ -33,18 +33,41 @@ const ORDERS = 2_000
 
 const CALLS = { GET: 'get', 'list of 50': 'list', 'list of 1,000': 'longList', POST: 'post' } as const
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    client: { type: 'string', default: 'this package' },
-    heap: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-    seconds: { type: 'string', default: '5' },
-    prefetch: { type: 'string', default: '4' },
+const OURS = 'this package'
+const SENDERS = ownContenders('http://localhost')
+const PLACERS = [OURS, BARE_POST, BASELINE]
+const TASKS = [...Object.keys(CALLS), 'create', 'paging']
+
+const { task, client, seconds, prefetch, heap, json } = readArguments(
+  {
+    usage: `npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
+  TASK: ${TASKS.join('; ')}
+  NAME: ${SENDERS.map(({ name }) => name).join('; ')}; of create: ${PLACERS.join('; ')}; of paging: ${OURS}
+  without them: GET by ${OURS}`,
+    positionals: 1,
+    options: {
+      client: { type: 'string', default: OURS },
+      heap: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      seconds: { type: 'string', default: '5' },
+      prefetch: { type: 'string', default: '4' },
+    },
   },
-})
-const task = positionals[0] ?? 'GET'
-const seconds = Number(values.seconds)
+  ({ values: { client, heap, json, seconds, prefetch }, positionals: [name = 'GET'] }) => {
+    const task = oneOf('TASK', name, TASKS)
+    const able = SENDERS.filter((sender) => task !== 'list of 1,000' || sender.longList !== undefined)
+    const clients =
+      task === 'create' ? PLACERS : task === 'paging' ? [OURS] : able.map((sender) => sender.name)
+    return {
+      task,
+      client: oneOf(`--client of ${task}`, client, clients),
+      seconds: positive('--seconds', seconds),
+      prefetch: wholeNumber('--prefetch', prefetch),
+      heap,
+      json,
+    }
+  },
+)
 if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
 
 /** What `--json` prints. */
@@ -62,8 +85,9 @@ interface Work {
   run(): Promise<number>
 }
 
-function refuse(what: string, names: Iterable<string>): never {
-  throw new TypeError(`${what} is one of: ${[...names].join('; ')}`)
+function found<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error(`${client} has no ${task}`)
+  return value
 }
 
 function workOf({ url }: Service): Work {
@@ -75,28 +99,19 @@ function workOf({ url }: Service): Work {
     },
   })
   if (task === 'paging') {
-    const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY })
+    const own = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY })
     const run = async (): Promise<number> => {
       let items = 0
-      for await (const _ of client.orders.list({ limit: 50 }, { prefetch: Number(values.prefetch) })) items++
+      for await (const _ of own.orders.list({ limit: 50 }, { prefetch })) items++
       return items / 50
     }
     return { warmUp: 10, run }
   }
   if (task === 'create') {
-    const ways = placers(url)
-    const way = values.client === 'this package' ? CREATE : values.client
-    return each(ways.get(way) ?? refuse('--client', ways.keys()))
+    return each(found(placers(url).get(client === OURS ? CREATE : client)))
   }
-  const call = Object.entries(CALLS).find(([name]) => name === task)?.[1]
-  if (call === undefined) return refuse('TASK', [...Object.keys(CALLS), 'create', 'paging'])
-  const all = ownContenders(url)
-  const send = all.find(({ name }) => name === values.client)?.[call]
-  if (send === undefined)
-    return refuse(
-      '--client',
-      all.map(({ name }) => name),
-    )
+  const call = found(Object.entries(CALLS).find(([name]) => name === task))[1]
+  const send = found(ownContenders(url).find(({ name }) => name === client)?.[call])
   return each(send, call === 'longList' ? 300 : undefined)
 }
 
@@ -137,7 +152,7 @@ function summed(shares: readonly Share[], key: keyof Owner): [string, number][] 
   return [...sums].filter(([, amount]) => amount > 0).toSorted((a, b) => b[1] - a[1])
 }
 
-if (values.heap) setFlagsFromString('--no-turbo-inlining --no-maglev-inlining')
+if (heap) setFlagsFromString('--no-turbo-inlining --no-maglev-inlining')
 nameJsonParse()
 const service = await startService(task === 'paging' ? 20 : 0, ORDERS)
 const work = workOf(service)
@@ -145,7 +160,7 @@ for (let count = 0; count < work.warmUp; count++) await work.run()
 
 const session = new Session()
 session.connect()
-if (values.heap)
+if (heap)
   await session.post('HeapProfiler.startSampling', {
     samplingInterval: LOOK_EVERY_BYTES,
     includeObjectsCollectedByMajorGC: true,
@@ -164,13 +179,13 @@ const wall = ((performance.now() - before) * 1_000) / calls
 const [ownCpu, allCpu] = [process.threadCpuUsage(cpuBefore[0]), process.cpuUsage(cpuBefore[1])].map(
   ({ user, system }) => (user + system) / calls,
 )
-const shares = values.heap
+const shares = heap
   ? bytes((await session.post('HeapProfiler.stopSampling')).profile.head)
   : times((await session.post('Profiler.stop')).profile)
 service.close()
 
-const unit = values.heap ? 'kB' : 'µs'
-const scale = values.heap ? 1 / 1_000 : 1
+const unit = heap ? 'kB' : 'µs'
+const scale = heap ? 1 / 1_000 : 1
 const counted = shares
   .filter(({ owner }) => owner.name !== IDLE)
   .map(({ owner, amount }) => ({ owner, amount: (amount * scale) / calls }))
@@ -183,12 +198,12 @@ function table(head: string, rows: readonly (readonly [string, number])[]): stri
   return [`| ${head} | ${unit} | |`, '| --- | ---: | ---: |', ...lines].join('\n')
 }
 
-if (values.json) {
+if (json) {
   const profile: Profile = { owners: summed(counted, 'name'), cpu: ownCpu ?? Number.NaN }
   process.stdout.write(JSON.stringify(profile))
   process.exit()
 }
-const sender = task === 'paging' ? `this package, prefetch: ${values.prefetch}` : values.client
+const sender = task === 'paging' ? `${OURS}, prefetch: ${prefetch}` : client
 const ours = counted.filter(({ owner }) => owner.name === PACKAGE)
 const spent = `${wall.toFixed(0)} µs of wall time, ${ownCpu?.toFixed(0)} µs of CPU in the thread and ${allCpu?.toFixed(0)} µs in the process`
 process.stdout.write(`**${task}, ${sender}**: ${calls} calls, Node ${process.versions.node}. Of each call, the profiler's own work included: ${spent}.
@@ -198,7 +213,7 @@ ${table('owner', [...summed(counted, 'name'), ['all', total]])}
 ${ours.length === 0 ? '' : `${table('file of this package', summed(ours, 'file').slice(0, TOP))}\n`}
 ${table('function', summed(counted, 'title').slice(0, TOP))}
 `)
-if (!values.heap && total > 1.15 * (ownCpu ?? 0))
+if (!heap && total > 1.15 * (ownCpu ?? 0))
   process.stdout.write('\n**The machine was busy**: only the percentages say something.\n')
 // undici's connections would be waited for.
 process.exit()

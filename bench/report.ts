@@ -31,6 +31,14 @@ export interface Measured {
   readonly load: number
 }
 
+/** What the page is written from. Less is too little to judge anything by. */
+export const FULL = { rounds: 120, items: 1_000_000 } as const
+
+/** True if a run may be kept as the page, with verdicts. */
+export function isFull({ rounds, items }: Pick<Measured, 'rounds' | 'items'>): boolean {
+  return rounds === FULL.rounds && items === FULL.items
+}
+
 const ratio = ({ median, low, high }: Spread): string =>
   `${median.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`
 const precise = ({ median, low, high }: Spread): string =>
@@ -94,7 +102,18 @@ function profileTable(task: string, profiles: Profiles): string {
 const walkName = (prefetch: number): string =>
   prefetch === 0 ? 'this package, one page when it is needed' : `this package, \`prefetch: ${prefetch}\``
 
-/** The page, written anew by each run. */
+function toReach(measured: Measured): string {
+  return `## Figures to reach
+
+Ratios to raw fetch where nothing else is said, judged by the medians above.
+
+${table(
+  ['what', 'goal', 'this run', ''],
+  goals(measured).map(({ what, goal, found, met }) => [what, goal, found, met ? 'met' : '**not met**']),
+)}`
+}
+
+/** The page, written anew by each full run. */
 export function page(measured: Measured): string {
   const { overhead, paging, load } = measured
   const busy =
@@ -102,7 +121,8 @@ export function page(measured: Measured): string {
       ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor busy or waiting. Ratios scatter far too much to judge anything by but factors of two; run it again on an idle machine.`
       : `Load of the machine: ${load.toFixed(1)} processes per processor.`
   const fastest = Math.max(...[...paging.peers.values()].map(({ median }) => median))
-  return `# Performance
+  const full = isFull(measured)
+  return `# Performance${full ? '' : ', a quick look'}
 
 Written by \`npm run bench\`; see [repeating it](#repeating-it). ${measured.rounds} rounds. Medians, quartiles in brackets.
 
@@ -197,14 +217,7 @@ ${table(
   ]),
 )}
 
-## Figures to reach
-
-Ratios to raw fetch where nothing else is said, judged by the medians above.
-
-${table(
-  ['what', 'goal', 'this run', ''],
-  goals(measured).map(({ what, goal, found, met }) => [what, goal, found, met ? 'met' : '**not met**']),
-)}
+${full ? toReach(measured) : 'A quick look judges nothing: its figures scatter too much, and short lists take other amounts of memory.'}
 
 ## Profiles
 
@@ -213,9 +226,7 @@ Microseconds of one call, one at a time, by whose function was at work: native f
 
 ${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profiles)).join('\n\n')}
 
-${measured.explained.trim()}
-
-## Repeating it
+${full ? `${measured.explained.trim()}\n\n` : ''}## Repeating it
 
 \`\`\`sh
 npm run build
@@ -223,7 +234,7 @@ npm ci --prefix bench/peers
 npm run bench
 \`\`\`
 
-It takes some minutes and writes this page and its chart; \`npm run bench -- --rounds 10 --items 100000\` is a quick look. Compare figures within one run only.
+It takes some minutes and writes this page and its chart. \`npm run bench -- --rounds 10 --items 100000\` is a quick look: it leaves them alone, writes a page without verdicts to \`.tmp\`, and says where. Compare figures within one run only.
 `
 }
 

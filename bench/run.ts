@@ -1,11 +1,15 @@
 /**
  * Measures this package against `fetch`, ky and clients of other services, and writes docs/performance.md:
  *
- *     npm run bench [-- --rounds 120 --items 1000000]
+ *     npm run bench
+ *
+ * A run with fewer rounds or items is a quick look, whose page goes to .tmp.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
-import { parseArgs } from 'node:util'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { positiveInteger, readArguments } from '../scripts/arguments.ts'
 import { isBuilt } from '../scripts/ensure-built.ts'
 import { measureCreate } from './create.ts'
 import { measureFootprint } from './footprint.ts'
@@ -14,16 +18,25 @@ import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
 import { measureFirstAnswer, measureImports, measureMemory } from './processes.ts'
 import { measureProfiles } from './profiles.ts'
-import { chart, type Measured, page } from './report.ts'
+import { chart, FULL, isFull, type Measured, page } from './report.ts'
 import { measureSizes } from './sizes.ts'
 
-const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '120' }, items: { type: 'string', default: '1000000' } },
-})
-const rounds = Number(values.rounds)
-const items = Number(values.items)
-if (!(Number.isSafeInteger(rounds) && rounds > 0 && Number.isSafeInteger(items) && items > 0))
-  throw new TypeError('--rounds and --items are positive integers')
+const { rounds, items } = readArguments(
+  {
+    usage: `npm run bench
+  measures everything, ${FULL.rounds} rounds and lists of ${FULL.items.toLocaleString('en')} orders; writes docs/performance.md and its chart
+npm run bench -- [--rounds N] [--items N]
+  with other numbers a quick look: writes to .tmp, and judges nothing`,
+    options: {
+      rounds: { type: 'string', default: String(FULL.rounds) },
+      items: { type: 'string', default: String(FULL.items) },
+    },
+  },
+  ({ values }) => ({
+    rounds: positiveInteger('--rounds', values.rounds),
+    items: positiveInteger('--items', values.items),
+  }),
+)
 if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
 if (!existsSync(new URL('peers/node_modules', import.meta.url)))
   throw new Error('The other clients are missing: npm ci --prefix bench/peers')
@@ -50,7 +63,6 @@ const figures = {
 }
 noteLoad()
 
-const docs = new URL('../docs/', import.meta.url)
 const all: Measured = {
   ...figures,
   rounds,
@@ -60,7 +72,11 @@ const all: Measured = {
   explained: readFileSync(new URL('explained.md', import.meta.url), 'utf8'),
   load: loads.reduce((sum, value) => sum + value, 0) / loads.length,
 }
-writeFileSync(new URL('performance.md', docs), page(all))
-writeFileSync(new URL('performance.svg', docs), chart(all.overhead))
+const folder = fileURLToPath(new URL(isFull(all) ? '../docs/' : '../.tmp/', import.meta.url))
+mkdirSync(folder, { recursive: true })
+const written = join(folder, 'performance.md')
+writeFileSync(written, page(all))
+writeFileSync(join(folder, 'performance.svg'), chart(all.overhead))
+process.stdout.write(`written: ${written}\n`)
 // undici's connections and those of other clients would be waited for.
 process.exit()

@@ -2,16 +2,25 @@
  * Time to check a page of 1,000 orders, in µs: as this package does it, and by schemas of zod and ajv that say the same.
  * All of them take turns in one process, every time with a page that was just parsed.
  *
- *     npm run bench:schemas [ROUNDS]
+ *     npm run bench:schemas -- [ROUNDS]
  */
 import { Ajv } from 'ajv'
 import * as zod from 'zod'
 import * as mini from 'zod/mini'
+import { positiveInteger, readArguments } from '../scripts/arguments.ts'
 import { areRight } from '../src/schemas/check.ts'
 import { makeOrderSchema, orderSchema } from '../src/schemas/order.ts'
 import { shuffled, spread } from './statistics.ts'
 
-const ROUNDS = Number(process.argv[2] ?? 400)
+const ROUNDS = readArguments(
+  {
+    usage: `npm run bench:schemas -- [ROUNDS]
+  checks a page by each in that many rounds (default 400)`,
+    positionals: 1,
+    options: {},
+  },
+  ({ positionals: [rounds = '400'] }) => positiveInteger('ROUNDS', rounds),
+)
 const WARM_UP = 100
 const ROWS = 1_000
 

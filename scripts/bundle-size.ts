@@ -4,13 +4,14 @@
  *
  *     npm run size
  *
- * `npm run size -- --parts` prints what the first of them, the client in a browser, consists of.
+ * `npm run size -- --parts` prints what the first of them, the client in a browser, consists of, and its total.
  *
  * A budget is what was measured and a little more, so that growth is seen by whoever causes it.
  */
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import manifest from '../package.json' with { type: 'json' }
+import { readArguments } from './arguments.ts'
 import { bundleParts } from './bundle-parts.ts'
 import { DEPENDENCIES, dependenciesIn } from './bundled-dependencies.ts'
 import { isBuilt, root } from './ensure-built.ts'
@@ -86,12 +87,22 @@ async function measure(row: Measured) {
   return { what: `${entry} ${name}`, platform, minified: contents.length, gzip, budget, complaints }
 }
 
+const parts = readArguments(
+  {
+    usage: `npm run size
+  what each entry point adds to a bundle; fails above its budget
+npm run size -- --parts
+  what the client's bundle consists of`,
+    options: { parts: { type: 'boolean', default: false } },
+  },
+  ({ values }) => values.parts,
+)
 if (!isBuilt()) {
   process.stderr.write('The build is missing or older than the source: npm run build\n')
   process.exit(2)
 }
 const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(2)} kB`.padStart(10)
-if (process.argv.includes('--parts')) {
+if (parts) {
   const [client] = measured
   if (client === undefined) throw new Error('nothing to measure')
   const { code, map } = await bundle(client)
@@ -108,6 +119,10 @@ if (process.argv.includes('--parts')) {
       process.stdout.write(`${name.padEnd(44)}${kilobytes(minified)}${kilobytes(less).padStart(24)}\n`)
     process.stdout.write('\n')
   }
+  const [minified, gzip] = [code.contents.length, gzipSync(code.contents, { level: 9 }).length]
+  process.stdout.write(
+    `${'total'.padEnd(44)}${kilobytes(minified)}${`gzip ${kilobytes(gzip).trim()}`.padStart(24)}\n`,
+  )
   process.exit()
 }
 const rows = await Promise.all(measured.map(measure))

@@ -9,6 +9,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { Reporter } from '../../src/hooks.ts'
 import { type Connection, perform } from '../../src/http/call.ts'
@@ -27,7 +28,15 @@ import { MemoryStore } from '../../src/stores/memory.ts'
 import { noStore } from '../no-store.ts'
 import { median } from './median.ts'
 
-const ROUNDS = Number(process.argv[2] ?? 40)
+const ROUNDS = readArguments(
+  {
+    usage: `npx node bench/journal/cpu.ts [ROUNDS]
+  that many rounds (default 40)`,
+    positionals: 1,
+    options: {},
+  },
+  ({ positionals: [rounds = '40'] }) => positiveInteger('ROUNDS', rounds),
+)
 const ORDERS = 500
 const WARM_UP = 6
 

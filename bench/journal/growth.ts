@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { normalizeServer, scopeOf } from '../../src/idempotency/identity.ts'
 import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
@@ -17,8 +18,16 @@ import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { instantFetch, nextRequest } from './instant.ts'
 import { median } from './median.ts'
 
-const ROUNDS = Number(process.argv[2] ?? 60)
-const MANY = Number(process.argv[3] ?? 1_000_000)
+const [ROUNDS, MANY] = readArguments(
+  {
+    usage: `npx node bench/journal/growth.ts [ROUNDS] [RECORDS]
+  that many rounds (default 60) over that many records (default 1,000,000)`,
+    positionals: 2,
+    options: {},
+  },
+  ({ positionals: [rounds = '60', records = '1_000_000'] }) =>
+    [positiveInteger('ROUNDS', rounds), positiveInteger('RECORDS', records)] as const,
+)
 const FEW = 1000
 const ORDERS = 50
 const WARM_UP = 6

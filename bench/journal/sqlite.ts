@@ -9,18 +9,30 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { instantFetch, nextRequest } from './instant.ts'
 import { median } from './median.ts'
 
-const ROUNDS = Number(process.argv[2] ?? 40)
+const { ROUNDS, parent } = readArguments(
+  {
+    usage: `npx node bench/journal/sqlite.ts [ROUNDS] [FOLDER]
+  that many rounds (default 40) on the disk of a folder (default: the one for temporary files)`,
+    positionals: 2,
+    options: {},
+  },
+  ({ positionals: [rounds = '40', parent = tmpdir()] }) => ({
+    ROUNDS: positiveInteger('ROUNDS', rounds),
+    parent,
+  }),
+)
 const ORDERS = 25
 const WARM_UP = 3
 /** About what a record takes. */
 const TEXT = 'x'.repeat(900)
 
-const folder = mkdtempSync(join(process.argv[3] ?? tmpdir(), 'bench-sqlite-'))
+const folder = mkdtempSync(join(parent, 'bench-sqlite-'))
 const bare = new DatabaseSync(join(folder, 'bare.db'))
 bare.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
 bare.exec('CREATE TABLE rows (id TEXT PRIMARY KEY, data TEXT NOT NULL) STRICT')

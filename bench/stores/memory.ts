@@ -8,12 +8,21 @@
  * 10,000 requests, and the store forgets a record when it is closed. What is left is the client. The heap is limited to 96 MB,
  * which a program that kept anything of each order would soon exceed.
  */
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import type { StoredRow } from '../../src/idempotency/store.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 
-const REQUESTS = Number(process.argv[2] ?? 1_000_000)
+const REQUESTS = readArguments(
+  {
+    usage: `npm run bench:stores:memory -- [REQUESTS]
+  places that many orders (default 1,000,000)`,
+    positionals: 1,
+    options: {},
+  },
+  ({ positionals: [requests = '1_000_000'] }) => positiveInteger('REQUESTS', requests),
+)
 const LIFETIME = 10_000
 
 /** Forgets what is settled. */

@@ -9,13 +9,22 @@
  * A round runs one block of each in a random sequence; figures are medians over the rounds, with quartiles. Other work on the
  * machine then hits all of them alike.
  */
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import type { OrderStore } from '../../src/idempotency/store.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { noStore } from '../no-store.ts'
 import { openEngines } from './engines.ts'
 
-const ROUNDS = Number(process.argv[2] ?? 15)
+const ROUNDS = readArguments(
+  {
+    usage: `npm run bench:stores -- [ROUNDS]
+  measures each store in that many rounds (default 15)`,
+    positionals: 1,
+    options: {},
+  },
+  ({ positionals: [rounds = '15'] }) => positiveInteger('ROUNDS', rounds),
+)
 const WARM_UP = 2
 const ORDERS = 192
 const CONCURRENCY = [1, 16, 64] as const

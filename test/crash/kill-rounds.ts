@@ -3,13 +3,14 @@
  * again and again, and each time another one recovers and goes on. A round is the same for the same seed, up to the
  * scheduling of the operating system.
  *
- * As a program, for long runs: `npx node test/crash/kill-rounds.ts ROUNDS [FIRST_SEED]`.
+ * As a program, for long runs: `npx node test/crash/kill-rounds.ts [ROUNDS] [FIRST_SEED]`.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { leaksInFiles } from '../support/leaks.ts'
@@ -187,7 +188,18 @@ function brokenPromises(
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [rounds = 50, first = 1] = process.argv.slice(2).map(Number)
+  const { rounds, first } = readArguments(
+    {
+      usage: `npx node test/crash/kill-rounds.ts [ROUNDS] [FIRST_SEED]
+  runs that many rounds (default 500), from that seed on (default 1)`,
+      positionals: 2,
+      options: {},
+    },
+    ({ positionals: [rounds = '500', first = '1'] }) => ({
+      rounds: positiveInteger('ROUNDS', rounds),
+      first: positiveInteger('FIRST_SEED', first),
+    }),
+  )
   let kills = 0
   let charges = 0
   let failed = 0
@@ -203,5 +215,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   console.log(
     `${rounds} rounds, ${kills} processes killed, ${charges} charges, ${failed} rounds with a broken promise`,
   )
-  process.exitCode = failed === 0 ? 0 : 1
+  process.exitCode = failed === 0 && charges > 0 ? 0 : 1
 }

@@ -4,13 +4,14 @@
  * for a while, and the service loses answers all the time. At the end there must be one charge for each order.
  * A round is the same for the same seed, up to the scheduling of the operating system.
  *
- * As a program, for long runs: `npx node test/fleet/rounds.ts STORE|all ROUNDS [FIRST_SEED]`.
+ * As a program, for long runs: `npx node test/fleet/rounds.ts [STORE|all] [ROUNDS] [FIRST_SEED]`.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { oneOf, positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
 import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
@@ -471,15 +472,26 @@ export function summaryOf(round: Round): string {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   // So that no process is left behind, stopped for ever.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
-  const [which = 'all', rounds = '20', first = '1'] = process.argv.slice(2)
+  const { which, rounds, first } = readArguments(
+    {
+      usage: `npx node test/fleet/rounds.ts [STORE|all] [ROUNDS] [FIRST_SEED]
+  runs that many rounds (default 500) over ${STORE_NAMES.join(', ')} or all of them (default), from that seed on (default 1)`,
+      positionals: 3,
+      options: {},
+    },
+    ({ positionals: [which = 'all', rounds = '500', first = '1'] }) => ({
+      which: oneOf('STORE', which, [...STORE_NAMES, 'all']),
+      rounds: positiveInteger('ROUNDS', rounds),
+      first: positiveInteger('FIRST_SEED', first),
+    }),
+  )
   const names = STORE_NAMES.filter((name) => which === 'all' || which === name)
-  if (names.length === 0) throw new Error(`no such store: ${which}`)
   let failed = 0
   for (const name of names) {
     const shared = await startSharedStore(name)
     const done: Round[] = []
     try {
-      for (let seed = Number(first); seed < Number(first) + Number(rounds); seed++) {
+      for (let seed = first; seed < first + rounds; seed++) {
         const round = await fleetRound(shared, seed)
         done.push(round)
         console.log(summaryOf(round))

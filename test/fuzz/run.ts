@@ -1,36 +1,48 @@
-/**
- * The fuzzer as a program.
- *
- * - `npx node test/fuzz/run.ts ANSWERS [--from SEED] [--threads N]` sends at least that many answers.
- * - `npx node test/fuzz/run.ts --seed N [--path P]` runs one seed again, or the one exchange that the path leads to.
- */
+/** The fuzzer as a program; `--help` tells how it is called. */
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { positiveInteger, readArguments, UsageError } from '../../scripts/arguments.ts'
 import { noCounts, runSeed } from './batch.ts'
 import { fuzz } from './threads.ts'
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seed: { type: 'string' },
-    path: { type: 'string' },
-    from: { type: 'string', default: '1' },
-    threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+const { count, seed, path, from, threads } = readArguments(
+  {
+    usage: `npx node test/fuzz/run.ts [ANSWERS] [--from SEED] [--threads N]
+  sends at least that many answers (default 1,000,000)
+npx node test/fuzz/run.ts --seed N [--path P]
+  runs one seed again, or the one exchange that the path leads to`,
+    positionals: 1,
+    options: {
+      seed: { type: 'string' },
+      path: { type: 'string' },
+      from: { type: 'string', default: '1' },
+      threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+    },
   },
-})
+  ({ values, positionals }) => {
+    if (values.path !== undefined && values.seed === undefined)
+      throw new UsageError('--path belongs to a --seed.')
+    return {
+      count: positiveInteger('ANSWERS', positionals[0] ?? '1_000_000'),
+      seed: values.seed === undefined ? undefined : positiveInteger('--seed', values.seed),
+      path: values.path,
+      from: positiveInteger('--from', values.from),
+      threads: positiveInteger('--threads', values.threads),
+    }
+  },
+)
 
 async function runOne(seed: number): Promise<void> {
   const counts = noCounts()
-  await runSeed(seed, counts, values.path)
+  await runSeed(seed, counts, path)
   for (const { report } of counts.failures) console.log(report)
   if (counts.failures.length === 0) console.log(`Nothing is wrong in ${counts.exchanges} exchanges.`)
-  process.exitCode = counts.failures.length === 0 ? 0 : 1
+  process.exitCode = counts.failures.length === 0 && counts.exchanges > 0 ? 0 : 1
 }
 
-async function runMany(count: number): Promise<void> {
+async function runMany(): Promise<void> {
   let told = 0
   let lastLine = 0
-  const summary = await fuzz(count, number(values.from), number(values.threads), (sofar) => {
+  const summary = await fuzz(count, from, threads, (sofar) => {
     for (const { report } of sofar.failures.slice(told)) console.log(report)
     told = sofar.failures.length
     if (sofar.elapsed - lastLine < 10_000) return
@@ -45,17 +57,11 @@ async function runMany(count: number): Promise<void> {
       `Node ${process.versions.node}`,
   )
   console.log(
-    `seeds ${values.from} to ${number(values.from) + seeds - 1}: ${answers} answers in ${exchanges} calls, ` +
+    `seeds ${from} to ${from + seeds - 1}: ${answers} answers in ${exchanges} calls, ` +
       `${accepted} of them accepted, ${failures.length} seeds with something wrong`,
   )
   process.exitCode = failures.length === 0 && answers >= count ? 0 : 1
 }
 
-function number(text: string): number {
-  const value = Number(text.replaceAll('_', ''))
-  if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`${text} is not a number`)
-  return value
-}
-
-if (values.seed === undefined) await runMany(number(positionals[0] ?? '20000'))
-else await runOne(number(values.seed))
+if (seed === undefined) await runMany()
+else await runOne(seed)

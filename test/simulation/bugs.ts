@@ -1,9 +1,10 @@
 /**
  * Seeded bugs against the simulation: each is put into the source, and seeds run until a promise is broken.
  *
- * As a program: `npx node test/simulation/bugs.ts [PART OF A NAME] [MOST SEEDS]`.
+ * As a program: `npx node test/simulation/bugs.ts [PART_OF_A_NAME] [MOST_SEEDS]`.
  */
 import { fileURLToPath } from 'node:url'
+import { positiveInteger, readArguments, UsageError } from '../../scripts/arguments.ts'
 import { SEEDED_BUGS, type SeededBug } from '../crash/seeded-bugs.ts'
 import { bundle, runSeeds } from './threads.ts'
 
@@ -40,11 +41,24 @@ export async function hunt(
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [part = '', most = String(MOST_SEEDS)] = process.argv.slice(2)
+  const { bugs, most } = readArguments(
+    {
+      usage: `npx node test/simulation/bugs.ts [PART_OF_A_NAME] [MOST_SEEDS]
+  hunts the seeded bugs whose names contain that (default: all), each with that many seeds (default ${MOST_SEEDS}) at most`,
+      positionals: 2,
+      options: {},
+    },
+    ({ positionals: [part = '', most = String(MOST_SEEDS)] }) => {
+      const bugs = SEEDED_BUGS.filter(
+        ({ name, outOfSimulation }) => name.includes(part) && outOfSimulation === undefined,
+      )
+      if (bugs.length === 0) throw new UsageError(`The simulation is to notice no bug named "${part}".`)
+      return { bugs, most: positiveInteger('MOST_SEEDS', most) }
+    },
+  )
   let missed = 0
-  for (const bug of SEEDED_BUGS) {
-    if (!bug.name.includes(part) || bug.outOfSimulation !== undefined) continue
-    const noticed = await hunt(bug, 2, Number(most))
+  for (const bug of bugs) {
+    const noticed = await hunt(bug, 2, most)
     if (noticed === undefined) missed++
     const what =
       noticed === undefined ? 'NOT NOTICED' : `seed ${noticed.seed}: ${noticed.broken.split('\n')[0]}`

@@ -1,32 +1,39 @@
-/**
- * The simulation as a program.
- *
- * - `npx node test/simulation/run.ts COUNT [--from SEED] [--threads N]` runs that many seeds and says what came of them.
- * - `npx node test/simulation/run.ts --seed N` runs one seed and tells what happens in it; a failing one is made short
- *   first (`--whole` leaves it as it is).
- */
+/** The simulation as a program; `--help` tells how it is called. */
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { type Plan, planOf } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
 import { bundle, runSeeds, type Summary } from './threads.ts'
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    seed: { type: 'string' },
-    whole: { type: 'boolean', default: false },
-    from: { type: 'string', default: '1' },
-    threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+const { count, seed, whole, from, threads } = readArguments(
+  {
+    usage: `npx node test/simulation/run.ts [COUNT] [--from SEED] [--threads N]
+  runs that many seeds (default 10,000,000) and says what came of them
+npx node test/simulation/run.ts --seed N [--whole]
+  runs one seed and tells what happens in it; a failing one is made short first (--whole leaves it as it is)`,
+    positionals: 1,
+    options: {
+      seed: { type: 'string' },
+      whole: { type: 'boolean', default: false },
+      from: { type: 'string', default: '1' },
+      threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+    },
   },
-})
+  ({ values, positionals }) => ({
+    count: positiveInteger('COUNT', positionals[0] ?? '10_000_000'),
+    seed: values.seed === undefined ? undefined : positiveInteger('--seed', values.seed),
+    whole: values.whole,
+    from: positiveInteger('--from', values.from),
+    threads: positiveInteger('--threads', values.threads),
+  }),
+)
 
 async function runOne(seed: number): Promise<void> {
   const plan = planOf(seed)
   const failed = (await simulate(plan)).broken.length > 0
   const { without, trace, broken } =
-    failed && !values.whole
+    failed && !whole
       ? await shrink(plan)
       : { without: new Set<string>(), ...(await simulate(plan, { traced: true })) }
   print(plan, without)
@@ -43,18 +50,18 @@ function print({ steps, faults, ...rest }: Plan, without: ReadonlySet<string>): 
     if (!without.has(`fault:${index}`)) console.log(`fault ${JSON.stringify(fault)}`)
 }
 
-async function runMany(count: number, from: number): Promise<void> {
+async function runMany(): Promise<void> {
   const built = await bundle()
   let told = 0
   const summary = await runSeeds(built, {
     from,
     count,
-    threads: number(values.threads),
+    threads,
     onProgress: (sofar) => {
       for (const { seed, broken } of sofar.failures.slice(told))
         console.log(`seed ${seed}: ${broken.join('\n  ')}\n  npx node test/simulation/run.ts --seed ${seed}`)
       told = sofar.failures.length
-      progress(sofar, count)
+      progress(sofar)
     },
   }).finally(() => built.remove())
   const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
@@ -72,18 +79,12 @@ async function runMany(count: number, from: number): Promise<void> {
 let lastLine = 0
 
 /** A line every ten seconds. */
-function progress({ seeds, failures, elapsed }: Summary, count: number): void {
+function progress({ seeds, failures, elapsed }: Summary): void {
   if (elapsed - lastLine < 10_000) return
   lastLine = elapsed
   const share = ((100 * seeds) / count).toFixed(1)
   console.log(`${seeds} runs (${share} %), ${failures.length} failed, ${(elapsed / 1000).toFixed(0)} s`)
 }
 
-function number(text: string): number {
-  const value = Number(text.replaceAll('_', ''))
-  if (!Number.isSafeInteger(value) || value < 0) throw new TypeError(`${text} is not a number`)
-  return value
-}
-
-if (values.seed === undefined) await runMany(number(positionals[0] ?? '100000'), number(values.from))
-else await runOne(number(values.seed))
+if (seed === undefined) await runMany()
+else await runOne(seed)
