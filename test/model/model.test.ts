@@ -4,12 +4,13 @@
  */
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { positiveInteger } from '../../scripts/arguments.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { bundle } from '../simulation/threads.ts'
 import { checkInterleavings, checkModel } from './checks.ts'
 
-const SEED = Number(process.env['MODEL_SEED'] ?? 1)
-const RUNS = Number(process.env['MODEL_RUNS'] ?? 1_500)
+const SEED = positiveInteger('MODEL_SEED', process.env['MODEL_SEED'] ?? '1')
+const RUNS = positiveInteger('MODEL_RUNS', process.env['MODEL_RUNS'] ?? '1500')
 
 /** Seeded bugs that only the one, or only the other, has to notice. */
 const NOTICED: readonly (readonly [bug: string, by: 'model' | 'interleavings'])[] = [
