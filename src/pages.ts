@@ -59,10 +59,12 @@ export class Pages<T> implements AsyncIterable<T> {
     return iterate(walk, ready, async () => {
       if (items.length === 0) items = (await walk.next())?.items ?? []
       const found = ready()
-      // Items at hand are not ready only because of the signal.
+      // Items at hand are not ready only because of the signal. The error is the one of a page that is asked for after it,
+      // of which nothing is sent.
       if (found === undefined && items.length > 0) {
         items = []
-        await walk.abort()
+        walk.stop()
+        await this.#fetch({ ...start, signal })
       }
       return found
     })
@@ -148,7 +150,6 @@ function nothing(): undefined {}
 
 /** One walk over a list. Keeps ids of a few pages, never a page. */
 class Walk<T> {
-  readonly #fetch: FetchPage<T>
   readonly #ahead: ReadAhead<T>
   readonly #start: Start
   #ended = false
@@ -169,7 +170,6 @@ class Walk<T> {
   #rounds = 0
 
   constructor(fetch: FetchPage<T>, start: Start) {
-    this.#fetch = fetch
     this.#ahead = new ReadAhead(fetch, start)
     this.#start = start
     this.#offset = start.offset
@@ -189,16 +189,6 @@ class Walk<T> {
   stop(): void {
     this.#ended = true
     this.#ahead.stop()
-  }
-
-  /**
-   * Ends the walk because of the caller's signal, with the error of a page that is asked for after it, also where no page
-   * is left: that error is the one of the fetch, which sends nothing then.
-   */
-  async abort(): Promise<void> {
-    this.stop()
-    const { limit, signal } = this.#start
-    await this.#fetch({ offset: this.#offset, signal, ...defined({ limit }) })
   }
 
   async #read(): Promise<Page<T> | undefined> {

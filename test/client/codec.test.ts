@@ -114,7 +114,7 @@ describe('records at rest under a codec', () => {
       createdAt: expect.any(Number),
       updatedAt: expect.any(Number),
     })
-    expect(JSON.parse(beside.scope ?? '')).toEqual([lab.sandbox.baseUrl, 'shop'])
+    expect(JSON.parse(lab.place('ref:r1').scope)).toEqual([lab.sandbox.baseUrl, 'shop'])
   })
 
   it('are read after the key was changed by a codec that tries the old one too, and sealed with the new one', async () => {
