@@ -105,6 +105,36 @@ describe('an order without reference and key', () => {
     },
   )
 
+  it('is bought where it was given up meanwhile, and its slot has served another one', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    const lost = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
+    expect(lost).toMatchObject({ charged: 'unknown' })
+    const other = lab.elsewhere()
+    const { rows } = lab
+    let updates = 0
+    const store: OrderStore = {
+      durability: rows.durability,
+      get: (scope, id) => rows.get(scope, id),
+      insert: (row) => rows.insert(row),
+      listOpen: (scope, options) => rows.listOpen(scope, options),
+      list: (scope, options) => rows.list(scope, options),
+      prune: (scope, options) => rows.prune(scope, options),
+      close: async () => {},
+      update: async (row, version) => {
+        if (++updates === 1) {
+          const name = { idempotencyKey: lost.idempotencyKey ?? '' }
+          await other.orders.resolve(name, { as: 'abandoned' })
+          await other.orders.create(anonymousOrder())
+        }
+        return await rows.update(row, version)
+      },
+    }
+    const { info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
+    expect(info).toMatchObject({ replayed: false, attempts: 1 })
+    lab.sandbox.expectCharges(2)
+  })
+
   it('is refused when it is asked for later, because it may be meant as another one', async () => {
     const lab = new Lab()
     await leaveOpen(lab)

@@ -285,6 +285,32 @@ describe('a codec that cannot encrypt', () => {
     })
   })
 
+  it('is asked once by a call that it keeps from sending', async () => {
+    const lab = new Lab()
+    let asked = 0
+    const encrypt = (): never => {
+      asked++
+      throw new Error('no key today')
+    }
+    const client = lab.client({ codec: { ...codec, encrypt } })
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ code: 'store', charged: 'no' })
+    expect(asked).toBe(1)
+  })
+
+  it('does not make the no of an aborted call wrong, whose record it cannot seal', async () => {
+    const lab = new Lab()
+    const earlier = lab.elsewhere({ codec }, (operation, count) => {
+      if (operation !== 'insert') return undefined
+      return count === 1 ? 'rejects_done_late' : 'rejects'
+    })
+    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    const stopped = lab.client({ codec: broken }).orders.create(order('r1'), { signal: AbortSignal.abort() })
+    expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
+    await lab.runtime.advance(2 * 60_000)
+    expect(await all(lab.client({ codec }).orders.recover())).toEqual([])
+    expect(lab.posts).toHaveLength(0)
+  })
+
   it('is told as unknown of an order that was to be written down in a transaction, which may be rolled back', async () => {
     const lab = new Lab()
     const client = lab.client({ codec: broken })
@@ -382,6 +408,7 @@ describe('a codec whose encrypt() returns no text that could be kept', () => {
     const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
     expect(error.message).toMatch(/Repair the codec, which could not encrypt it, and call again\.$/)
+    expect(error.cause).toEqual(new TypeError('encrypt() of the codec did not return a well-formed text'))
     expect(lab.posts).toHaveLength(0)
     await lab.client({ codec }).orders.create(order('r1'))
     lab.sandbox.expectChargedOnce('r1')

@@ -191,9 +191,10 @@ describe('a write', () => {
   it('does not reach the store where it cannot be encoded', async () => {
     const broken: Codec = { encrypt: () => Promise.reject(new Error('no key')), decrypt: (text) => text }
     const { journal: own, store, deadline } = journal(undefined, broken)
-    expect(await own.write(nothing, content, deadline())).toMatchObject({
+    expect(await own.write(nothing, content, deadline())).toEqual({
       result: 'failed',
-      cause: { message: 'no key' },
+      repair: 'Repair the codec, which could not encrypt it,',
+      cause: new Error('no key'),
     })
     expect(store.calls).toEqual([])
   })

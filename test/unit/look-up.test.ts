@@ -156,6 +156,8 @@ describe('orders that are looked for in the list', () => {
     ['500', answer({}, 500), 'still_open server'],
     ['503', answer({}, 503), 'still_open server'],
     ['429', answer({}, 429), 'still_open rate_limit'],
+    ['408', answer({}, 408), 'still_open api'],
+    ['425', answer({}, 425), 'still_open api'],
     ['401', answer({}, 401), 'needs_attention past_window authentication'],
     ['403', answer({}, 403), 'needs_attention past_window permission_denied'],
     ['404', answer({}, 404), 'needs_attention past_window not_found'],

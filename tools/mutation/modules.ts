@@ -124,6 +124,10 @@ export const MODULES: readonly Module[] = [
   {
     name: 'recovery',
     files: ['resources/recover.ts'],
-    tests: ['unit/recover.test.ts', 'client/{recover,enqueue}.test.ts', 'unit/regressions/recovery.test.ts'],
+    tests: [
+      'unit/recover.test.ts',
+      'client/{recover,enqueue,codec}.test.ts',
+      'unit/regressions/recovery.test.ts',
+    ],
   },
 ]
