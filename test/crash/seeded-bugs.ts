@@ -417,9 +417,9 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'a call whose codec fails believes the record that it has only read',
     edits: [
       edit(
-        'resources/place-order.ts',
-        "(result === 'failed' && (await journal.fence(found, deadline)))",
-        "result === 'failed'",
+        'idempotency/journal.ts',
+        "return (await this.#apply(base, row, deadline, this.store)).result === 'written'",
+        'return row !== undefined',
       ),
     ],
   },
