@@ -6,7 +6,7 @@ import {
   responseInfo,
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { clientOf, clientOver } from '../support/client.ts'
 import { hang, json } from '../support/fake-fetch.ts'
 
@@ -222,14 +222,14 @@ describe('the envelope of a list', () => {
     const { client } = clientOver(() => [order(1), { id: 'ord_2', status: 'done' }])
     const polluted = Object.prototype as unknown as Record<string, unknown>
     polluted['amount'] = 7
-    onTestFinished(() => {
+    let error: unknown
+    try {
+      await client.orders.list().page()
+    } catch (caught) {
+      error = caught
+    } finally {
       delete polluted['amount']
-    })
-    const error = await client.orders
-      .list()
-      .page()
-      .catch((caught: unknown) => caught)
-    delete polluted['amount']
+    }
     expect(error).toMatchObject({ issues: [{ path: expect.stringMatching(/^\[1\]/) }] })
   })
 
