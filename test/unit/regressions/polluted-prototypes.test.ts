@@ -5,6 +5,7 @@ import { check } from '../../../src/schemas/check.ts'
 import { readEnvelope } from '../../../src/schemas/list.ts'
 import { createOrderRequestSchema } from '../../../src/schemas/order.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
+import { clientOver } from '../../support/client.ts'
 
 const added: string[] = []
 /** What other code may have given to every object; values that would pass for the service's or the platform's own. */
@@ -25,6 +26,17 @@ describe('what every object inherits', () => {
       expect(readProblem('{"code":"NO_FUNDS"}')).toMatchObject({ recognised: true, code: 'NO_FUNDS' })
     },
   )
+
+  it('completes no row of a list', async () => {
+    const { client } = clientOver(() => [
+      { id: 'ord_1', status: 'done', amount: 1 },
+      { id: 'ord_2', status: 'done' },
+    ])
+    pollute('amount', 7)
+    await expect(client.orders.list().page()).rejects.toMatchObject({
+      issues: [{ path: expect.stringMatching(/^\[1\]/) }],
+    })
+  })
 
   it('ends no list', () => {
     pollute('hasMore', false)
