@@ -36,9 +36,21 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
 /** True if {@link Parse} would return every one as it is. */
 export type AllRight<T> = (values: readonly unknown[]) => values is readonly T[]
 
+/** How the rows of a list are read. */
+export interface RowReader<T> {
+  readonly parse: Parse<T>
+  readonly allRight: AllRight<T>
+}
+
 /** Nothing is right at sight where a schema of the caller has to be asked. `T` as in {@link parser}. */
-export function allRight<T>(documented: AtSight<unknown>, own: StandardSchemaV1 | undefined): AllRight<T> {
-  return (values): values is readonly T[] => own === undefined && areRight(documented, values)
+export function rowReader<T>(
+  documented: StandardSchemaV1 & AtSight<unknown>,
+  own: StandardSchemaV1 | undefined,
+): RowReader<T> {
+  return {
+    parse: parser(documented, own),
+    allRight: (values): values is readonly T[] => own === undefined && areRight(documented, values),
+  }
 }
 
 /** Reads one thing; `responseInfo` knows what came with it. */

@@ -8,16 +8,14 @@ import type { FetchedPage } from '../read-ahead.ts'
 import type { Checked } from '../schemas/check.ts'
 import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
 import { callSettings, readArguments } from '../settings.ts'
-import type { AllRight, Parse, ResourceContext } from './context.ts'
+import type { ResourceContext, RowReader } from './context.ts'
 
 /** One of the lists of the service. */
-export interface ListEndpoint<T> {
+export interface ListEndpoint<T> extends RowReader<T> {
   readonly endpoint: Endpoint
   readonly path: string
   /** Field that tells rows apart. */
   readonly identifier: string
-  readonly parse: Parse<T>
-  readonly allRight: AllRight<T>
 }
 
 type Rows<T> = Omit<FetchedPage<T>, 'info'>

@@ -30,7 +30,7 @@ import { attachInfo, responseInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
-import { allRight, type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { type ResourceContext, retrieve, rowReader } from './context.ts'
 import { type CreateManyResult, createMany } from './create-many.ts'
 import { enqueueOrder } from './enqueue.ts'
 import { type ListEndpoint, listPages } from './list-pages.ts'
@@ -59,21 +59,13 @@ const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 export class Orders<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
   readonly #journal: OrderContext
-  readonly #parse: Parse<OrderOf<S>>
   readonly #list: ListEndpoint<OrderOf<S>>
 
   constructor(context: ResourceContext, journal: OrderContext) {
     this.#context = context
     this.#journal = journal
-    const own = context.schemas.order
-    this.#parse = parser(orderSchema, own)
-    this.#list = {
-      endpoint: LIST,
-      path: ORDERS_PATH,
-      identifier: 'id',
-      parse: this.#parse,
-      allRight: allRight(orderSchema, own),
-    }
+    const rows = rowReader<OrderOf<S>>(orderSchema, context.schemas.order)
+    this.#list = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', ...rows }
   }
 
   /**
@@ -167,7 +159,7 @@ export class Orders<S extends Schemas = Schemas> {
   /** One order of this customer. Its status is the truth for reconciliation. */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), this.#parse, settings)
+    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), this.#list.parse, settings)
   }
 
   /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
@@ -193,7 +185,7 @@ export class Orders<S extends Schemas = Schemas> {
       endpoint: WAIT,
       path: pathOf(orderId),
       orderId,
-      parse: this.#parse,
+      parse: this.#list.parse,
       until,
       timeout: timeout ?? 120_000,
       settings: callSettings(defaults, call),
@@ -303,7 +295,7 @@ export class Orders<S extends Schemas = Schemas> {
       attempts,
       ...defined({ orderId, idempotencyKey, externalOrderId }),
     } as const
-    const checked = this.#parse(order)
+    const checked = this.#list.parse(order)
     const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
     const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
     if (parsed instanceof Interruption) {

@@ -3,7 +3,7 @@ import type { ListOptions, ListParams, RequestOptions, Schemas, ServiceOf } from
 import type { Pages } from '../pages.ts'
 import { serviceSchema } from '../schemas/service.ts'
 import { callSettings, readArguments } from '../settings.ts'
-import { allRight, type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { type ResourceContext, retrieve, rowReader } from './context.ts'
 import { type ListEndpoint, listPages } from './list-pages.ts'
 
 const PATH = '/v1/services'
@@ -13,20 +13,12 @@ const RETRIEVE = { ...LIST, operation: 'services.retrieve', missing: 'service' }
 /** The store products that can be ordered (permission `services:read`). */
 export class Services<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
-  readonly #parse: Parse<ServiceOf<S>>
   readonly #list: ListEndpoint<ServiceOf<S>>
 
   constructor(context: ResourceContext) {
     this.#context = context
-    const own = context.schemas.service
-    this.#parse = parser(serviceSchema, own)
-    this.#list = {
-      endpoint: LIST,
-      path: PATH,
-      identifier: 'productId',
-      parse: this.#parse,
-      allRight: allRight(serviceSchema, own),
-    }
+    const rows = rowReader<ServiceOf<S>>(serviceSchema, context.schemas.service)
+    this.#list = { endpoint: LIST, path: PATH, identifier: 'productId', ...rows }
   }
 
   /** The published services, fetched page by page while they are iterated. Their `productId` is an order's `serviceId`. */
@@ -38,6 +30,6 @@ export class Services<S extends Schemas = Schemas> {
   async retrieve(serviceId: string, options?: RequestOptions): Promise<ServiceOf<S>> {
     const path = `${PATH}/${segment('serviceId', serviceId)}`
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await retrieve(this.#context, RETRIEVE, path, this.#parse, settings)
+    return await retrieve(this.#context, RETRIEVE, path, this.#list.parse, settings)
   }
 }
