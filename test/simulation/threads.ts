@@ -110,7 +110,7 @@ export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<S
       (_, index) =>
         new Promise<void>((resolve, reject) => {
           const workerData: Batch = { from: from + index, to: from + count, stride: threads, untilFailure }
-          const worker = new Worker(file, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 96 } })
+          const worker = new Worker(file, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 384 } })
           all.push(worker)
           worker.on('message', (progress: Progress) => {
             summary.seeds += progress.seeds
