@@ -1,7 +1,7 @@
 import { InvalidRequestError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { readIntent } from '../../src/idempotency/intent.ts'
-import type { OrderStore } from '../../src/idempotency/store.ts'
+import { storeOver } from '../support/store-over.ts'
 import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const MINUTE = 60_000
@@ -83,21 +83,13 @@ describe('an order without reference and key', () => {
       const lab = new Lab()
       const orderId = await leaveOpen(lab)
       let updates = 0
-      const { rows } = lab
-      const store: OrderStore = {
-        durability: rows.durability,
-        get: (scope, id) => rows.get(scope, id),
-        insert: (row) => rows.insert(row),
-        listOpen: (scope, options) => rows.listOpen(scope, options),
-        list: (scope, options) => rows.list(scope, options),
-        prune: (scope, options) => rows.prune(scope, options),
-        close: async () => {},
+      const store = storeOver(lab.rows, {
         update: async (row, version) => {
           if (++updates === 1)
             for (let call = 0; call <= further; call++) await lab.elsewhere().orders.create(anonymousOrder())
-          return await rows.update(row, version)
+          return await lab.rows.update(row, version)
         },
-      }
+      })
       const { order: placed, info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
       expect(placed?.id).toBe(orderId)
       expect(info).toMatchObject({ replayed: true, attempts: 0 })
@@ -111,25 +103,17 @@ describe('an order without reference and key', () => {
     const lost = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
     expect(lost).toMatchObject({ charged: 'unknown' })
     const other = lab.elsewhere()
-    const { rows } = lab
     let updates = 0
-    const store: OrderStore = {
-      durability: rows.durability,
-      get: (scope, id) => rows.get(scope, id),
-      insert: (row) => rows.insert(row),
-      listOpen: (scope, options) => rows.listOpen(scope, options),
-      list: (scope, options) => rows.list(scope, options),
-      prune: (scope, options) => rows.prune(scope, options),
-      close: async () => {},
+    const store = storeOver(lab.rows, {
       update: async (row, version) => {
         if (++updates === 1) {
           const name = { idempotencyKey: lost.idempotencyKey ?? '' }
           await other.orders.resolve(name, { as: 'abandoned' })
           await other.orders.create(anonymousOrder())
         }
-        return await rows.update(row, version)
+        return await lab.rows.update(row, version)
       },
-    }
+    })
     const { info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
     expect(info).toMatchObject({ replayed: false, attempts: 1 })
     lab.sandbox.expectCharges(2)

@@ -2,6 +2,7 @@ import type { CustomerOrderingClient, OrderStore } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import { storeOver } from '../support/store-over.ts'
 import { Lab, order } from './support/lab.ts'
 import { errorOf } from './support/service.ts'
 
@@ -72,20 +73,14 @@ describe('closing a client', () => {
     const lab = new Lab()
     const events: string[] = []
     const memory = new MemoryStore()
-    const store: OrderStore = {
-      durability: 'memory',
-      get: (scope, id) => memory.get(scope, id),
+    const store = storeOver(memory, {
       insert: async (row) => {
         const result = await memory.insert(row)
         events.push('inserted')
         return result
       },
-      update: (row, version) => memory.update(row, version),
-      listOpen: (scope, options) => memory.listOpen(scope, options),
-      list: (scope, options) => memory.list(scope, options),
-      prune: (scope, options) => memory.prune(scope, options),
       close: async () => void events.push('closed'),
-    }
+    })
     const client = lab.client({ store })
     const written = client.orders.enqueue(order('r1'))
     await client.close()

@@ -2,9 +2,9 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
-import type { OrderStore } from '../../src/idempotency/store.ts'
 import { all } from '../support/all.ts'
-import { faultyStore } from './support/faulty-store.ts'
+import { storeOver } from '../support/store-over.ts'
+import { faultyStore, firstWriteLate } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from './support/lab.ts'
 
 /** AES-256-GCM, as the documentation shows it. */
@@ -242,10 +242,7 @@ describe('a codec that cannot encrypt', () => {
   describe.each(Object.entries(withoutCodec))('in %s()', (_name, ask) => {
     it('is told as not charged, and a write that an earlier call gave up does not begin the order', async () => {
       const lab = new Lab()
-      const earlier = lab.elsewhere({ codec }, (operation, count) => {
-        if (operation !== 'insert') return undefined
-        return count === 1 ? 'rejects_done_late' : 'rejects'
-      })
+      const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
       expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
       const error = await failure(ask(lab.client({ codec: broken })))
       expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
@@ -261,9 +258,7 @@ describe('a codec that cannot encrypt', () => {
       lab.drain()
       expect(await failure(lab.client({ codec }).orders.create(order('r1')))).toMatchObject({ status: 402 })
       lab.topUp()
-      const earlier = lab.elsewhere({ codec }, (operation, count) =>
-        operation === 'update' ? (count === 1 ? 'rejects_done_late' : 'rejects') : undefined,
-      )
+      const earlier = lab.elsewhere({ codec }, firstWriteLate('update'))
       expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
       expect(await failure(ask(lab.client({ codec: broken })))).toMatchObject({
         code: 'store',
@@ -299,10 +294,7 @@ describe('a codec that cannot encrypt', () => {
 
   it('does not make the no of an aborted call wrong, whose record it cannot seal', async () => {
     const lab = new Lab()
-    const earlier = lab.elsewhere({ codec }, (operation, count) => {
-      if (operation !== 'insert') return undefined
-      return count === 1 ? 'rejects_done_late' : 'rejects'
-    })
+    const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
     const stopped = lab.client({ codec: broken }).orders.create(order('r1'), { signal: AbortSignal.abort() })
     expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
@@ -454,16 +446,11 @@ describe('a codec that never answers', () => {
             lab.runtime.setTimer(() => run().then(resolve, reject), storeTakes)
           })
         const { rows } = lab
-        const store: OrderStore = {
-          durability: rows.durability,
+        const store = storeOver(rows, {
           get: (scope, id) => slow(() => rows.get(scope, id)),
           insert: (row) => slow(() => rows.insert(row)),
           update: (row, version) => slow(() => rows.update(row, version)),
-          listOpen: (scope, options) => rows.listOpen(scope, options),
-          list: (scope, options) => rows.list(scope, options),
-          prune: (scope, options) => rows.prune(scope, options),
-          close: async () => {},
-        }
+        })
         const encrypt = (text: string): Promise<string> =>
           codecTakes === Number.POSITIVE_INFINITY
             ? never()

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { OrderStore } from '../../src/idempotency/store.ts'
 import type { ApiKey } from '../../src/options.ts'
 import { all } from '../support/all.ts'
+import { storeOver } from '../support/store-over.ts'
+import { firstWriteLate } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, type Told, told } from './support/lab.ts'
 
 const MINUTE = 60_000
@@ -344,10 +345,7 @@ describe('an abort while the first write is pending', () => {
     ],
   ])('%s, is not followed by a charge from a write that an earlier call gave up', async (_when, apiKeyOf) => {
     const lab = new Lab()
-    const earlier = lab.elsewhere({}, (operation, count) => {
-      if (operation !== 'insert') return undefined
-      return count === 1 ? 'rejects_done_late' : 'rejects'
-    })
+    const earlier = lab.elsewhere({}, firstWriteLate('insert'))
     const lost = await failure(earlier.orders.create(order('r1')))
     expect(lost).toMatchObject({ code: 'store', charged: 'unknown' })
     const controller = new AbortController()
@@ -362,10 +360,7 @@ describe('an abort while the first write is pending', () => {
 
   it('stays true where the record is then forgotten, and old records are removed', async () => {
     const lab = new Lab()
-    const earlier = lab.elsewhere({}, (operation, count) => {
-      if (operation !== 'insert') return undefined
-      return count === 1 ? 'rejects_done_late' : 'rejects'
-    })
+    const earlier = lab.elsewhere({}, firstWriteLate('insert'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
     const stopped = lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() })
     expect(await failure(stopped)).toMatchObject({ charged: 'no' })
@@ -417,9 +412,7 @@ describe('an abort while the first write is pending', () => {
       charged: 'no',
     })
     lab.topUp()
-    const earlier = lab.elsewhere({}, (operation, count) =>
-      operation === 'update' ? (count === 1 ? 'rejects_done_late' : 'rejects') : undefined,
-    )
+    const earlier = lab.elsewhere({}, firstWriteLate('update'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({
       code: 'store',
       charged: 'unknown',
@@ -439,15 +432,7 @@ describe('a call that runs out of time while others write the record that it rea
     await failure(lab.client().orders.create(order('r1')))
     lab.topUp()
     let updates = 0
-    const { rows } = lab
-    const store: OrderStore = {
-      durability: rows.durability,
-      get: (scope, id) => rows.get(scope, id),
-      insert: (row) => rows.insert(row),
-      listOpen: (scope, options) => rows.listOpen(scope, options),
-      list: (scope, options) => rows.list(scope, options),
-      prune: (scope, options) => rows.prune(scope, options),
-      close: async () => {},
+    const store = storeOver(lab.rows, {
       // Somebody is faster, twice: one is refused, the other charged without hearing so.
       update: async (row, version) => {
         updates++
@@ -464,9 +449,9 @@ describe('a call that runs out of time while others write the record that it rea
             .catch(() => {})
           await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 100))
         }
-        return rows.update(row, version)
+        return lab.rows.update(row, version)
       },
-    }
+    })
     const error = await failure(lab.client({ store }).orders.create(order('r1'), { totalTimeout: 120 }))
     expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
     lab.sandbox.expectChargedOnce('r1')

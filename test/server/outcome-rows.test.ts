@@ -14,12 +14,12 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { rowIdOf, scopeOf } from '../../src/idempotency/identity.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
 import { decodeRow, type JournalRecord } from '../../src/idempotency/record.ts'
-import type { OrderStore } from '../../src/idempotency/store.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { listening, type RawRequest } from '../support/raw-http.ts'
+import { storeOver } from '../support/store-over.ts'
 import { fetchUnderTest } from './support/fetch-under-test.ts'
 import { rawServer } from './support/raw-server.ts'
 
@@ -207,9 +207,7 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
     }
   }
   const { store } = made
-  const claiming: OrderStore = {
-    durability: 'memory',
-    get: (scope, id) => store.get(scope, id),
+  const claiming = storeOver(store, {
     insert: (row) => {
       controller.abort()
       return store.insert(row)
@@ -218,11 +216,7 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
       controller.abort()
       return store.update(row, version)
     },
-    listOpen: (scope, options) => store.listOpen(scope, options),
-    list: (scope, options) => store.list(scope, options),
-    prune: (scope, options) => store.prune(scope, options),
-    close: () => store.close(),
-  }
+  })
   const baseUrl = (await scenario.elsewhere?.(made)) ?? made.url
   const client = clientOf(made, {
     baseUrl,

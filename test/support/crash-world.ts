@@ -19,6 +19,7 @@ import { type RecoverSettings, recover } from '../../src/resources/recover.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { type LoggedCall, type LoggedIntent, type Recovered, RunRecorder, type Told } from './run-log.ts'
+import { storeOver } from './store-over.ts'
 import { VirtualTime } from './virtual-time.ts'
 
 /** What happens at one effect of a process. A process "dies" by never hearing anything again. */
@@ -286,16 +287,12 @@ export class Process {
       if (updated) log.row(row)
       return updated
     }
-    return {
+    return storeOver(store, {
       durability: 'device',
       get: (scope, id) => this.#effect('get', () => () => store.get(scope, id), broken),
       insert: (row) => this.#effect('insert', () => insert.bind(undefined, row), broken),
       update: (row, version) => this.#effect('update', () => update.bind(undefined, row, version), broken),
-      listOpen: (scope, options) => store.listOpen(scope, options),
-      list: (scope, options) => store.list(scope, options),
-      prune: (scope, options) => store.prune(scope, options),
-      close: () => store.close(),
-    }
+    })
   }
 
   #transport(): Transport {

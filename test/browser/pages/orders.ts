@@ -11,6 +11,7 @@ import {
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
 import type { Recovered, Told } from '../../support/run-log.ts'
+import { storeOver } from '../../support/store-over.ts'
 
 /** What a page is to do. */
 export interface Placing {
@@ -56,9 +57,7 @@ declare global {
 
 /** Reports what was written before the writer hears of it. */
 function reporting(store: OrderStore): OrderStore {
-  return {
-    durability: store.durability,
-    get: (scope, id) => store.get(scope, id),
+  return storeOver(store, {
     insert: async (row) => {
       const result = await store.insert(row)
       if (result.inserted) await window.report({ type: 'written', row })
@@ -69,11 +68,7 @@ function reporting(store: OrderStore): OrderStore {
       if (updated) await window.report({ type: 'written', row })
       return updated
     },
-    listOpen: (scope, options) => store.listOpen(scope, options),
-    list: (scope, options) => store.list(scope, options),
-    prune: (scope, options) => store.prune(scope, options),
-    close: () => store.close(),
-  }
+  })
 }
 
 async function rowsOf(store: OrderStore, scope: string | undefined): Promise<StoredRow[]> {

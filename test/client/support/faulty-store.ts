@@ -1,5 +1,6 @@
 import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
 import type { Runtime } from '../../../src/runtime.ts'
+import { storeOver } from '../../support/store-over.ts'
 
 /** What goes wrong with one operation of a store. */
 export type StoreFault =
@@ -26,6 +27,14 @@ export type StoreOperation = 'get' | 'insert' | 'update'
 
 /** Decides about an operation; `count` is 1 for the first one of its name. */
 export type StorePlan = (operation: StoreOperation, count: number, row?: StoredRow) => StoreFault | undefined
+
+/** The first write of that name is given up and yet arrives a minute later; those after it fail. */
+export function firstWriteLate(name: 'insert' | 'update'): StorePlan {
+  return (operation, count) => {
+    if (operation !== name) return undefined
+    return count === 1 ? 'rejects_done_late' : 'rejects'
+  }
+}
 
 /** A store object of its own over the rows of another, as another process has it, with faults. */
 export function faultyStore(
@@ -75,9 +84,7 @@ export function faultyStore(
         return lost === undefined ? Promise.reject(broken()) : Promise.resolve(lost)
     }
   }
-  return {
-    calls,
-    durability: rows.durability,
+  const store = storeOver(rows, {
     get: (scope, id) => perform('get', () => rows.get(scope, id), undefined),
     insert: (row) =>
       perform<Awaited<ReturnType<OrderStore['insert']>>>(
@@ -87,9 +94,7 @@ export function faultyStore(
         row,
       ),
     update: (row, version) => perform<boolean>('update', () => rows.update(row, version), false, row),
-    listOpen: (scope, options) => rows.listOpen(scope, options),
-    list: (scope, options) => rows.list(scope, options),
-    prune: (scope, options) => rows.prune(scope, options),
     close: async () => {},
-  }
+  })
+  return { ...store, calls }
 }
