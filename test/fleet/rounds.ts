@@ -487,6 +487,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   )
   const names = STORE_NAMES.filter((name) => which === 'all' || which === name)
   let failed = 0
+  let charges = 0
   for (const name of names) {
     const shared = await startSharedStore(name)
     const done: Round[] = []
@@ -503,6 +504,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const sum = (of: (round: Round) => number): number => done.reduce((total, round) => total + of(round), 0)
     const broken = done.filter(({ violations }) => violations.length > 0).length
     failed += broken
+    charges += sum((round) => round.charges)
     console.log(
       `${name}: ${done.length} rounds, ${sum(({ charges }) => charges)} charges for ${done.length * ORDERS} orders, ` +
         `${sum(({ kills }) => kills)} processes killed, ${sum(({ stops }) => stops)} stopped, ` +
@@ -511,5 +513,9 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
         `${broken} rounds with a broken promise`,
     )
   }
+  console.log(
+    `${names.join(', ')}: ${rounds} rounds each, ${charges} charges for ${names.length * rounds * ORDERS} orders, ` +
+      `${failed} rounds with a broken promise`,
+  )
   process.exitCode = failed === 0 ? 0 : 1
 }

@@ -57,12 +57,17 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     },
   )
   let missed = 0
+  let slowest = 0
   for (const bug of bugs) {
     const noticed = await hunt(bug, 2, most)
     if (noticed === undefined) missed++
+    else slowest = Math.max(slowest, noticed.seed)
     const what =
       noticed === undefined ? 'NOT NOTICED' : `seed ${noticed.seed}: ${noticed.broken.split('\n')[0]}`
     console.log(`${bug.name}\n  ${what}`)
   }
+  console.log(
+    `${bugs.length} bugs, ${missed} not noticed within ${most} seeds, the slowest of the others at seed ${slowest}`,
+  )
   process.exitCode = missed === 0 ? 0 : 1
 }

@@ -66,12 +66,12 @@ async function runMany(): Promise<void> {
   }).finally(() => built.remove())
   const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
   console.log(
-    `seeds ${from} to ${from + count - 1}: ${seeds} runs, ${requests} order requests, ${charges} charges, ` +
-      `${deaths} ended processes, ${failures.length} runs with a broken promise`,
-  )
-  console.log(
     `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +
       `${Math.round((seeds / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}`,
+  )
+  console.log(
+    `seeds ${from} to ${from + count - 1}: ${seeds} runs, ${requests} order requests, ${charges} charges, ` +
+      `${deaths} ended processes, ${failures.length} runs with a broken promise`,
   )
   process.exitCode = failures.length === 0 && seeds === count ? 0 : 1
 }
