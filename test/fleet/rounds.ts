@@ -25,6 +25,7 @@ import {
   historyOf,
   type Life,
   type Records,
+  readingsOf,
   runLogOf,
   sentAfterClaim,
 } from './history.ts'
@@ -316,6 +317,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       references,
       lives: members.map(lifeOf),
       arrivals: arrivalsOf(sandbox.requests, answers),
+      readings: readingsOf(sandbox.requests),
       ledger: sandbox.ledger,
       rows: await allRows(shared, roundName, members),
       totalTimeout: FINISHING.totalTimeout,
