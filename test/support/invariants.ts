@@ -379,10 +379,17 @@ const MAX_SWEEPS = 2
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
   ...amplificationOfReads(log),
-  ...(log.everyRequest ? [...log.requests, ...log.reads] : []).flatMap(({ call, ...request }) =>
-    call !== undefined ? [] : [`I10: nobody sent ${'key' in request ? `key ${request.key}` : request.path}`],
-  ),
+  ...unclaimed(log),
 ]
+
+function unclaimed({ everyRequest, requests, reads }: RunLog): string[] {
+  if (!everyRequest) return []
+  const broken: string[] = []
+  for (const { call, intent, key } of requests)
+    if (call === undefined) broken.push(`I10: ${intent} was sent with key ${key} by no call`)
+  for (const { call, path } of reads) if (call === undefined) broken.push(`I10: ${path} was read by no call`)
+  return broken
+}
 
 function amplificationOfReads(log: RunLog): string[] {
   if (log.reads.length === 0) return []
@@ -499,13 +506,11 @@ interface Saying {
 }
 
 function saidByRecoveries(log: RunLog): Saying[] {
-  return log.calls.flatMap((call) =>
-    (call.recovered ?? []).map((said) => ({
-      call,
-      said,
-      until: said.at ?? call.endedAt ?? Number.POSITIVE_INFINITY,
-    })),
-  )
+  const sayings: Saying[] = []
+  for (const call of log.calls)
+    for (const said of call.recovered ?? [])
+      sayings.push({ call, said, until: said.at ?? call.endedAt ?? Number.POSITIVE_INFINITY })
+  return sayings
 }
 
 function sayingOf({ outcome, reason }: Recovered): string {
