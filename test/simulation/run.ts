@@ -1,6 +1,6 @@
 /** The simulation as a program; `--help` tells how it is called. */
 import { availableParallelism } from 'node:os'
-import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
+import { positiveInteger, readArguments, UsageError } from '../../scripts/arguments.ts'
 import { type Plan, planOf } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
@@ -16,17 +16,22 @@ npx node test/simulation/run.ts --seed N [--whole]
     options: {
       seed: { type: 'string' },
       whole: { type: 'boolean', default: false },
-      from: { type: 'string', default: '1' },
-      threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+      from: { type: 'string' },
+      threads: { type: 'string' },
     },
   },
-  ({ values, positionals }) => ({
-    count: positiveInteger('COUNT', positionals[0] ?? '10_000_000'),
-    seed: values.seed === undefined ? undefined : positiveInteger('--seed', values.seed),
-    whole: values.whole,
-    from: positiveInteger('--from', values.from),
-    threads: positiveInteger('--threads', values.threads),
-  }),
+  ({ values: { seed, whole, from, threads }, positionals: [count] }) => {
+    if (seed !== undefined && (count ?? from ?? threads) !== undefined)
+      throw new UsageError('--seed runs one seed: neither COUNT nor --from nor --threads go with it.')
+    if (seed === undefined && whole) throw new UsageError('--whole belongs to a --seed.')
+    return {
+      count: positiveInteger('COUNT', count ?? '10_000_000'),
+      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
+      whole,
+      from: positiveInteger('--from', from ?? '1'),
+      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
+    }
+  },
 )
 
 async function runOne(seed: number): Promise<void> {
