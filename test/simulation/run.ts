@@ -34,6 +34,10 @@ npx node test/simulation/run.ts --seed N [--whole]
   },
 )
 
+/** More failing seeds than these are counted, and not told. */
+const MOST_TOLD = 20
+const PROMISES = 'What I1 to I12 promise: docs/idempotency.md#invariants'
+
 async function runOne(seed: number): Promise<void> {
   const plan = planOf(seed)
   const failed = (await simulate(plan)).broken.length > 0
@@ -43,7 +47,7 @@ async function runOne(seed: number): Promise<void> {
       : { without: new Set<string>(), ...(await simulate(plan, { traced: true })) }
   print(plan, without)
   for (const line of trace) console.log(line)
-  console.log(broken.length === 0 ? 'No promise is broken.' : broken.join('\n'))
+  console.log(broken.length === 0 ? 'No promise is broken.' : `${broken.join('\n')}\n${PROMISES}`)
   process.exitCode = broken.length === 0 ? 0 : 1
 }
 
@@ -63,13 +67,14 @@ async function runMany(): Promise<void> {
     count,
     threads,
     onProgress: (sofar) => {
-      for (const { seed, broken } of sofar.failures.slice(told))
+      for (const { seed, broken } of sofar.failures.slice(told, MOST_TOLD))
         console.log(`seed ${seed}: ${broken.join('\n  ')}\n  npx node test/simulation/run.ts --seed ${seed}`)
       told = sofar.failures.length
       progress(sofar)
     },
   }).finally(() => built.remove())
   const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
+  if (failures.length > 0) console.log(PROMISES)
   console.log(
     `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +
       `${Math.round((seeds / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}`,
