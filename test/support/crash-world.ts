@@ -1,9 +1,3 @@
-import {
-  createSandbox,
-  type Sandbox,
-  type SandboxOptions,
-  type SandboxReply,
-} from 'customer-ordering-sdk/sandbox'
 import { isCustomerOrderingError } from '../../src/errors.ts'
 import { Reporter } from '../../src/hooks.ts'
 import type { CallSettings } from '../../src/http/call.ts'
@@ -16,6 +10,12 @@ import { enqueueOrder } from '../../src/resources/enqueue.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { placeOrder } from '../../src/resources/place-order.ts'
 import { type RecoverSettings, recover } from '../../src/resources/recover.ts'
+import {
+  createSandbox,
+  type Sandbox,
+  type SandboxOptions,
+  type SandboxReply,
+} from '../../src/sandbox/index.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { type LoggedCall, type LoggedIntent, RunRecorder, recoveredOf, type Told } from './run-log.ts'

@@ -134,7 +134,7 @@ function create(reference: string): Promise<Told> {
     const told = await client.orders
       .create(
         {
-          serviceId: 'svc_standard',
+          serviceId: task.dear?.includes(reference) ? 'svc_premium' : 'svc_standard',
           target: '@fleet',
           quantity: 1,
           metadata: { externalOrderId: reference },
