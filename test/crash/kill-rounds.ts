@@ -120,6 +120,7 @@ export async function killRound(seed: number): Promise<Round> {
       readings: readingsOf(sandbox.requests),
       ledger,
       rows: await allRows(store, members),
+      repeatsFor: LIMITS.safeRetryWindow - LIMITS.timeout,
       ...LIMITS,
     })
     violations.push(...brokenPromises(log))

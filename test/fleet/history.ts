@@ -62,6 +62,8 @@ export interface Records {
   readonly rows: readonly StoredRow[]
   readonly totalTimeout: number
   readonly maxRetries: number
+  /** For how long after its first send every recovery sends a key again, milliseconds. */
+  readonly repeatsFor: number
 }
 
 /** How much longer than its time a call may take on a machine that has much else to do. */
@@ -135,6 +137,8 @@ interface Call {
   readonly life: Life
   /** At the latest, as far as the client's own clock is concerned. */
   beganAt: number
+  /** By the clock on the wall, before it began. */
+  readonly wall: number
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it began to write. */
   readonly rows: StoredRow[]
@@ -150,7 +154,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       if (event.event === 'began') {
         const { at, kind, reference } = event
         calls.set(event.call, {
-          ...{ kind, reference, life, beganAt: at },
+          ...{ kind, reference, life, beganAt: at, wall: event.wall },
           ...{ rows: [], lastAsked: at, storeFailed: false },
         })
         continue
@@ -187,7 +191,7 @@ export function runLogOf(records: Records): RunRecorder {
   const troubled = new Set<string | undefined>()
   for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
   for (const [name, call] of calls) {
-    const { kind, reference, life, beganAt } = call
+    const { kind, reference, life, beganAt, wall } = call
     entries.push({
       at: beganAt,
       record: () =>
@@ -196,6 +200,8 @@ export function runLogOf(records: Records): RunRecorder {
           log.call({
             kind,
             time: beganAt,
+            wall,
+            repeatsFor: records.repeatsFor,
             totalTimeout: records.totalTimeout + SLOWNESS,
             maxRetries: records.maxRetries,
             ...(reference === undefined ? {} : { intent: reference }),

@@ -251,6 +251,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       rows: await allRows(shared.address(roundName, 0), members),
       totalTimeout: FINISHING.totalTimeout,
       maxRetries: RACING.maxRetries,
+      repeatsFor: plan.safeRetryWindow - Math.max(RACING.timeout, FINISHING.timeout),
     }
     violations.push(...judge(records))
     for (const leak of leaksInFiles(API_KEY, folder)) violations.push(`I8: the API key is in a log: ${leak}`)
