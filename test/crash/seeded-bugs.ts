@@ -501,6 +501,16 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     ],
   },
   {
+    name: 'recovery does not find in the list what it shows',
+    edits: [
+      edit(
+        'resources/look-up.ts',
+        'const lookup = wanted.get(listed.externalOrderId)',
+        'const lookup = wanted.get(listed.id)',
+      ),
+    ],
+  },
+  {
     name: 'recovery reads an order a hundred times over',
     edits: [
       edit(

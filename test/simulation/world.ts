@@ -134,6 +134,8 @@ export class World {
       now: () => this.time.now,
       sleep: (milliseconds) => this.time.sleep(server, milliseconds),
     })
+    this.log.listsReferences =
+      plan.server.orderFields?.includes('metadata') === true && plan.server.ordering !== 'random'
     this.apiKeys = [this.sandbox.apiKey]
     const { deriveId } = this.time.runtime(server, 0)
     this.intents = plan.intents.map((intent) => {

@@ -30,14 +30,14 @@ export const oneCharge: Invariant = (log) =>
 
 /**
  * I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person, for a
- * reason that there is.
+ * reason that there is. What the service's list shows needs nobody.
  */
 export const noneLost: Invariant = (log) => {
   if (!log.recovered) return []
   return log.charges.flatMap(({ intent, key, orderId }) => {
     const returned = log.calls.some(({ told }) => told?.orderId === orderId)
     const remembered = rowsOf(log, intent).some(({ record }) => record?.order?.id === orderId)
-    if (returned || remembered || isListed(log, intent, key)) return []
+    if (returned || remembered || isListed(log, intent, key, true)) return []
     return [`I2: order ${orderId} of ${intent} was charged, and nobody has heard of it`]
   })
 }
@@ -517,18 +517,30 @@ function sayingOf({ outcome, reason }: Recovered): string {
   return reason === undefined ? outcome : `${outcome} (${reason})`
 }
 
-/** True if the last recovery says that an order exists whose record says so too, or that it needs a person, with reason. */
-function isListed(log: RunLog, name: string, key: string): boolean {
+/**
+ * True if the last recovery says that an order exists whose record says so too, or that it needs a person, with reason.
+ * @param charged true of an order that was charged, and so has to be found
+ */
+function isListed(log: RunLog, name: string, key: string, charged = false): boolean {
   const last = log.calls.findLast(({ kind }) => kind === 'recover')
   return (
     last?.recovered?.some((said) => {
       const { intent, outcome, at = Number.POSITIVE_INFINITY } = said
       if (intent !== name || said.key !== key) return false
-      if (outcome === 'needs_attention') return isSupported(log, last, said, at)
+      if (outcome === 'needs_attention')
+        return (
+          isSupported(log, last, said, at) && !(charged && log.listsReferences && isNamed(log, last, name))
+        )
       const isCreated = ({ record }: LoggedRow): boolean => record?.state === 'created' && record.key === key
       return outcome === 'created' && rowsOf(log, name).some(isCreated)
     }) === true
   )
+}
+
+/** True if an order has a reference to be looked for, and a recovery has not asked the service for it anew. */
+function isNamed({ intents, requests }: RunLog, { id }: LoggedCall, name: string): boolean {
+  const named = intents.find((intent) => intent.name === name)?.slots.some((slot) => slot.startsWith('ref:'))
+  return named === true && !requests.some(({ call, intent }) => call === id && intent === name)
 }
 
 /** How far clocks may differ before a record from the future counts as a clock that went back, milliseconds. */

@@ -17,6 +17,8 @@ export interface RunLog {
   readonly everyWrite: boolean
   /** True if every request is in `requests` or `reads`, with the call that sent it. */
   readonly everyRequest: boolean
+  /** True if the service's list shows every order's reference, and its rows stay where they are. */
+  readonly listsReferences: boolean
   /** True if more than one API key was in use. */
   readonly rotated: boolean
   /** True if faults had stopped, every process was gone, and one `recover()` ran to its end as the last thing. */
@@ -177,6 +179,7 @@ export class RunRecorder implements RunLog {
   readonly rows: LoggedRow[] = []
   everyWrite = true
   everyRequest = true
+  listsReferences = false
   rotated = false
   recovered = false
   stopped = false
