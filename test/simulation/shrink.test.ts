@@ -26,7 +26,7 @@ describe('a failing run', () => {
   it.each(BUGS)('is made so short that every part of it is needed, where %s', async (name) => {
     const bug = SEEDED_BUGS.find((candidate) => candidate.name === name)
     if (bug === undefined) throw new Error(`there is no seeded bug ${name}`)
-    const noticed = await hunt(bug, 1)
+    const { noticed } = await hunt(bug, 1)
     if (noticed === undefined) throw new Error('no seed fails')
     const plan = planOf(noticed.seed)
     const promise = noticed.broken.split(':')[0]
