@@ -3,11 +3,12 @@
  * says, and trouble at every await. `npm run verify:simulation` runs as many seeds as it is told.
  */
 import { describe, expect, it } from 'vitest'
+import { positiveInteger } from '../../scripts/arguments.ts'
 import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 import { bundle, runSeeds } from './threads.ts'
 
-const SEEDS = Number(process.env['SIMULATION_SEEDS'] ?? 100_000)
+const SEEDS = positiveInteger('SIMULATION_SEEDS', process.env['SIMULATION_SEEDS'] ?? '100_000')
 
 describe('the simulation', () => {
   it(`breaks no promise in ${SEEDS} seeded runs`, async () => {
