@@ -14,7 +14,7 @@ import type { FaultAction, Sandbox } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { seeded } from '../../src/stores/contract/seeded.ts'
 import type { Task } from '../fleet/events.ts'
-import { arrivalsOf, runLogOf } from '../fleet/history.ts'
+import { arrivalsOf, readingsOf, runLogOf } from '../fleet/history.ts'
 import { allRows, end, lifeOf, type Member, start } from '../fleet/members.ts'
 import type { StoreAddress } from '../fleet/open-store.ts'
 import { watchedSandbox } from '../fleet/watched-sandbox.ts'
@@ -117,6 +117,7 @@ export async function killRound(seed: number): Promise<Round> {
       references,
       lives: members.map(lifeOf),
       arrivals: arrivalsOf(sandbox.requests, answers),
+      readings: readingsOf(sandbox.requests),
       ledger,
       rows: await allRows(store, members),
       ...LIMITS,

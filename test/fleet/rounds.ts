@@ -9,7 +9,7 @@ import { seeded } from '../../src/stores/contract/seeded.ts'
 import { brokenPromises } from '../support/invariants.ts'
 import { leaksInFiles } from '../support/leaks.ts'
 import { machineTime, type Task } from './events.ts'
-import { arrivalsOf, historyOf, type Records, runLogOf, sentAfterClaim } from './history.ts'
+import { arrivalsOf, historyOf, type Records, readingsOf, runLogOf, sentAfterClaim } from './history.ts'
 import { allRows, end, lifeOf, type Member, start } from './members.ts'
 import { STORE_NAMES, type StoreName } from './open-store.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
@@ -246,6 +246,7 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       references,
       lives: members.map(lifeOf),
       arrivals: arrivalsOf(sandbox.requests, answers),
+      readings: readingsOf(sandbox.requests),
       ledger: sandbox.ledger,
       rows: await allRows(shared.address(roundName, 0), members),
       totalTimeout: FINISHING.totalTimeout,
