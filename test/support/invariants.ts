@@ -1,7 +1,7 @@
 /**
- * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I12 of
- * research/reliability.md 5.1, read with design's three states (its `doubtful` is `open` with `ambiguous`, there is no
- * `delivered`). Every harness uses these and nothing else, so a promise is stated once.
+ * The promises I1 to I12 of docs/idempotency.md, each one function over the log of a run. Whatever harness logs runs (the
+ * simulation, the enumeration of crashes, killed processes, the fleet, killed browsers, the model's calls side by side) judges
+ * them by these, so that a promise is stated once.
  *
  * A function returns what is broken, one sentence each; an empty list means that the promise held.
  */
