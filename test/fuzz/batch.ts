@@ -3,6 +3,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import fc from 'fast-check'
+import { collect, used } from '../support/heap.ts'
 import { endlessPlan } from './answers.ts'
 import { CALLS, type Exchange, exchange, runExchange } from './exchange.ts'
 
@@ -74,7 +75,7 @@ export interface Batch {
 export interface Progress extends Counts {
   /** CPU time of this thread so far, milliseconds. */
   readonly cpu: number
-  /** Bytes that the process has, at this moment. */
+  /** Bytes that this thread keeps after a collection. */
   readonly memory: number
 }
 
@@ -84,7 +85,8 @@ async function run({ from, to, stride }: Batch): Promise<void> {
     const counts = noCounts()
     await runSeed(seed, counts)
     const { user, system } = process.threadCpuUsage(began)
-    const memory = process.memoryUsage.rss()
+    collect()
+    const memory = used()
     parentPort?.postMessage({ ...counts, cpu: (user + system) / 1000, memory } satisfies Progress)
   }
 }

@@ -16,6 +16,7 @@ import {
   responseInfo,
   type StoredRow,
 } from '../../src/index.ts'
+import { used } from '../support/heap.ts'
 import {
   agreement,
   amplification,
@@ -292,6 +293,8 @@ export interface Ended {
   readonly accepted: boolean
   /** Most bytes that were taken from one answer. */
   readonly taken: number
+  /** How much more memory this thread had than before, while it read a body without an end, bytes. */
+  readonly peak: number
 }
 
 const CLASSES = new Set<unknown>(
@@ -323,6 +326,7 @@ class WatchedStore extends MemoryStore {
 export async function runExchange(plan: Exchange): Promise<Ended> {
   const call = CALLS[plan.call]
   if (call === undefined) throw new TypeError(`there is no call ${plan.call}`)
+  const baseline = used()
   const time = new VirtualTime()
   const owner = {}
   const service = {}
@@ -484,7 +488,8 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   broken.push(...look(KEY, values, spellings))
   const taken = Math.max(0, ...heard.map((answer) => answer.taken()))
   must(taken <= 16 * 1024 * 1024 + 2 * PIECE, `${taken} bytes of one answer were read`)
-  return { broken, answers: heard.length, accepted, taken }
+  const peak = Math.max(0, ...heard.map((answer) => answer.peak() - baseline))
+  return { broken, answers: heard.length, accepted, taken, peak }
 }
 
 /** True if an answer is what a good service says. */
