@@ -39,7 +39,7 @@ describe('whatever a service answers', () => {
         name: 0,
       })
       expect(broken).toEqual([])
-      
+
       expect(peak).toBeLessThan(64 * MB)
       // An error's body is read to a lower limit than a list.
       expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)
