@@ -222,7 +222,7 @@ function create(index: number, fault: Fault): Command {
     let heard = serve(model, intent, fault)
     const again = before.state === 'rejected' || before.state === 'queued'
     const refusedAgain = heard === 'refused' && again && before.refused && isReference(index)
-    if (refusedAgain && sameRefusal(before, fault, intent)) {
+    if (refusedAgain && sameRefusal(fault, intent)) {
       intent.generation++
       intent.refused = false
       // With no retry left, the next call begins with the new key.
@@ -244,12 +244,11 @@ function create(index: number, fault: Fault): Command {
 
 const lastRefusal = new WeakMap<Intent, string>()
 const refusalOf = (fault: Fault): string => (fault === 'refused' ? '422' : '402')
-const sameRefusal = (_before: Intent, fault: Fault, intent: Intent): boolean =>
-  lastRefusal.get(intent) === refusalOf(fault)
+const sameRefusal = (fault: Fault, intent: Intent): boolean => lastRefusal.get(intent) === refusalOf(fault)
 
-function createAnonymous(fault: 'none'): Command {
+function createAnonymous(): Command {
   return new Step('create() without a name', async (model, real) => {
-    arm(real.sandbox, fault)
+    real.sandbox.faults.clear()
     const paid = model.balance >= PRICE
     const order = { serviceId: 'svc_standard', target: '@nobody', quantity: 1 }
     const said = await real.time.run(told(real.client.orders.create(order)))
@@ -380,7 +379,7 @@ export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =
       fc.tuple(anIntent, fc.constantFrom(...FAULTS)).map(([index, fault]) => create(index, fault)),
       anIntent.map((index) => create(index, 'none')),
       anIntent.map((index) => create(index, 'answer lost')),
-      fc.constant(createAnonymous('none')),
+      fc.constant(createAnonymous()),
       anIntent.map(enqueue),
       fc.constantFrom<'none' | 'lost'>('none', 'none', 'lost').map(recover),
       fc

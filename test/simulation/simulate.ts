@@ -1,10 +1,13 @@
 import { brokenPromises } from '../support/invariants.ts'
+import { Deadlock } from '../support/virtual-time.ts'
 import { LONGEST_FLIGHT, type Plan, type Step, skewOf } from './plan.ts'
 import { type Without, World } from './world.ts'
 
 /** What came of a seed. */
 export interface Result {
   readonly broken: readonly string[]
+  /** True if the run ended in an error that no caller may get, so that its log ends early and proves no promise broken. */
+  readonly threw: boolean
   /** What the run could do without: steps, faults of the service, mishaps. */
   readonly parts: readonly string[]
   /** What happened, in words, if that was asked for. */
@@ -33,15 +36,19 @@ export async function simulate(
   const trace: string[] | undefined = traced ? [] : undefined
   const world = new World(plan, without, trace)
   const broken: string[] = []
+  let threw = false
   try {
     await world.time.run(direct(world))
   } catch (error) {
-    broken.push(`I9: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+    threw = !(error instanceof Deadlock)
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    broken.push(threw ? `threw ${text}` : `I9: ${text}`)
   }
   broken.push(...brokenPromises(world.log))
   const { log, processes, mishaps } = world
   return {
     broken,
+    threw,
     parts: [
       ...plan.steps.map((_, index) => `step:${index}`),
       ...plan.faults.map((_, index) => `fault:${index}`),
@@ -61,7 +68,11 @@ async function direct(world: World): Promise<void> {
   const begin = time.now
   for (const [index, step] of plan.steps.entries()) {
     if (step.at > time.now - begin) await time.sleep(world, step.at - (time.now - begin))
-    if (!without.has(`step:${index}`)) actions.push(act(world, step))
+    if (without.has(`step:${index}`)) continue
+    const action = act(world, step)
+    actions.push(action)
+    // It is waited for below; until then, nobody else takes its error.
+    action.catch(() => {})
   }
   // Calls of processes that died never end, which `act` knows.
   await Promise.all(actions)
