@@ -3,9 +3,9 @@ import { getEventListeners } from 'node:events'
 import { isCustomerOrderingError } from '../../src/index.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
+import { kept } from '../support/heap.ts'
 import { Clients, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'
-import { kept } from './heap.ts'
 
 /** Fewer orders between two looks say little, however slow the machine is. */
 const LEAST = 64

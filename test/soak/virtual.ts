@@ -5,10 +5,10 @@
 import { getEventListeners } from 'node:events'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { Draw } from '../simulation/draw.ts'
+import { kept } from '../support/heap.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 import { attempt, Clients, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'
-import { kept } from './heap.ts'
 
 const MINUTE = 60_000
 /** Hours without an order after each hour of work. */

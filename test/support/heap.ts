@@ -2,7 +2,14 @@ import { queryObjects, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
+/** Collects what nobody keeps. */
+export const collect = runInNewContext('gc') as () => void
+
+/** Bytes of this thread, within its heap and outside of it. */
+export function used(): number {
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
 
 /** What the process keeps, once all that can go is gone. */
 export async function kept(): Promise<{ readonly bytes: number; readonly objects: number }> {
@@ -12,6 +19,5 @@ export async function kept(): Promise<{ readonly bytes: number; readonly objects
     await new Promise((resolve) => setImmediate(resolve))
   }
   const objects = queryObjects(Object, { format: 'count' })
-  const { heapUsed, external } = process.memoryUsage()
-  return { bytes: heapUsed + external, objects }
+  return { bytes: used(), objects }
 }
