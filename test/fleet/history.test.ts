@@ -27,6 +27,7 @@ it('a call of the fleet begins when its client has looked at the clock, however 
       },
     ],
     arrivals: [],
+    readings: [],
     ledger: [],
     rows: [],
     totalTimeout: 1000,

@@ -44,11 +44,19 @@ export interface Arrival {
   }
 }
 
+/** A request that only reads orders, as the service saw it. */
+export interface Reading {
+  readonly at: number
+  readonly call: string
+  readonly path: string
+}
+
 /** Everything that was written down in a round. */
 export interface Records {
   readonly references: readonly string[]
   readonly lives: readonly Life[]
   readonly arrivals: readonly Arrival[]
+  readonly readings: readonly Reading[]
   readonly ledger: readonly SandboxCharge[]
   /** Rows as they were at the end. */
   readonly rows: readonly StoredRow[]
@@ -77,6 +85,15 @@ export function arrivalsOf(
       charged,
       ...(answer === undefined ? {} : { answer }),
     }
+  })
+}
+
+/** What the service saw of calls that read orders. A person who looks through the list is no call. */
+export function readingsOf(requests: readonly SandboxRequest[]): Reading[] {
+  return requests.flatMap(({ operation, headers, path, at }) => {
+    const call = headers[CALL_HEADER]
+    const reads = operation === 'listOrders' || operation === 'retrieveOrder'
+    return reads && call !== undefined ? { at, call, path } : []
   })
 }
 
@@ -230,6 +247,13 @@ export function runLogOf(records: Records): RunRecorder {
         log.answered(request, status, code, whole && heard.has(requestId))
       },
     })
+  }
+  for (const { at, call: name, path } of records.readings) {
+    const record = (): void => {
+      const call = logged.get(name)?.id
+      log.read({ path, ...(call === undefined ? {} : { call }) })
+    }
+    entries.push({ at, record })
   }
   for (const { at, idempotencyKey: key, orderId, externalOrderId } of records.ledger) {
     entries.push({

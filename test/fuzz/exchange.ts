@@ -293,6 +293,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const owner = {}
   const service = {}
   const log = new RunRecorder()
+  log.everyRequest = false
   const slots: string[] = []
   log.intent('the order', slots)
   let current: LoggedCall | undefined

@@ -14,19 +14,20 @@ npx node test/fuzz/run.ts --seed N [--path P]
     options: {
       seed: { type: 'string' },
       path: { type: 'string' },
-      from: { type: 'string', default: '1' },
-      threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+      from: { type: 'string' },
+      threads: { type: 'string' },
     },
   },
-  ({ values, positionals }) => {
-    if (values.path !== undefined && values.seed === undefined)
-      throw new UsageError('--path belongs to a --seed.')
+  ({ values: { seed, path, from, threads }, positionals: [answers] }) => {
+    if (path !== undefined && seed === undefined) throw new UsageError('--path belongs to a --seed.')
+    if (seed !== undefined && (answers ?? from ?? threads) !== undefined)
+      throw new UsageError('--seed runs one seed: neither ANSWERS nor --from nor --threads go with it.')
     return {
-      count: positiveInteger('ANSWERS', positionals[0] ?? '1_000_000'),
-      seed: values.seed === undefined ? undefined : positiveInteger('--seed', values.seed),
-      path: values.path,
-      from: positiveInteger('--from', values.from),
-      threads: positiveInteger('--threads', values.threads),
+      count: positiveInteger('ANSWERS', answers ?? '1_000_000'),
+      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
+      path,
+      from: positiveInteger('--from', from ?? '1'),
+      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
     }
   },
 )

@@ -16,10 +16,11 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { amplification, INVARIANTS } from '../support/invariants.ts'
 import {
   type LoggedCall,
+  type LoggedRead,
   type LoggedRequest,
-  type Recovered,
   type RunLog,
   RunRecorder,
+  recoveredOf,
   type Told,
 } from '../support/run-log.ts'
 import { storeOver } from '../support/store-over.ts'
@@ -107,6 +108,7 @@ function scheduledFetch(
     const order = request.method === 'POST'
     const fate = order ? nextFate() : 'whole'
     const logged = order ? await leaves(request, log) : undefined
+    const read = order ? undefined : reads(request, log)
     const hears = (status: number, code: string | undefined): void => {
       if (logged === undefined) return
       log.answered(logged, status, code, true)
@@ -119,6 +121,7 @@ function scheduledFetch(
       return Response.json({ code: 'NO' }, { status: 422 })
     }
     const response = await sandbox.fetch(request)
+    if (read !== undefined) read.answered = response.ok
     if (logged !== undefined) noteCharge(sandbox, log, logged)
     await turn('answer')
     if (fate === 'answer lost') throw new TypeError('fetch failed')
@@ -127,16 +130,25 @@ function scheduledFetch(
   }
 }
 
-async function leaves(request: Request, log: RunRecorder): Promise<LoggedRequest> {
+function callOf(request: Request): number {
   const call = request.headers.get(CALL_HEADER)
   must(call !== null, 'a request that belongs to no call')
+  return Number(call)
+}
+
+function reads(request: Request, log: RunRecorder): LoggedRead {
+  const { pathname, search } = new URL(request.url)
+  return log.read({ path: `${pathname}${search}`, call: callOf(request) })
+}
+
+async function leaves(request: Request, log: RunRecorder): Promise<LoggedRequest> {
   const body = await request.clone().text()
   const { target } = JSON.parse(body) as { readonly target: string }
   return log.request({
     intent: target.slice(1),
     key: request.headers.get('idempotency-key') ?? '',
     body,
-    call: Number(call),
+    call: callOf(request),
   })
 }
 
@@ -214,6 +226,7 @@ async function runPlan(plan: Plan, scheduler: fc.Scheduler): Promise<void> {
       kind,
       ...(intent === undefined ? {} : { intent, ...optionsOf(intent) }),
       time: time.now,
+      wall: time.now,
       totalTimeout: TOTAL_TIMEOUT,
       maxRetries,
     })
@@ -248,16 +261,14 @@ async function runPlan(plan: Plan, scheduler: fc.Scheduler): Promise<void> {
     options: { readonly takeOver?: boolean },
   ): Promise<void> => {
     const call = began('recover')
-    const recovered: Recovered[] = []
+    call.recovered = []
     try {
-      for await (const { record, outcome } of orders.recover({
-        ...options,
-        headers: { [CALL_HEADER]: String(call.id) },
-      }))
-        recovered.push({ intent: record.slot.slice(4), outcome })
-      log.ended(call, time.now, { recovered })
+      const headers = { [CALL_HEADER]: String(call.id) }
+      for await (const outcome of orders.recover({ ...options, headers }))
+        log.said(call, recoveredOf(outcome.record.slot.slice(4), outcome, time.now))
+      log.ended(call, time.now, {})
     } catch (error) {
-      log.ended(call, time.now, { told: toldBy(error), recovered })
+      log.ended(call, time.now, { told: toldBy(error) })
     }
   }
   await pumped(Promise.all(calls.map(run)), scheduler, time)
