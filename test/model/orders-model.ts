@@ -116,6 +116,9 @@ function settle(intent: Intent, heard: Heard, doubt: boolean): void {
   } else Object.assign(intent, { state: 'rejected', refused: heard === 'refused', held: false })
 }
 
+/** True if the list has an order of that reference, also one that was made before a person gave it up. */
+const isListed = ({ bought }: Intent, index: number): boolean => isReference(index) && bought.size > 0
+
 const inWindow = (model: Model, { since }: Intent): boolean => model.now - since < HOUR / 3 - 60_000
 
 async function told(call: Promise<unknown>): Promise<string> {
@@ -290,8 +293,7 @@ function recover(fault: 'none' | 'lost'): Command {
       if (queued) recoverQueued(model, intent, fault, isReference(index))
       else if (inWindow(model, intent) && !intent.held) {
         settle(intent, serve(model, intent, fault), true)
-      } else if (fault === 'none' && intent.bought.has(intent.generation) && isReference(index))
-        intent.state = 'created'
+      } else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
       const expected: readonly string[] = {
         created: ['created'],
         rejected: ['rejected'],
@@ -342,7 +344,7 @@ function resolve(index: number, as: 'created' | 'abandoned'): Command {
         ),
       )
       if (as === 'created') {
-        must((said === 'done') === intent.bought.has(intent.generation), `told '${said}'`)
+        must((said === 'done') === isListed(intent, index), `told '${said}'`)
         if (said === 'done') Object.assign(intent, { state: 'created', held: false })
         return
       }
