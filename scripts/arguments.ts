@@ -58,6 +58,9 @@ export function readArguments<O extends Options, T>(program: Program<O>, read: (
     process.exit(0)
   }
   try {
+    for (const name of Object.keys(program.options))
+      if (process.env[`npm_config_${name.replaceAll('-', '_')}`] !== undefined)
+        throw new UsageError(`npm took --${name} for an option of its own: write -- before it.`)
     return parseArguments(program, args, read)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error

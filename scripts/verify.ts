@@ -18,6 +18,8 @@ const BRIEF: Readonly<Record<Name, readonly string[]>> = {
   browser: ['3'],
   simulation: ['100000'],
   bugs: ['record'],
+  model: ['1000'],
+  histories: ['all', '3'],
   network: ['1'],
   fuzz: ['20000'],
   soak: ['24', '0.5'],

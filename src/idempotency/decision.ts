@@ -59,7 +59,7 @@ export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, n
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
-/** The table of design section 3: what `create()` does with the record that it finds in its slot. */
+/** What `create()` does with the record that it finds in its slot; docs/idempotency.md has it as a table. */
 export function decideAction(record: JournalRecord, wanted: Wanted, circumstances: Circumstances): Action {
   const anonymous = wanted.slot.startsWith('anon:')
   const otherKey = wanted.idempotencyKey !== undefined && wanted.idempotencyKey !== record.key

@@ -60,7 +60,7 @@ const LONGEST_LOOK = 1000
 const GRACE = 450
 
 /**
- * Places one order: finds out whether it is a new intent, an old one or somebody's at work (design section 3), claims
+ * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/idempotency.md), claims
  * it durably, sends it, stores the ending, and returns or throws what is stored.
  */
 export function placeOrder<Output>(

@@ -87,6 +87,22 @@ describe('recover() settles what a dead process left', () => {
     expect(lab.posts.length - before).toBe(1)
   })
 
+  it('with the headers that the caller gives it, in what it sends and in what it reads', async () => {
+    const lab = new Lab()
+    await leave(lab, 'r1')
+    await leave(lab, 'r2')
+    lab.runtime.jump(BUSY)
+    const before = lab.sandbox.requests.length
+    const headers = { 'x-trace': 'recovery-1' }
+    lab.sandbox.faults.add({ action: { type: 'status', status: 503 } })
+    await all(lab.client().orders.recover({ headers }))
+    lab.runtime.jump(WINDOW)
+    await all(lab.client().orders.recover({ headers }))
+    const sent = lab.sandbox.requests.slice(before)
+    expect(new Set(sent.map(({ method }) => method))).toEqual(new Set(['POST', 'GET']))
+    expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
+  })
+
   it('and sends nothing where nothing is open', async () => {
     const lab = new Lab()
     await lab.client().orders.create(order('r1'))
@@ -219,6 +235,18 @@ describe('recover() past the point where repeating is safe only looks', () => {
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 needs_attention past_window'])
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
     lab.sandbox.expectCharges(0)
+  })
+
+  it('and looks for it in two sweeps of the list, not more', async () => {
+    const lab = new Lab()
+    await leave(lab, 'r1', { charged: false })
+    lab.runtime.jump(WINDOW)
+    lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
+    await all(lab.client().orders.recover())
+    const begun = get(lab).filter(
+      ({ path }) => new URL(path, lab.sandbox.baseUrl).searchParams.get('offset') === '0',
+    )
+    expect(begun.length).toBe(2)
   })
 
   it('and one of a service that does not echo references stays open, too', async () => {

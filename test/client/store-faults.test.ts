@@ -2,7 +2,7 @@ import { StoreError } from 'customer-ordering-sdk'
 import type { FaultRule } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import type { Codec } from '../../src/idempotency/record.ts'
-import type { StoreFault, StoreOperation } from './support/faulty-store.ts'
+import { faultyStore, type StoreFault, type StoreOperation } from './support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const MINUTE = 60_000
@@ -148,6 +148,17 @@ describe('a store that refuses the first write', () => {
       expect(lab.posts).toHaveLength(0)
     },
   )
+
+  it('does not know, and does not go on writing, where it refuses the closed record as well', async () => {
+    const lab = new Lab()
+    const store = faultyStore(lab.rows, lab.runtime, (operation, count) =>
+      operation === 'insert' && count <= 2 ? 'throws' : undefined,
+    )
+    const error = await failure(lab.client({ store }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
+    expect(lab.posts).toHaveLength(0)
+  })
 
   it('keeps what was known of a refusal', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })

@@ -541,6 +541,25 @@ describe('a 201 that is unreadable', () => {
     expect(sent(lab).size).toBe(1)
   })
 
+  it('to another call, between a look and a claim: the key is asked again', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    let updates = 0
+    const store = storeOver(lab.rows, {
+      update: async (row, version) => {
+        if (++updates === 1) {
+          lab.sandbox.faults.add({ action: { type: 'cutBody' }, times: 3 })
+          const error = await failure(lab.elsewhere().orders.create(order('r1')))
+          expect(error).toMatchObject({ charged: 'yes', attempts: 3 })
+        }
+        return await lab.rows.update(row, version)
+      },
+    })
+    const { order: placed } = await told(lab.client({ store }).orders.create(order('r1')))
+    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
   it('three times: is charged, remembered so, and never asked for a fourth time by this call', async () => {
     const lab = new Lab()
     lab.sandbox.faults.add({ action: { type: 'cutBody' }, times: 'always' })

@@ -1,4 +1,4 @@
-import type { FaultAction, SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
+import type { FaultAction, SandboxBehaviour } from '../../src/sandbox/index.ts'
 import {
   CrashWorld,
   DEATHS,

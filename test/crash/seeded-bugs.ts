@@ -445,4 +445,88 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'recovery does nothing and leaves every order to a person',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        'const found = { id, row, record }',
+        "const found = { id, row, record }\n  if (found.id === id) return { outcome: 'needs_attention', record: publicRecord(record), reason: 'past_window' }",
+      ),
+    ],
+  },
+  {
+    name: 'recovery never repeats a request',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        'const reason = whyNotReplay(context, found, options, credential)',
+        "const reason = whyNotReplay(context, found, options, credential) ?? 'past_window'",
+      ),
+    ],
+  },
+  {
+    name: 'recovery does nothing and says that every order exists',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        'const found = { id, row, record }',
+        "const found = { id, row, record }\n  if (found.id === id) return settledOutcome({ ...record, state: 'created' })",
+      ),
+    ],
+  },
+  {
+    name: 'recovery says of an order that is still open that it was rejected',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        "return { outcome: 'still_open', record: view, ...why }",
+        "return { outcome: 'rejected', record: view, ...why }",
+      ),
+    ],
+  },
+  {
+    name: 'recovery says of an order that it has just proven that it was rejected',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        'if (order !== undefined) return createdOutcome(settled.record, order)',
+        "if (order !== undefined) return { outcome: 'rejected', record: settled.record }",
+      ),
+    ],
+  },
+  {
+    name: 'recovery does not find in the list what it shows',
+    edits: [
+      edit(
+        'resources/look-up.ts',
+        'const lookup = wanted.get(listed.externalOrderId)',
+        'const lookup = wanted.get(listed.id)',
+      ),
+    ],
+  },
+  {
+    name: 'recovery reads an order a hundred times over',
+    edits: [
+      edit(
+        'resources/look-up.ts',
+        "const { value: order } = await readOrder(context, operation, orderId, 'charged', {",
+        "for (let time = 1; time < 100; time++)\n      await readOrder(context, operation, orderId, 'charged', { ...settings, maxRetries: 0 })\n    const { value: order } = await readOrder(context, operation, orderId, 'charged', {",
+      ),
+    ],
+  },
+  {
+    name: 'recovery goes through the list forty times over',
+    edits: [edit('resources/look-up.ts', 'const SWEEPS = 2', 'const SWEEPS = 40')],
+  },
+  {
+    name: 'recovery sends an order without the headers of its call',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        'settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },',
+        'settings: { ...settings, headers: {}, maxRetries: earlier === undefined ? 0 : 1 },',
+      ),
+    ],
+  },
 ]

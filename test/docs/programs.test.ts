@@ -6,8 +6,10 @@ import { root } from '../../scripts/ensure-built.ts'
 
 /** Each with arguments that would have it try nothing, or something else than was meant. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  'scripts/verify.ts': ['foo'],
   'test/simulation/run.ts': ['0'],
   'test/simulation/bugs.ts': ['no bug has this name'],
+  'test/crash/crash-points.ts': ['foo'],
   'test/crash/kill-rounds.ts': ['foo'],
   'test/fleet/rounds.ts': ['sqlite', 'foo'],
   'test/browser/kill-cycles.ts': ['NaN'],
@@ -27,12 +29,25 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'tools/mutation/run.ts': ['no module has this name'],
 }
 
-const run = (program: string, args: readonly string[]) =>
-  spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', program, ...args], {
-    cwd: root,
-    encoding: 'utf8',
-    timeout: 50_000,
-  })
+/** As where `dist` is missing, which is what is checked out: the package does not know itself. */
+const WITHOUT_BUILD = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module'
+  registerHooks({
+    resolve(specifier, context, next) {
+      if (specifier.startsWith('customer-ordering-sdk')) throw new Error('needs a build: ' + specifier)
+      return next(specifier, context)
+    },
+  })`)}`
+
+const run = (program: string, args: readonly string[], environment = {}) => {
+  // What bench/ measures is what was built.
+  const unbuilt = program.startsWith('bench/') ? [] : ['--import', WITHOUT_BUILD]
+  return spawnSync(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', ...unbuilt, program, ...args],
+    { cwd: root, encoding: 'utf8', timeout: 50_000, env: { ...process.env, ...environment } },
+  )
+}
 
 describe('the programs', () => {
   it.each(Object.entries(PROGRAMS))('%s tells its usage, and refuses %j', (program, refused) => {
@@ -41,6 +56,16 @@ describe('the programs', () => {
     const { status, stdout, stderr } = run(program, refused)
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr.endsWith(`\n\n${help.stdout}`), stderr).toBe(true)
+  })
+
+  it.each([
+    ['scripts/verify.ts', [], { npm_config_brief: 'true' }],
+    ['test/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
+    ['test/simulation/run.ts', ['10', '--seed', '5'], {}],
+    ['test/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
+    ['test/fuzz/run.ts', ['10', '--seed', '2'], {}],
+  ])('do not do something else than is meant: %s %j %j', (program, args, environment) => {
+    expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
   })
 
   it('have their counts in them, so that one behind `npm run verify:… --` is the first', () => {

@@ -22,6 +22,8 @@ export interface Task {
   /** File to write the events to. */
   readonly log: string
   readonly references: readonly string[]
+  /** Those of the references that the wallet cannot pay for. */
+  readonly dear?: readonly string[]
   /**
    * `race`: asks for every order until it is told that there is one, or often enough. `finish`: does what a person does
    * when everything is quiet again, until every order exists.

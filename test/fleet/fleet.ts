@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { positiveInteger } from '../../scripts/arguments.ts'
 import { HOOK_TIMEOUT } from '../stores/support/postgres.ts'
 import { leaksInFiles } from '../support/leaks.ts'
 import type { StoreName } from './open-store.ts'
@@ -6,8 +7,8 @@ import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 /** Twenty in CI; `FLEET_ROUNDS=500` for more. `FLEET_SEED` repeats one that failed. */
-const ROUNDS = Number(process.env['FLEET_ROUNDS'] ?? 20)
-const FIRST_SEED = Number(process.env['FLEET_SEED'] ?? 1)
+const ROUNDS = positiveInteger('FLEET_ROUNDS', process.env['FLEET_ROUNDS'] ?? '20')
+const FIRST_SEED = positiveInteger('FLEET_SEED', process.env['FLEET_SEED'] ?? '1')
 
 /** The test of a fleet over one store; each store has a file of its own, so that they run side by side. */
 export function fleetHolds(name: StoreName): void {

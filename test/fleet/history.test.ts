@@ -27,10 +27,12 @@ it('a call of the fleet begins when its client has looked at the clock, however 
       },
     ],
     arrivals: [],
+    readings: [],
     ledger: [],
     rows: [],
     totalTimeout: 1000,
     maxRetries: 0,
+    repeatsFor: 1000,
   })
   expect(log.calls).toMatchObject([
     { intent: 'r1', time: 95, endedTime: 120 },

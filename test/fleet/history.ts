@@ -44,16 +44,26 @@ export interface Arrival {
   }
 }
 
+/** A request that only reads orders, as the service saw it. */
+export interface Reading {
+  readonly at: number
+  readonly call: string
+  readonly path: string
+}
+
 /** Everything that was written down in a round. */
 export interface Records {
   readonly references: readonly string[]
   readonly lives: readonly Life[]
   readonly arrivals: readonly Arrival[]
+  readonly readings: readonly Reading[]
   readonly ledger: readonly SandboxCharge[]
   /** Rows as they were at the end. */
   readonly rows: readonly StoredRow[]
   readonly totalTimeout: number
   readonly maxRetries: number
+  /** For how long after its first send every recovery sends a key again, milliseconds. */
+  readonly repeatsFor: number
 }
 
 /** How much longer than its time a call may take on a machine that has much else to do. */
@@ -77,6 +87,15 @@ export function arrivalsOf(
       charged,
       ...(answer === undefined ? {} : { answer }),
     }
+  })
+}
+
+/** What the service saw of calls that read orders. A person who looks through the list is no call. */
+export function readingsOf(requests: readonly SandboxRequest[]): Reading[] {
+  return requests.flatMap(({ operation, headers, path, at }) => {
+    const call = headers[CALL_HEADER]
+    const reads = operation === 'listOrders' || operation === 'retrieveOrder'
+    return reads && call !== undefined ? { at, call, path } : []
   })
 }
 
@@ -118,6 +137,8 @@ interface Call {
   readonly life: Life
   /** At the latest, as far as the client's own clock is concerned. */
   beganAt: number
+  /** By the clock on the wall, before it began. */
+  readonly wall: number
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it began to write. */
   readonly rows: StoredRow[]
@@ -133,7 +154,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       if (event.event === 'began') {
         const { at, kind, reference } = event
         calls.set(event.call, {
-          ...{ kind, reference, life, beganAt: at },
+          ...{ kind, reference, life, beganAt: at, wall: event.wall },
           ...{ rows: [], lastAsked: at, storeFailed: false },
         })
         continue
@@ -170,7 +191,7 @@ export function runLogOf(records: Records): RunRecorder {
   const troubled = new Set<string | undefined>()
   for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
   for (const [name, call] of calls) {
-    const { kind, reference, life, beganAt } = call
+    const { kind, reference, life, beganAt, wall } = call
     entries.push({
       at: beganAt,
       record: () =>
@@ -179,6 +200,8 @@ export function runLogOf(records: Records): RunRecorder {
           log.call({
             kind,
             time: beganAt,
+            wall,
+            repeatsFor: records.repeatsFor,
             totalTimeout: records.totalTimeout + SLOWNESS,
             maxRetries: records.maxRetries,
             ...(reference === undefined ? {} : { intent: reference }),
@@ -230,6 +253,13 @@ export function runLogOf(records: Records): RunRecorder {
         log.answered(request, status, code, whole && heard.has(requestId))
       },
     })
+  }
+  for (const { at, call: name, path } of records.readings) {
+    const record = (): void => {
+      const call = logged.get(name)?.id
+      log.read({ path, ...(call === undefined ? {} : { call }) })
+    }
+    entries.push({ at, record })
   }
   for (const { at, idempotencyKey: key, orderId, externalOrderId } of records.ledger) {
     entries.push({

@@ -1,38 +1,20 @@
-/**
- * Rounds of a fleet: four processes ask for the same 200 orders over one store, at once. At seeded moments some are killed
- * and replaced, some are stopped and go on later, the server of the store dies and begins again, the wallet is empty
- * for a while, and the service loses answers all the time. At the end there must be one charge for each order.
- * A round is the same for the same seed, up to the scheduling of the operating system.
- *
- * As a program, for long runs: `npx node test/fleet/rounds.ts [STORE|all] [ROUNDS] [FIRST_SEED]`.
- */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { oneOf, positiveInteger, readArguments } from '../../scripts/arguments.ts'
-import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
-import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from '../../src/sandbox/index.ts'
+import type { FaultAction, FaultRule } from '../../src/sandbox/index.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { seeded } from '../../src/stores/contract/seeded.ts'
 import { brokenPromises } from '../support/invariants.ts'
 import { leaksInFiles } from '../support/leaks.ts'
-import { type FleetEvent, machineTime, type Task } from './events.ts'
-import {
-  type Arrival,
-  arrivalsOf,
-  historyOf,
-  type Life,
-  type Records,
-  runLogOf,
-  sentAfterClaim,
-} from './history.ts'
-import { openStore, STORE_NAMES, type StoreName } from './open-store.ts'
+import { machineTime, type Task } from './events.ts'
+import { arrivalsOf, historyOf, type Records, readingsOf, runLogOf, sentAfterClaim } from './history.ts'
+import { allRows, end, lifeOf, type Member, start } from './members.ts'
+import { STORE_NAMES, type StoreName } from './open-store.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
+import { watchedSandbox } from './watched-sandbox.ts'
 
-const PROGRAM = fileURLToPath(new URL('./processes/race.ts', import.meta.url))
-const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/fleet', import.meta.url))
 const PROCESSES = 4
 const ORDERS = 200
 const CONCURRENCY = 6
@@ -143,66 +125,8 @@ function faults(): FaultRule[] {
   }))
 }
 
-/** A sandbox that is watched. */
-interface Watched {
-  readonly sandbox: Sandbox
-  /** What the server serves. */
-  readonly served: Sandbox
-  /** When and how it answered each request, by the request's number. */
-  readonly answers: Map<number, NonNullable<Arrival['answer']>>
-  /** Called when a request has come, and when it is answered. */
-  readonly observers: Set<() => void>
-}
-
 /** The key of all rounds, to be looked for wherever something is kept. */
 export const API_KEY = 'sk_live_Kq7-fleet-of-workers_Zx94'
-
-function watchedSandbox(seed: number, plan: Plan): Watched {
-  const answers = new Map<number, NonNullable<Arrival['answer']>>()
-  const sandbox = createSandbox({
-    seed,
-    apiKey: API_KEY,
-    // One clock for everything that is compared afterwards.
-    now: machineTime,
-    balance: plan.funded * PRICE,
-    behaviour: { processingTime: plan.processingTime, rememberedRefusals: plan.rememberedRefusals },
-    faults: faults(),
-  })
-  const observers = new Set<() => void>()
-  const handle: Sandbox['handle'] = async (request) => {
-    const handled = sandbox.handle(request)
-    for (const observe of observers) observe()
-    const reply = await handled
-    const { status, headers, body, delivery } = reply
-    if (delivery.type === 'complete' || delivery.type === 'cut') {
-      const code = /"code":"(\w+)"/.exec(body)?.[1]
-      answers.set(reply.request.number, {
-        at: machineTime(),
-        status,
-        requestId: headers['x-request-id'] ?? '',
-        whole: delivery.type === 'complete',
-        ...(code === undefined ? {} : { code }),
-      })
-    }
-    for (const observe of observers) observe()
-    return reply
-  }
-  const served: Sandbox = { ...sandbox, handle }
-  return { sandbox, served, answers, observers }
-}
-
-/** A process that was started, and what became of it. */
-interface Member {
-  readonly name: string
-  readonly child: ChildProcess
-  readonly log: string
-  readonly stops: { readonly from: number; to: number }[]
-  readonly ended: Promise<void>
-  endedAt?: number
-  killed: boolean
-  /** What it wrote to its error output, if it ended badly by itself. */
-  failure?: string
-}
 
 /** Runs one round over the store. */
 export async function fleetRound(shared: SharedStore, seed: number): Promise<Round> {
@@ -210,7 +134,13 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
   const plan = planOf(seed)
   const folder = mkdtempSync(join(tmpdir(), 'fleet-round-'))
   const roundName = `${seed}_${process.pid}_${++roundsRun}`
-  const { sandbox, served, answers, observers } = watchedSandbox(seed, plan)
+  const { sandbox, served, answers, observers } = watchedSandbox({
+    seed,
+    apiKey: API_KEY,
+    balance: plan.funded * PRICE,
+    behaviour: { processingTime: plan.processingTime, rememberedRefusals: plan.rememberedRefusals },
+    faults: faults(),
+  })
   const server = await serveSandbox(served, { port: 0 })
   const references = Array.from({ length: ORDERS }, (_, index) => `seed-${seed}-order-${index}`)
   const members: Member[] = []
@@ -316,10 +246,12 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       references,
       lives: members.map(lifeOf),
       arrivals: arrivalsOf(sandbox.requests, answers),
+      readings: readingsOf(sandbox.requests),
       ledger: sandbox.ledger,
-      rows: await allRows(shared, roundName, members),
+      rows: await allRows(shared.address(roundName, 0), members),
       totalTimeout: FINISHING.totalTimeout,
       maxRetries: RACING.maxRetries,
+      repeatsFor: plan.safeRetryWindow - Math.max(RACING.timeout, FINISHING.timeout),
     }
     violations.push(...judge(records))
     for (const leak of leaksInFiles(API_KEY, folder)) violations.push(`I8: the API key is in a log: ${leak}`)
@@ -350,78 +282,6 @@ let roundsRun = 0
 
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds))
-
-function start(task: Task): Member {
-  closeSync(openSync(task.log, 'a'))
-  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-    // Else starting processes would take most of the time.
-    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
-  })
-  let output = ''
-  child.stderr?.on('data', (chunk) => {
-    output += String(chunk)
-  })
-  const member: Member = {
-    name: task.name,
-    child,
-    log: task.log,
-    stops: [],
-    killed: false,
-    ended: new Promise((resolve) => {
-      child.once('close', (code, signal) => {
-        member.endedAt = machineTime()
-        if (code !== 0 && !member.killed) member.failure = output || `it ended with ${signal ?? code}`
-        resolve()
-      })
-    }),
-  }
-  return member
-}
-
-function end(member: Member): void {
-  member.killed = true
-  member.child.kill('SIGKILL')
-}
-
-function lifeOf({ name, log, stops, killed, endedAt = machineTime() }: Member): Life {
-  // The last line may be half written.
-  const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []
-  return {
-    name,
-    stops: stops.map(({ from, to }) => ({ from, to: Math.min(to, endedAt) })),
-    killed,
-    endedAt,
-    events: lines.map((line) => JSON.parse(line) as FleetEvent),
-  }
-}
-
-/** All rows that the store has at the end. */
-async function allRows(shared: SharedStore, round: string, members: readonly Member[]): Promise<StoredRow[]> {
-  const { store, close } = await openStore(shared.address(round, 0))
-  try {
-    const scopes = new Set<string>()
-    for (const { events } of members.map(lifeOf))
-      for (const event of events) if (event.event === 'writing') scopes.add(event.row.scope)
-    const rows: StoredRow[] = []
-    for (const scope of scopes) rows.push(...(await rowsOf(store, scope)))
-    return rows
-  } finally {
-    await store.close()
-    await close()
-  }
-}
-
-async function rowsOf(store: OrderStore, scope: string): Promise<StoredRow[]> {
-  const rows: StoredRow[] = []
-  let after: string | undefined
-  do {
-    const page = await store.list(scope, { limit: 100, ...(after === undefined ? {} : { after }) })
-    rows.push(...page.rows)
-    after = page.next
-  } while (after !== undefined)
-  return rows
-}
 
 /** What the fleet broke, each with the history of the order that it is about. */
 function judge(records: Records): string[] {

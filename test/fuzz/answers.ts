@@ -5,6 +5,7 @@
  */
 import fc from 'fast-check'
 import { createRandom } from '../../src/sandbox/random.ts'
+import { used } from '../support/heap.ts'
 import { spellingsIn, wholeSpellingsIn } from '../support/leaks.ts'
 import type { VirtualTime } from '../support/virtual-time.ts'
 
@@ -300,6 +301,8 @@ export interface Answer {
   readonly broken: boolean
   /** Bytes that the reader has taken so far. */
   taken(): number
+  /** Most memory of this thread while a body without an end was read, bytes; 0 for others. */
+  peak(): number
 }
 
 /** Size of a piece of a stream without an end. */
@@ -320,6 +323,7 @@ export function send(
   const sentText = bytes.toString('latin1')
   const key = authorization.replace('Bearer ', '')
   let taken = 0
+  let peak = 0
   const { delivery } = plan
   // Before a stream breaks or stops, all of the text has come.
   const whole = ['whole', 'chunks', 'text only', 'drips', 'breaks', 'stops'].includes(delivery)
@@ -332,6 +336,7 @@ export function send(
     echoes: spellingsIn(sentText, key).length > 0,
     broken: spellingsIn(sentText, key).length > 0 && wholeSpellingsIn(sentText, key).length === 0,
     taken: () => taken,
+    peak: () => peak,
   })
   if (delivery === 'silent') return new Promise<never>(() => {})
   if (delivery === 'refused') return Promise.reject(thrown(plan, authorization))
@@ -378,6 +383,7 @@ export function send(
         echo,
         stream((controller) => {
           taken += PIECE
+          peak = Math.max(peak, used())
           controller.enqueue(noise)
         }),
       )

@@ -11,10 +11,12 @@ import {
   type CustomerOrderingError,
   MemoryStore,
   type OrderRecord,
+  type Reconciled,
+  type RecoveryOutcome,
   responseInfo,
   type StoredRow,
 } from '../../src/index.ts'
-import type { RecoveryOutcome } from '../../src/resources/recover.ts'
+import { used } from '../support/heap.ts'
 import {
   agreement,
   amplification,
@@ -28,6 +30,16 @@ import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../support
 import { type LoggedCall, RunRecorder } from '../support/run-log.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 import { type Answer, type AnswerPlan, answerPlan, PIECE, send, type TemplateName } from './answers.ts'
+import {
+  type Heard,
+  judgeReconciliation,
+  judgeRecovery,
+  judgeResolution,
+  type Known,
+  ORDER_ID,
+  REFERENCE,
+  type Reported,
+} from './settled.ts'
 
 /** An API key that every encoding changes. */
 const KEY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
@@ -44,7 +56,17 @@ const DISTURBED: AnswerPlan = {
   echo: 0,
 }
 
+/** The order's call heard 201, and could not read the order. */
+const UNREADABLE: AnswerPlan = {
+  ...DISTURBED,
+  status: 201,
+  delivery: 'whole',
+  mutations: [{ at: 2, how: 1, value: 0 }],
+}
+const PLACED: AnswerPlan = { ...UNREADABLE, mutations: [] }
+
 type Money = 'none' | 'order' | 'request'
+type Settling = 'recover' | 'reconcile' | 'resolve'
 
 interface Call {
   readonly money: Money
@@ -52,8 +74,10 @@ interface Call {
   /** Makes the call; what it gives is checked by `fits`. */
   readonly make: (client: CustomerOrderingClient, name: number) => Promise<unknown>
   readonly fits: (result: unknown) => boolean
-  /** What came before, so that there is something to recover: answers to a first call, and the time since then. */
-  readonly before?: { readonly answer: AnswerPlan; readonly pause: number }
+  /** Of a call that settles the order of an earlier one, or compares it: which it is. */
+  readonly settles?: Settling
+  /** What came before, so that there is something to settle: the answer to a first call, if it was sent, and the time since then. */
+  readonly before?: { readonly answer: AnswerPlan | 'queued'; readonly pause: number }
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -83,7 +107,7 @@ const isPageOf =
     isObject(value) && isListOf(fits)(value['items']) && Number.isSafeInteger(value['offset'])
 
 const request = { serviceId: 'svc_1', target: '@x', quantity: 2 }
-const named = { ...request, metadata: { externalOrderId: 'r-1' } }
+const named = { ...request, metadata: { externalOrderId: REFERENCE } }
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []
@@ -101,6 +125,22 @@ const isOutcome = (value: unknown): boolean => {
   return error === undefined || errors.isCustomerOrderingError(error)
 }
 const MINUTE = 60_000
+
+const recovering = (suits: TemplateName) =>
+  ({
+    money: 'none',
+    suits,
+    settles: 'recover',
+    make: (client: CustomerOrderingClient) => collected(client.orders.recover()),
+    fits: isListOf(isOutcome),
+  }) as const
+const reconciling = {
+  money: 'none',
+  suits: 'orders',
+  settles: 'reconcile',
+  make: (client: CustomerOrderingClient) => collected(client.orders.reconcile()),
+  fits: isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
+} as const
 
 /** Every way into the service. */
 export const CALLS: Readonly<Record<string, Call>> = {
@@ -196,41 +236,36 @@ export const CALLS: Readonly<Record<string, Call>> = {
     fits: isOrder,
   },
   'orders.recover by replay': {
-    money: 'none',
-    suits: 'order',
+    ...recovering('order'),
     before: { answer: DISTURBED, pause: MINUTE },
-    make: (client) => collected(client.orders.recover()),
-    fits: isListOf(isOutcome),
   },
   'orders.recover by a look-up': {
-    money: 'none',
-    suits: 'orders',
+    ...recovering('orders'),
     before: { answer: DISTURBED, pause: 40 * MINUTE },
-    make: (client) => collected(client.orders.recover()),
-    fits: isListOf(isOutcome),
   },
   'orders.recover by id': {
-    money: 'none',
-    suits: 'order',
-    before: {
-      answer: { ...DISTURBED, status: 201, delivery: 'whole', mutations: [{ at: 2, how: 1, value: 0 }] },
-      pause: 40 * MINUTE,
-    },
-    make: (client) => collected(client.orders.recover()),
-    fits: isListOf(isOutcome),
+    ...recovering('order'),
+    before: { answer: UNREADABLE, pause: 40 * MINUTE },
+  },
+  'orders.recover of a queued order': {
+    ...recovering('order'),
+    before: { answer: 'queued', pause: MINUTE },
   },
   'orders.reconcile': {
-    money: 'none',
-    suits: 'orders',
+    ...reconciling,
     before: { answer: DISTURBED, pause: MINUTE },
-    make: (client) => collected(client.orders.reconcile()),
-    fits: isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
+  },
+  'orders.reconcile of a created order': {
+    ...reconciling,
+    before: { answer: PLACED, pause: MINUTE },
   },
   'orders.resolve': {
     money: 'none',
     suits: 'order',
+    settles: 'resolve',
     before: { answer: DISTURBED, pause: MINUTE },
-    make: (client) => client.orders.resolve({ externalOrderId: 'r-1' }, { as: 'created', orderId: 'ord_1' }),
+    make: (client) =>
+      client.orders.resolve({ externalOrderId: REFERENCE }, { as: 'created', orderId: ORDER_ID }),
     fits: (value) => isObject(value) && value['state'] === 'created',
   },
 }
@@ -258,6 +293,8 @@ export interface Ended {
   readonly accepted: boolean
   /** Most bytes that were taken from one answer. */
   readonly taken: number
+  /** How much more memory this thread had than before, while it read a body without an end, bytes. */
+  readonly peak: number
 }
 
 const CLASSES = new Set<unknown>(
@@ -289,17 +326,22 @@ class WatchedStore extends MemoryStore {
 export async function runExchange(plan: Exchange): Promise<Ended> {
   const call = CALLS[plan.call]
   if (call === undefined) throw new TypeError(`there is no call ${plan.call}`)
+  const baseline = used()
   const time = new VirtualTime()
   const owner = {}
   const service = {}
   const log = new RunRecorder()
+  log.everyRequest = false
   const slots: string[] = []
   log.intent('the order', slots)
   let current: LoggedCall | undefined
   const events: unknown[] = []
   const lines: unknown[] = []
   const heard: Answer[] = []
-  let early: AnswerPlan | undefined = call.before?.answer
+  /** Those to the call before as well. */
+  const all: Heard[] = []
+  const { before } = call
+  let early = before === undefined || before.answer === 'queued' ? undefined : before.answer
   const store = new WatchedStore((row) => {
     log.row(row)
     log.printed.push(row.data)
@@ -322,6 +364,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
     let answer: Answer | undefined
     const answered = send(sent, call.suits, headers['authorization'] ?? '', time, service, (known) => {
       answer = known
+      all.push({ answer: known, places: creates })
       if (early === undefined) heard.push(known)
     })
     if (logged !== undefined && answer?.failed === false) {
@@ -355,10 +398,14 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   let result: unknown
   let error: unknown
   let accepted = false
+  let told = 0
+  let remembered: readonly OrderRecord[] = []
+  let stored: readonly OrderRecord[] = []
   try {
     await time.run(
       (async () => {
-        if (call.before !== undefined) {
+        if (before?.answer === 'queued') await client.orders.enqueue(named)
+        else if (before !== undefined) {
           current = log.call(callFacts('create', time.now, plan))
           await client.orders.create(named).then(
             ({ id }) => current && log.ended(current, time.now, { told: { charged: 'yes', orderId: id } }),
@@ -366,10 +413,12 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
               current && log.ended(current, time.now, { told: toldOf(refused) }),
           )
           current = undefined
-          await time.sleep(service, call.before.pause)
-          early = undefined
         }
-        const kind = plan.call.startsWith('orders.recover') ? 'recover' : 'create'
+        if (before !== undefined) await time.sleep(service, before.pause)
+        early = undefined
+        remembered = await collected(client.orders.remembered({ since: 0 }))
+        told = events.length
+        const kind = call.settles === 'recover' ? 'recover' : 'create'
         const counts = call.money === 'order' || kind === 'recover'
         const began = time.now
         const logged = counts ? log.call(callFacts(kind, began, plan)) : undefined
@@ -385,13 +434,13 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
           log.ended(logged, time.now, {
             ...(kind === 'create'
               ? { told: accepted ? { charged: 'yes', orderId: String(orderId) } : toldOf(error) }
-              : { recovered: [] }),
+              : { recovered: outcomesIn(result).map(({ outcome }) => ({ intent: 'the order', outcome })) }),
           })
         }
         const most = TOTAL * (call.money === 'none' ? 30 : 1)
         must(time.now - began <= most + 1_000, `the call took ${time.now - began} ms`)
-        const records = await collected(client.orders.remembered({ since: 0 }))
-        for (const record of records)
+        stored = await collected(client.orders.remembered({ since: 0 }))
+        for (const record of stored)
           must(isConsistent(record), `inconsistent record ${JSON.stringify(record)}`)
         await collected(client.orders.unresolved())
         await client.close()
@@ -405,6 +454,15 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   log.leftovers += time.pending(owner)
   if (accepted) must(call.fits(result), `the result does not fit: ${inspect(result)}`)
   else judgeError(error, call.money, heard, must)
+  const known: Known = { heard: all, stored, refuses, flawless: isFlawless(plan.answers[0]) }
+  if (call.settles === 'resolve') {
+    if (accepted) judgeResolution({ record: result as OrderRecord }, known, must)
+    else if (errors.isCustomerOrderingError(error)) judgeResolution({ error }, known, must)
+  } else if (call.settles === 'recover') {
+    const reports = events.slice(told).filter(isReport)
+    judgeRecovery(outcomesIn(result), reports, known, must)
+  } else if (call.settles === 'reconcile' && accepted)
+    judgeReconciliation(result as readonly Reconciled[], remembered, known, must)
   if (accepted && call.money === 'order') {
     const { id } = result as { readonly id: string }
     must(
@@ -431,8 +489,22 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   broken.push(...look(KEY, values, spellings))
   const taken = Math.max(0, ...heard.map((answer) => answer.taken()))
   must(taken <= 16 * 1024 * 1024 + 2 * PIECE, `${taken} bytes of one answer were read`)
-  return { broken, answers: heard.length, accepted, taken }
+  const peak = Math.max(0, ...heard.map((answer) => answer.peak() - baseline))
+  return { broken, answers: heard.length, accepted, taken, peak }
 }
+
+/** True if an answer is what a good service says. */
+function isFlawless(plan: AnswerPlan | undefined): boolean {
+  if (plan === undefined) return false
+  const { status, fitting, mutations, changes, headers, delivery } = plan
+  const whole = mutations.length + changes.length + headers.length === 0 && delivery === 'whole'
+  return (status === 200 || status === 201) && fitting && whole
+}
+
+const outcomesIn = (result: unknown): readonly RecoveryOutcome[] =>
+  Array.isArray(result) ? (result as readonly RecoveryOutcome[]) : []
+
+const isReport = (event: unknown): event is Reported => isObject(event) && 'recovery' in event
 
 function callFacts(kind: 'create' | 'recover', time: number, { maxRetries }: Exchange) {
   return {

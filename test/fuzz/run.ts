@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import { positiveInteger, readArguments, UsageError } from '../../scripts/arguments.ts'
 import { noCounts, runSeed } from './batch.ts'
-import { fuzz } from './threads.ts'
+import { fuzz, MOST_KEPT } from './threads.ts'
 
 const { count, seed, path, from, threads } = readArguments(
   {
@@ -14,19 +14,20 @@ npx node test/fuzz/run.ts --seed N [--path P]
     options: {
       seed: { type: 'string' },
       path: { type: 'string' },
-      from: { type: 'string', default: '1' },
-      threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+      from: { type: 'string' },
+      threads: { type: 'string' },
     },
   },
-  ({ values, positionals }) => {
-    if (values.path !== undefined && values.seed === undefined)
-      throw new UsageError('--path belongs to a --seed.')
+  ({ values: { seed, path, from, threads }, positionals: [answers] }) => {
+    if (path !== undefined && seed === undefined) throw new UsageError('--path belongs to a --seed.')
+    if (seed !== undefined && (answers ?? from ?? threads) !== undefined)
+      throw new UsageError('--seed runs one seed: neither ANSWERS nor --from nor --threads go with it.')
     return {
-      count: positiveInteger('ANSWERS', positionals[0] ?? '1_000_000'),
-      seed: values.seed === undefined ? undefined : positiveInteger('--seed', values.seed),
-      path: values.path,
-      from: positiveInteger('--from', values.from),
-      threads: positiveInteger('--threads', values.threads),
+      count: positiveInteger('ANSWERS', answers ?? '1_000_000'),
+      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
+      path,
+      from: positiveInteger('--from', from ?? '1'),
+      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
     }
   },
 )
@@ -53,14 +54,15 @@ async function runMany(): Promise<void> {
   const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MB`
   console.log(
     `${(elapsed / 1000).toFixed(0)} s, ${Math.round((answers / cpu) * 1000)} answers a second of CPU time, ` +
-      `memory ${megabytes(memory.first)} after the first seeds and ${megabytes(memory.most)} at most, ` +
+      `${megabytes(memory.first)} kept by a thread after the first seeds and ${megabytes(memory.most)} at most, ` +
       `Node ${process.versions.node}`,
   )
   console.log(
     `seeds ${from} to ${from + seeds - 1}: ${answers} answers in ${exchanges} calls, ` +
       `${accepted} of them accepted, ${failures.length} seeds with something wrong`,
   )
-  process.exitCode = failures.length === 0 && answers >= count ? 0 : 1
+  const grew = memory.most > memory.first + MOST_KEPT
+  process.exitCode = failures.length === 0 && answers >= count && !grew ? 0 : 1
 }
 
 if (seed === undefined) await runMany()

@@ -4,12 +4,15 @@ import { type Batch, type Counts, noCounts, type Progress } from './batch.ts'
 /** Answers that a seed has at least. */
 const PER_SEED = 300
 
+/** How much more a thread may keep than after the first seeds, bytes. */
+export const MOST_KEPT: number = 64 * 2 ** 20
+
 /** What came of many seeds. */
 export interface Summary extends Counts {
   seeds: number
   /** CPU time of all threads, milliseconds. */
   cpu: number
-  /** Most memory that the process had, and what it had after the first seeds, bytes. */
+  /** Most memory that a thread kept after a seed, and what one kept after the first seeds, bytes. */
   memory: { readonly first: number; readonly most: number }
   /** Time that passed, milliseconds. */
   elapsed: number

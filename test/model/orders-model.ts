@@ -116,6 +116,9 @@ function settle(intent: Intent, heard: Heard, doubt: boolean): void {
   } else Object.assign(intent, { state: 'rejected', refused: heard === 'refused', held: false })
 }
 
+/** True if the list has an order of that reference, also one that was made before a person gave it up. */
+const isListed = ({ bought }: Intent, index: number): boolean => isReference(index) && bought.size > 0
+
 const inWindow = (model: Model, { since }: Intent): boolean => model.now - since < HOUR / 3 - 60_000
 
 async function told(call: Promise<unknown>): Promise<string> {
@@ -222,7 +225,7 @@ function create(index: number, fault: Fault): Command {
     let heard = serve(model, intent, fault)
     const again = before.state === 'rejected' || before.state === 'queued'
     const refusedAgain = heard === 'refused' && again && before.refused && isReference(index)
-    if (refusedAgain && sameRefusal(before, fault, intent)) {
+    if (refusedAgain && sameRefusal(fault, intent)) {
       intent.generation++
       intent.refused = false
       // With no retry left, the next call begins with the new key.
@@ -244,12 +247,11 @@ function create(index: number, fault: Fault): Command {
 
 const lastRefusal = new WeakMap<Intent, string>()
 const refusalOf = (fault: Fault): string => (fault === 'refused' ? '422' : '402')
-const sameRefusal = (_before: Intent, fault: Fault, intent: Intent): boolean =>
-  lastRefusal.get(intent) === refusalOf(fault)
+const sameRefusal = (fault: Fault, intent: Intent): boolean => lastRefusal.get(intent) === refusalOf(fault)
 
-function createAnonymous(fault: 'none'): Command {
+function createAnonymous(): Command {
   return new Step('create() without a name', async (model, real) => {
-    arm(real.sandbox, fault)
+    real.sandbox.faults.clear()
     const paid = model.balance >= PRICE
     const order = { serviceId: 'svc_standard', target: '@nobody', quantity: 1 }
     const said = await real.time.run(told(real.client.orders.create(order)))
@@ -291,8 +293,7 @@ function recover(fault: 'none' | 'lost'): Command {
       if (queued) recoverQueued(model, intent, fault, isReference(index))
       else if (inWindow(model, intent) && !intent.held) {
         settle(intent, serve(model, intent, fault), true)
-      } else if (fault === 'none' && intent.bought.has(intent.generation) && isReference(index))
-        intent.state = 'created'
+      } else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
       const expected: readonly string[] = {
         created: ['created'],
         rejected: ['rejected'],
@@ -343,7 +344,7 @@ function resolve(index: number, as: 'created' | 'abandoned'): Command {
         ),
       )
       if (as === 'created') {
-        must((said === 'done') === intent.bought.has(intent.generation), `told '${said}'`)
+        must((said === 'done') === isListed(intent, index), `told '${said}'`)
         if (said === 'done') Object.assign(intent, { state: 'created', held: false })
         return
       }
@@ -380,7 +381,7 @@ export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =
       fc.tuple(anIntent, fc.constantFrom(...FAULTS)).map(([index, fault]) => create(index, fault)),
       anIntent.map((index) => create(index, 'none')),
       anIntent.map((index) => create(index, 'answer lost')),
-      fc.constant(createAnonymous('none')),
+      fc.constant(createAnonymous()),
       anIntent.map(enqueue),
       fc.constantFrom<'none' | 'lost'>('none', 'none', 'lost').map(recover),
       fc

@@ -1,5 +1,5 @@
 import { request as sendRequest } from 'node:http'
-import { createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { listening, parseRequest, type RawRequest } from '../support/raw-http.ts'
 
 /** What the service answered. */
@@ -19,7 +19,14 @@ export interface Exchange {
   timeUp(): void
   /** The same as soon as the caller has read the headers of an answer. */
   timeUpAfterHeaders(): void
+  /** Resolves when the connection is closed. */
+  closed(): Promise<void>
+  /** Does something when the next other request has been answered. */
+  afterNext(act: () => Promise<unknown>): void
 }
+
+/** A place inside a request: right behind its headers, or amid its body. */
+export type Inside = 'behind the head' | 'amid the body'
 
 /** What happens between a caller and the service. Reacts to events only: nothing here waits for time to pass. */
 export interface Behaviour {
@@ -27,6 +34,8 @@ export interface Behaviour {
   readonly onConnection?: (socket: Socket) => void
   /** The first byte of a request has arrived. True if nothing more happens to it. */
   readonly onFirstByte?: (socket: Socket) => boolean
+  /** How far the first request comes, and what then becomes of its connection, and of that to the service. */
+  readonly breaks?: { readonly where: Inside; readonly how: 'reset' | 'end' }
   /** Nothing means that it is forwarded and answered. */
   readonly onRequest?: (exchange: Exchange) => Promise<void> | void
 }
@@ -38,6 +47,8 @@ export interface FaultProxy {
   behaviour: Behaviour
   /** Every complete request. */
   readonly requests: readonly RawRequest[]
+  /** How many requests were broken off in their midst. */
+  readonly partial: () => number
   /** Number of the connection that the newest byte came on, from 1 on. */
   readonly lastConnection: () => number
   /** Resolves when nothing is under way between the proxy and the service. */
@@ -61,8 +72,11 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
   const requests: RawRequest[] = []
   const sockets = new Set<Socket>()
   const underWay = new Set<Promise<void>>()
+  /** What waits until another request has been answered. */
+  const postponed: (() => Promise<unknown>)[] = []
   let connections = 0
   let lastConnection = 0
+  let partial = 0
 
   const onSocket = (socket: Socket): void => {
     const connection = ++connections
@@ -81,20 +95,43 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
         return
       }
       received = Buffer.concat([received, chunk])
+      const { breaks } = proxy.behaviour
+      if (breaks !== undefined) {
+        const part = partOf(received, breaks.where)
+        if (part === undefined) return
+        // The rest of it is read, and goes nowhere.
+        lost = true
+        partial++
+        track(breakOff(target, socket, part, breaks.how))
+        return
+      }
       for (let found = parseRequest(received); found !== undefined; found = parseRequest(received)) {
         received = received.subarray(found.length)
         const request = { connection, ...found.request }
         requests.push(request)
-        const serving = serve({ socket, request, forward: () => forward(target, request), ...callbacks })
-        underWay.add(serving)
-        void serving.finally(() => underWay.delete(serving))
+        track(
+          serve({
+            socket,
+            request,
+            forward: () => forward(target, request),
+            closed: () => closedOf(socket),
+            afterNext: (act) => postponed.push(act),
+            ...callbacks,
+          }),
+        )
       }
     })
     proxy.behaviour.onConnection?.(socket)
   }
+  const track = (work: Promise<void>): void => {
+    underWay.add(work)
+    void work.finally(() => underWay.delete(work))
+  }
   const serve = async (exchange: Exchange): Promise<void> => {
+    const waiting = postponed.splice(0)
     if (proxy.behaviour.onRequest !== undefined) await proxy.behaviour.onRequest(exchange)
     else exchange.socket.write(bytesOf(await exchange.forward()))
+    for (const act of waiting) await act()
   }
   let server: Server = createServer({ allowHalfOpen: true }, onSocket)
   const port = await listening(server)
@@ -107,6 +144,7 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
     url: `http://127.0.0.1:${port}`,
     behaviour: {},
     requests,
+    partial: () => partial,
     lastConnection: () => lastConnection,
     quiet: async () => void (await Promise.all(underWay)),
     endConnections: async (last = '') => {
@@ -129,6 +167,36 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
     },
   }
   return proxy
+}
+
+const closedOf = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    if (socket.closed) resolve()
+    else socket.once('close', () => resolve())
+  })
+
+/** A request up to some place inside of it; nothing as long as it has not come so far. */
+function partOf(received: Buffer, where: Inside): Buffer | undefined {
+  const head = received.indexOf('\r\n\r\n') + 4
+  if (head < 4) return undefined
+  if (where === 'behind the head') return received.subarray(0, head)
+  const length = Number(/content-length: (\d+)/i.exec(received.subarray(0, head).toString('latin1'))?.[1])
+  const end = head + (length >> 1)
+  return received.length < end ? undefined : received.subarray(0, end)
+}
+
+/** Hands the service a part of a request, and breaks both connections off when the service has it. */
+async function breakOff(target: string, socket: Socket, part: Buffer, how: 'reset' | 'end'): Promise<void> {
+  const { hostname, port } = new URL(target)
+  const service = connect(Number(port), hostname)
+  service.on('error', () => {})
+  // What the service answers to half of a request is of no interest.
+  service.resume()
+  await new Promise((resolve) => service.write(part, resolve))
+  for (const each of [service, socket])
+    if (how === 'reset') each.resetAndDestroy()
+    else each.end()
+  await closedOf(service)
 }
 
 /** One request to the service, on a connection of its own. */

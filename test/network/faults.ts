@@ -14,6 +14,7 @@ export type Elsewhere =
   | 'full backlog'
   | 'no TLS'
   | 'half of TLS'
+  | 'old TLS'
   | { readonly certificate: string }
 
 type ErrorCode = 'connection' | 'timeout' | 'invalid_response' | 'server' | 'api' | 'aborted'
@@ -38,6 +39,10 @@ export interface Fault {
   readonly timeUp?: 'when sending'
   /** The caller gives up when its time is up. */
   readonly aborts?: true
+  /** True if the request reaches the service once more, when the next one has been answered. */
+  readonly reachesLater?: true
+  /** True if the request has a long body, so that it comes in more than one piece. */
+  readonly long?: true
   /** True if the client must open another connection, although one was open. */
   readonly reconnects?: true
 }
@@ -172,6 +177,18 @@ const LOST: readonly Fault[] = [
     reaches: 0,
     behaviour: onFirstByte((socket) => socket.end()),
   },
+  ...(['behind the head', 'amid the body'] as const).flatMap((where) =>
+    (['reset', 'end'] as const).map(
+      (how): Fault => ({
+        name: `the connection is ${how === 'reset' ? 'reset' : 'ended'} inside the request, ${where}`,
+        row: 'connection_closed',
+        code: 'connection',
+        reaches: 0,
+        long: true,
+        behaviour: { breaks: { where, how } },
+      }),
+    ),
+  ),
   {
     name: 'nobody reads the request',
     row: 'timed_out',
@@ -361,6 +378,56 @@ const UNANSWERED: readonly Fault[] = [
   },
 ]
 
+/** Faults where something arrives when nobody waits for it any more. */
+const LATE: readonly Fault[] = (
+  [
+    ['its time is up', { row: 'timed_out', code: 'timeout' }],
+    ['the caller has given up', { row: 'aborted', code: 'aborted', aborts: true }],
+  ] as const
+).flatMap(([end, given]): readonly Fault[] => {
+  return [
+    {
+      ...given,
+      name: `the order is made and answered after ${end}`,
+      reaches: 1,
+      behaviour: {
+        onRequest: async ({ socket, timeUp, forward }) => {
+          const answer = await forward()
+          await new Promise((resolve) => {
+            // When the caller's side of the connection is closed, and this side is not yet.
+            socket.prependOnceListener('end', () => socket.write(bytesOf(answer), resolve))
+            timeUp()
+          })
+        },
+      },
+    },
+    {
+      ...given,
+      name: `the request is delivered after ${end}`,
+      reaches: 1,
+      behaviour: {
+        onRequest: async ({ timeUp, closed, forward }) => {
+          timeUp()
+          await closed()
+          await forward()
+        },
+      },
+    },
+    {
+      ...given,
+      name: `the request is delivered after ${end}, and after the next one was answered`,
+      reaches: 0,
+      reachesLater: true,
+      behaviour: {
+        onRequest: ({ timeUp, forward, afterNext }) => {
+          afterNext(forward)
+          timeUp()
+        },
+      },
+    },
+  ]
+})
+
 /** Faults of an answer whose status is 201. */
 const CUT: readonly Fault[] = (
   [
@@ -512,6 +579,14 @@ const OTHERS: readonly Fault[] = [
     elsewhere: 'no TLS',
   },
   {
+    name: 'the server speaks no version of TLS that anybody trusts',
+    row: 'connection_lost',
+    code: 'connection',
+    reaches: 0,
+    ages: ['fresh'],
+    elsewhere: 'old TLS',
+  },
+  {
     name: 'the connection ends amid the TLS handshake',
     row: 'connection_closed',
     code: 'connection',
@@ -526,6 +601,7 @@ export const FAULTS: readonly Fault[] = [
   ...CONNECTING,
   ...LOST,
   ...UNANSWERED,
+  ...LATE,
   ...CUT,
   ...HARMLESS,
   ...OTHERS,

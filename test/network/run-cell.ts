@@ -16,8 +16,8 @@ import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
 import { decodeRow, type JournalRecord } from '../../src/idempotency/record.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import { KEY } from '../support/certificates.ts'
-import { listening } from '../support/raw-http.ts'
+import { KEY, VALID } from '../support/certificates.ts'
+import { answerText, listening } from '../support/raw-http.ts'
 import type { Cell, CellResult } from './cells.ts'
 import { type FaultProxy, faultProxy } from './fault-proxy.ts'
 import type { Elsewhere, Fault } from './faults.ts'
@@ -35,11 +35,14 @@ const ERROR_NAMES: Readonly<Record<string, string>> = {
   aborted: 'RequestAbortedError',
 }
 
-const requestOf = (reference: string) => ({
+/** Characters that make a body larger than what one read takes from a connection. */
+const LONG = 300_000
+
+const requestOf = (reference: string, long?: boolean) => ({
   serviceId: 'svc_standard',
   target: '@someone',
   quantity: 10,
-  metadata: { externalOrderId: reference },
+  metadata: { externalOrderId: reference, ...(long === true ? { note: 'x'.repeat(LONG) } : {}) },
 })
 
 /** A runtime without waits: retries come at once, and the time of an attempt ends when it is told to. */
@@ -161,7 +164,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     const seenBefore = proxy.requests.length
     let told: { charged: string; attempts: number; code?: string; name?: string; id?: string }
     try {
-      const order = await client.orders.create(requestOf('r1'), { signal: controller.signal })
+      const order = await client.orders.create(requestOf('r1', fault.long), { signal: controller.signal })
       told = { charged: 'yes', attempts: responseInfo(order)?.attempts ?? 0, id: order.id }
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
@@ -185,8 +188,11 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     check('claim on the record', record.busyUntil, undefined)
     check('attempts in the record', record.attempts, told.attempts)
     check('attempts', told.attempts, row.next === 'replay' ? 3 : 1)
+    if (fault.behaviour?.breaks !== undefined) check('requests in part', proxy.partial(), told.attempts)
     const passed = proxy.requests.length - seenBefore
     if (passed > 0) check('requests on the wire', passed, told.attempts)
+    // Written down a second time, because the table itself may be wrong: nobody refuses here.
+    if (told.charged === 'no') check("row of an order that was told 'no'", kind, 'unreachable', 'untrusted')
 
     // What the service saw and did.
     await proxy.quiet()
@@ -198,7 +204,9 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     // In good order again, the same request gets the order for one charge, under the same key and on the same client.
     await heal(proxy)
     const healthy = elsewhere === undefined ? client : clientOf({ maxRetries: 0 })
-    const again = await healthy.orders.create(requestOf('r1'))
+    const again = await healthy.orders.create(requestOf('r1', fault.long))
+    await proxy.quiet()
+    if (fault.reachesLater === true) check('requests at the service, late', arrivedOf('r1').length, 2)
     check(
       'id after the fault',
       again.id,
@@ -222,13 +230,14 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
       if (fault.before !== undefined) await begin(proxy, 'refuse and end idle connections')
       proxy.behaviour = fault.behaviour ?? {}
       strikes = true
-      const order = await retrying.orders.create(requestOf('r3')).catch(() => undefined)
+      const order = await retrying.orders.create(requestOf('r3', fault.long)).catch(() => undefined)
       strikes = false
       await heal(proxy)
       const stops = row.next === 'stop' && kind !== 'created'
       check('order of a client that retries', order === undefined, stops)
-      const later = await healthy.orders.create(requestOf('r3'))
+      const later = await healthy.orders.create(requestOf('r3', fault.long))
       if (order !== undefined) check('its id', order.id, later.id)
+      await proxy.quiet()
       const entries = sandbox.ledger.filter(({ externalOrderId }) => externalOrderId === 'r3')
       check('its charges', entries.length, 1)
     }
@@ -277,6 +286,14 @@ async function goElsewhere(where: Elsewhere): Promise<Place> {
   if (where === 'full backlog') return fullBacklog()
   if (typeof where === 'object')
     return secure(createTlsServer({ key: KEY, cert: where.certificate }, (socket) => socket.destroy()))
+  if (where === 'old TLS')
+    return secure(
+      createTlsServer(
+        { key: KEY, cert: VALID, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+        // Nobody comes so far; who did would be seen by what he is told.
+        (socket) => socket.end(answerText(200, '{}')),
+      ),
+    )
   return secure(
     createServer((socket) => {
       socket.on('error', () => {})

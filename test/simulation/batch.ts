@@ -8,8 +8,15 @@ export interface Batch {
   readonly from: number
   readonly to: number
   readonly stride: number
-  /** True to stop at the first seed that breaks a promise. */
+  /** True to stop at the first seed that breaks a promise; a run that threw an error is no proof of that. */
   readonly untilFailure: boolean
+}
+
+/** A run with something wrong. */
+export interface Failure {
+  readonly seed: number
+  readonly broken: readonly string[]
+  readonly threw: boolean
 }
 
 /** What a thread tells now and then: everything since it last did. */
@@ -18,7 +25,7 @@ export interface Progress {
   readonly requests: number
   readonly charges: number
   readonly deaths: number
-  readonly failures: readonly { readonly seed: number; readonly broken: readonly string[] }[]
+  readonly failures: readonly Failure[]
   /** CPU time of this thread so far, milliseconds. */
   readonly cpu: number
   readonly over: boolean
@@ -45,14 +52,14 @@ async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
     while (next < to && !stopped) {
       const seed = next
       next += stride
-      const { broken, requests, charges, deaths } = await simulate(planOf(seed))
+      const { broken, threw, requests, charges, deaths } = await simulate(planOf(seed))
       since.seeds++
       since.requests += requests
       since.charges += charges
       since.deaths += deaths
       if (broken.length > 0) {
-        since.failures.push({ seed, broken })
-        stopped ||= untilFailure
+        since.failures.push({ seed, broken, threw })
+        stopped ||= untilFailure && !threw
       }
       if (since.seeds >= REPORT) report(false)
     }
@@ -67,7 +74,7 @@ function empty() {
     requests: 0,
     charges: 0,
     deaths: 0,
-    failures: [] as { readonly seed: number; readonly broken: readonly string[] }[],
+    failures: [] as Failure[],
   }
 }
 

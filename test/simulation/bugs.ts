@@ -11,7 +11,7 @@ import { bundle, runSeeds } from './threads.ts'
 /** A bug that is not noticed in so many runs has got away. */
 export const MOST_SEEDS = 50_000
 
-/** How a bug was noticed. */
+/** The seed that noticed a bug. */
 export interface Noticed {
   readonly seed: number
   /** Runs until then, of all threads. */
@@ -19,12 +19,16 @@ export interface Noticed {
   readonly broken: string
 }
 
-/** Runs seeds on the source with the bug in it; nothing if it got away. */
-export async function hunt(
-  { edits }: SeededBug,
-  threads: number,
-  most: number = MOST_SEEDS,
-): Promise<Noticed | undefined> {
+/** What came of a hunt. */
+export interface Hunt {
+  /** Absent if the bug got away. */
+  readonly noticed?: Noticed
+  /** The first error that a run threw. An edit that merely does not work proves nothing about the simulation. */
+  readonly threw?: string
+}
+
+/** Runs seeds on the source with the bug in it, until a promise is broken. */
+export async function hunt({ edits }: SeededBug, threads: number, most: number = MOST_SEEDS): Promise<Hunt> {
   const built = await bundle(edits)
   try {
     const { failures, seeds } = await runSeeds(built, {
@@ -33,8 +37,12 @@ export async function hunt(
       threads,
       untilFailure: true,
     })
-    const first = failures.at(0)
-    return first && { seed: first.seed, runs: seeds, broken: first.broken[0] ?? '' }
+    const broken = failures.find(({ threw }) => !threw)
+    const threw = failures.find((failure) => failure.threw)?.broken[0]
+    return {
+      ...(broken && { noticed: { seed: broken.seed, runs: seeds, broken: broken.broken[0] ?? '' } }),
+      ...(threw === undefined ? {} : { threw }),
+    }
   } finally {
     built.remove()
   }
@@ -59,12 +67,12 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   let missed = 0
   let slowest = 0
   for (const bug of bugs) {
-    const noticed = await hunt(bug, 2, most)
+    const { noticed, threw } = await hunt(bug, 2, most)
     if (noticed === undefined) missed++
     else slowest = Math.max(slowest, noticed.seed)
-    const what =
-      noticed === undefined ? 'NOT NOTICED' : `seed ${noticed.seed}: ${noticed.broken.split('\n')[0]}`
-    console.log(`${bug.name}\n  ${what}`)
+    const [how] = (noticed?.broken ?? threw ?? '').split('\n')
+    const gotAway = threw === undefined ? 'NOT NOTICED' : `NOT NOTICED (${how})`
+    console.log(`${bug.name}\n  ${noticed === undefined ? gotAway : `seed ${noticed.seed}: ${how}`}`)
   }
   console.log(
     `${bugs.length} bugs, ${missed} not noticed within ${most} seeds, the slowest of the others at seed ${slowest}`,

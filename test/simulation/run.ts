@@ -1,6 +1,6 @@
 /** The simulation as a program; `--help` tells how it is called. */
 import { availableParallelism } from 'node:os'
-import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
+import { positiveInteger, readArguments, UsageError } from '../../scripts/arguments.ts'
 import { type Plan, planOf } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
@@ -16,18 +16,27 @@ npx node test/simulation/run.ts --seed N [--whole]
     options: {
       seed: { type: 'string' },
       whole: { type: 'boolean', default: false },
-      from: { type: 'string', default: '1' },
-      threads: { type: 'string', default: String(Math.min(availableParallelism(), 8)) },
+      from: { type: 'string' },
+      threads: { type: 'string' },
     },
   },
-  ({ values, positionals }) => ({
-    count: positiveInteger('COUNT', positionals[0] ?? '10_000_000'),
-    seed: values.seed === undefined ? undefined : positiveInteger('--seed', values.seed),
-    whole: values.whole,
-    from: positiveInteger('--from', values.from),
-    threads: positiveInteger('--threads', values.threads),
-  }),
+  ({ values: { seed, whole, from, threads }, positionals: [count] }) => {
+    if (seed !== undefined && (count ?? from ?? threads) !== undefined)
+      throw new UsageError('--seed runs one seed: neither COUNT nor --from nor --threads go with it.')
+    if (seed === undefined && whole) throw new UsageError('--whole belongs to a --seed.')
+    return {
+      count: positiveInteger('COUNT', count ?? '10_000_000'),
+      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
+      whole,
+      from: positiveInteger('--from', from ?? '1'),
+      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
+    }
+  },
 )
+
+/** More failing seeds than these are counted, and not told. */
+const MOST_TOLD = 20
+const PROMISES = 'What I1 to I12 promise: docs/idempotency.md#invariants'
 
 async function runOne(seed: number): Promise<void> {
   const plan = planOf(seed)
@@ -38,7 +47,7 @@ async function runOne(seed: number): Promise<void> {
       : { without: new Set<string>(), ...(await simulate(plan, { traced: true })) }
   print(plan, without)
   for (const line of trace) console.log(line)
-  console.log(broken.length === 0 ? 'No promise is broken.' : broken.join('\n'))
+  console.log(broken.length === 0 ? 'No promise is broken.' : `${broken.join('\n')}\n${PROMISES}`)
   process.exitCode = broken.length === 0 ? 0 : 1
 }
 
@@ -58,13 +67,14 @@ async function runMany(): Promise<void> {
     count,
     threads,
     onProgress: (sofar) => {
-      for (const { seed, broken } of sofar.failures.slice(told))
+      for (const { seed, broken } of sofar.failures.slice(told, MOST_TOLD))
         console.log(`seed ${seed}: ${broken.join('\n  ')}\n  npx node test/simulation/run.ts --seed ${seed}`)
       told = sofar.failures.length
       progress(sofar)
     },
   }).finally(() => built.remove())
   const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
+  if (failures.length > 0) console.log(PROMISES)
   console.log(
     `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +
       `${Math.round((seeds / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}`,

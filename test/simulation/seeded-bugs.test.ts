@@ -20,7 +20,21 @@ const chosen =
 
 describe('the simulation', () => {
   it.each(chosen)(`notices in ${MOST_SEEDS} seeds when $name`, async (bug) => {
-    expect(await hunt(bug, 2)).toBeDefined()
+    const { noticed, threw } = await hunt(bug, 2)
+    expect(noticed, threw).toBeDefined()
+  })
+
+  it('does not take an error that an edit throws for a broken promise', async () => {
+    const edits = [
+      {
+        file: 'resources/send-order.ts',
+        search: 'return !claimHolds || now > sendUntil',
+        replace: "throw new TypeError('the edit does not work')",
+      },
+    ]
+    const { noticed, threw } = await hunt({ name: 'an edit that only throws', edits }, 2, 500)
+    expect(noticed).toBeUndefined()
+    expect(threw).toContain('threw TypeError: the edit does not work')
   })
 
   it('knows why it cannot notice the others', () => {

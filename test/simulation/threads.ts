@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { build, type Plugin } from 'esbuild'
 import type { Edit } from '../crash/seeded-bugs.ts'
-import type { Batch, Progress } from './batch.ts'
+import type { Batch, Failure, Progress } from './batch.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const SOURCE = join(ROOT, 'src')
@@ -74,7 +74,7 @@ export interface Summary {
   requests: number
   charges: number
   deaths: number
-  failures: { readonly seed: number; readonly broken: readonly string[] }[]
+  failures: Failure[]
   /** CPU time of all threads, milliseconds. */
   cpu: number
   /** Time that passed, milliseconds. */
@@ -85,6 +85,7 @@ export interface RunOptions {
   readonly from: number
   readonly count: number
   readonly threads: number
+  /** Stops at the first seed that breaks a promise; a run that threw an error is no proof of that. */
   readonly untilFailure?: boolean
   readonly onProgress?: (summary: Summary) => void
 }
@@ -122,7 +123,8 @@ export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<S
             summary.cpu = [...cpus.values()].reduce((sum, cpu) => sum + cpu, 0)
             summary.elapsed = performance.now() - began
             onProgress?.(summary)
-            if (untilFailure && summary.failures.length > 0) for (const each of all) void each.terminate()
+            if (untilFailure && summary.failures.some(({ threw }) => !threw))
+              for (const each of all) void each.terminate()
           })
           worker.once('error', reject)
           worker.once('exit', () => resolve())

@@ -29,9 +29,10 @@ import { walked } from '../support/leaks.ts'
 import {
   type LoggedCall,
   type LoggedIntent,
+  type LoggedRead,
   type LoggedRequest,
-  type Recovered,
   RunRecorder,
+  recoveredOf,
   type Told,
 } from '../support/run-log.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
@@ -115,6 +116,10 @@ export class World {
       now: () => this.time.now,
       sleep: (milliseconds) => this.time.sleep(server, milliseconds),
     })
+    this.log.listsReferences =
+      plan.server.orderFields?.includes('metadata') === true &&
+      plan.server.ordering !== 'random' &&
+      plan.server.ignoreOffset !== true
     this.apiKeys = [this.sandbox.apiKey]
     const { deriveId } = this.time.runtime(server, 0)
     this.intents = plan.intents.map((intent) => {
@@ -157,6 +162,8 @@ export class World {
   jump(worker: number, by: number): void {
     this.#offsets[worker] = this.offset(worker) + by
     this.log.clocksDiffer = true
+    for (const { logged, process } of this.running)
+      if (process === this.#workers[worker]) logged.clockSet = true
   }
 
   /** A worker turns to the customer's new API key. */
@@ -170,6 +177,7 @@ export class World {
 
   /** A worker turns to the newest API key that there is. */
   rotateToNewest(worker: number): void {
+    this.log.rotated = this.apiKeys.length > 1
     this.#keysInUse[worker] = this.apiKeys.length - 1
   }
 
@@ -238,9 +246,6 @@ const HERE = 'sandbox.test'
 /** In one seed of so many, every property of every error is searched for an API key; in all, what it prints. */
 const WALKED_SHARE = 8
 
-/** Why a recovery looks an order up in place of repeating its request. */
-const LOOKED_UP: ReadonlySet<string | undefined> = new Set(['past_window', 'aborted', 'api_key_changed'])
-
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
 function requestOf(
@@ -275,14 +280,14 @@ function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
 /** One process of a worker: a client with a memory of its own over the world's store. */
 export class Process {
   died = false
-  /** References that a recovery looked for in the list, and did not find. */
-  readonly notFound: Set<string> = new Set()
   readonly name: string
   readonly #world: World
   readonly #number: number
   readonly #draw: Draw
   readonly #orders: Pick<Orders<Schemas>, 'create' | 'enqueue' | 'list' | 'recover' | 'resolve'>
   readonly #close: () => Promise<void>
+  /** The clock on the wall. */
+  readonly #now: () => number
   /** Settles when the process dies. */
   readonly #death: Promise<'died'>
   readonly #running = new Set<Running>()
@@ -304,9 +309,10 @@ export class Process {
     })
     const { plan, sandbox, time } = world
     const random = new Draw(world.plan.seed, -number)
+    this.#now = () => time.now + world.offset(worker)
     const runtime: Runtime = {
       ...time.runtime(this, number),
-      now: () => time.now + world.offset(worker),
+      now: this.#now,
       monotonic: () => this.#monotonic,
       random: () => random.next(),
     }
@@ -395,24 +401,24 @@ export class Process {
 
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
-    await this.#run('recover', undefined, undefined, async (call) => {
-      const recovered: Recovered[] = []
-      const report = ({ outcome, record, reason }: RecoveryOutcome): void => {
-        this.#world.note(
+    await this.#run('recover', undefined, undefined, async (call, logged) => {
+      const world = this.#world
+      const report = (outcome: RecoveryOutcome): void => {
+        // The dead tell nothing.
+        if (this.died) return
+        const { record, reason } = outcome
+        world.note(
           this.name,
-          `recover(): ${record.slot} ${outcome}${reason === undefined ? '' : `, ${reason}`}`,
+          `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
         )
-        recovered.push({ intent: this.#world.intentOf(record), outcome })
-        if (record.externalOrderId !== undefined && outcome === 'needs_attention' && LOOKED_UP.has(reason))
-          this.notFound.add(record.externalOrderId)
+        world.log.said(logged, recoveredOf(world.intentOf(record), outcome, this.#now()))
       }
       try {
         for await (const outcome of this.#orders.recover({ ...call, ...options })) report(outcome)
       } catch (error) {
-        const told = this.#toldBy(error)
-        return { told, recovered }
+        return { told: this.#toldBy(error) }
       }
-      return { recovered }
+      return {}
     })
   }
 
@@ -477,19 +483,21 @@ export class Process {
     kind: LoggedCall['kind'],
     intent: Intent | undefined,
     idempotencyKey: string | undefined,
-    action: (options: RequestOptions) => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
+    action: (options: RequestOptions, logged: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
     anew = 0,
   ): Promise<void> {
     const { log, plan } = this.#world
-    const { totalTimeout, maxRetries } = plan.client
+    const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
     this.#world.observe()
     const logged = log.call({
       kind,
       ...(intent === undefined ? {} : { intent: intent.logged.name }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       time: this.#monotonic,
+      wall: this.#now(),
       totalTimeout,
       maxRetries,
+      repeatsFor: safeRetryWindow - timeout,
     })
     // A call that waits for the order of another one hears what became of that one's writes.
     for (const { logged: other, intent: same } of this.#running)
@@ -498,7 +506,10 @@ export class Process {
     this.#running.add(running)
     this.#world.running.add(running)
     this.#world.note(this.name, `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
-    const end = await Promise.race([action({ headers: { [CALL_HEADER]: String(logged.id) } }), this.#death])
+    const end = await Promise.race([
+      action({ headers: { [CALL_HEADER]: String(logged.id) } }, logged),
+      this.#death,
+    ])
     if (end === 'died') return
     this.#running.delete(running)
     this.#world.running.delete(running)
@@ -712,25 +723,32 @@ export class Process {
 
   /** Notes a request that leaves; the returned function hands it to the service. */
   #leave(
-    method: string,
+    {
+      method,
+      url,
+      body,
+    }: { readonly method: string; readonly url: string; readonly body?: string | undefined },
     headers: { readonly get: (name: string) => string | undefined },
-    body: string,
     send: () => Promise<SandboxReply>,
-  ): { readonly order: LoggedRequest | undefined; readonly arrive: () => Promise<SandboxReply> } {
+  ): { readonly request: LoggedRequest | LoggedRead; readonly arrive: () => Promise<SandboxReply> } {
     const world = this.#world
-    if (method !== 'POST') return { order: undefined, arrive: send }
     const call = headers.get(CALL_HEADER)
-    const { target } = JSON.parse(body) as { readonly target: string }
+    if (method !== 'POST') {
+      const path = url.slice(world.sandbox.baseUrl.length)
+      const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
+      return { request: read, arrive: send }
+    }
+    const { target } = JSON.parse(body ?? '') as { readonly target: string }
     world.observe()
     const order = world.log.request({
       intent: target,
       key: headers.get('idempotency-key') ?? '',
-      body,
+      body: body ?? '',
       ...(call === undefined ? {} : { call: Number(call) }),
     })
     world.note(this.name, `call ${call} sends ${target} with key ${order.key}`)
     return {
-      order,
+      request: order,
       arrive: () => {
         const pending = send()
         const entry = world.sandbox.requests.at(-1)
@@ -740,13 +758,17 @@ export class Process {
     }
   }
 
-  /** Notes the answer to an order request that reached the process. */
-  #answered(order: LoggedRequest | undefined, reply: SandboxReply, whole: boolean): void {
-    if (order === undefined || this.died) return
+  /** Notes the answer to a request that reached the process. */
+  #answered(request: LoggedRequest | LoggedRead | undefined, reply: SandboxReply, whole: boolean): void {
+    if (request === undefined || this.died) return
+    if ('path' in request) {
+      request.answered = whole && reply.status === 200
+      return
+    }
     const code = /"(?:code|error)":"(\w+)"/.exec(reply.body)?.[1]
     this.#world.observe()
-    this.#world.log.answered(order, reply.status, code, whole)
-    order.answeredTime = this.#world.time.now
+    this.#world.log.answered(request, reply.status, code, whole)
+    request.answeredTime = this.#world.time.now
     this.#world.note(this.name, `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
   }
 
@@ -771,11 +793,11 @@ export class Process {
         request.timeout,
       )
       signal?.addEventListener('abort', onAbort, { once: true })
-      let order: LoggedRequest | undefined
+      let sent: LoggedRequest | LoggedRead | undefined
       const exchange = this.#effect<SandboxReply | 'reset' | 'unsent'>(
         request.method === 'POST' ? 'send' : 'fetch',
         () => {
-          const left = this.#leave(request.method, headersOf(request), request.body ?? '', () =>
+          const left = this.#leave(request, headersOf(request), () =>
             this.#world.sandbox.handle({
               method: request.method,
               url: request.url,
@@ -783,7 +805,7 @@ export class Process {
               body: request.body ?? '',
             }),
           )
-          order = left.order
+          sent = left.request
           return left.arrive
         },
         (unsent) => (unsent ? 'unsent' : 'reset'),
@@ -795,7 +817,7 @@ export class Process {
         if (delivery.type === 'stall') return
         if (delivery.type === 'drop') return settle(RESET)
         if (delivery.type === 'refuse') return settle(UNREACHABLE)
-        this.#answered(order, reply, delivery.type === 'complete')
+        this.#answered(sent, reply, delivery.type === 'complete')
         const result = resultOf(reply)
         if (delivery.type === 'stallBody') partly = (problem) => ({ ...result, problem })
         else settle(result)
@@ -814,7 +836,7 @@ export class Process {
     const key = hostname === ELSEWHERE ? message.headers['idempotency-key'] : undefined
     const there = key === undefined ? {} : { 'idempotency-key': `${ELSEWHERE} ${key}` }
     const url = request.url.replace(hostname, HERE)
-    let order: LoggedRequest | undefined
+    let left: LoggedRequest | LoggedRead | undefined
     const exchange = this.#effect<SandboxReply | undefined>(
       request.method === 'POST' ? 'send' : 'fetch',
       () => {
@@ -822,11 +844,9 @@ export class Process {
         // Not tied to the signal: what has left arrives.
         const { method, body } = message
         const sent = { method, url, body, headers: { ...message.headers, ...there } }
-        const left = this.#leave(request.method, headers, message.body, () =>
-          this.#world.sandbox.handle(sent),
-        )
-        order = left.order
-        return left.arrive
+        const leaving = this.#leave(sent, headers, () => this.#world.sandbox.handle(sent))
+        left = leaving.request
+        return leaving.arrive
       },
       () => undefined,
     )
@@ -837,7 +857,7 @@ export class Process {
       })
     const { type } = reply.delivery
     if (type !== 'stall' && type !== 'drop' && type !== 'refuse')
-      this.#answered(order, reply, type === 'complete')
+      this.#answered(left, reply, type === 'complete')
     const response = await respond(reply, signal, request.url)
     const location = response.headers.get('location')
     const follows = request.redirect === 'follow' && (response.status === 307 || response.status === 308)

@@ -1,28 +1,59 @@
-/** How much more memory a run may have at its end than in its middle, bytes: code and caches still settle for a while. */
-const SLACK = 6 * 2 ** 20
+/** Judges whether anything grew over the looks at a run. */
 
-/** What grew between the middle of a run and its end, in words. */
-export function grown(
-  looks: readonly {
-    readonly heap: number
-    readonly listeners: number
-    readonly rows?: number
-    readonly timers?: number
-    readonly resources?: Readonly<Record<string, number>>
-  }[],
-): string[] {
-  const middle = looks[Math.floor(looks.length / 2)]
-  const end = looks.at(-1)
-  if (middle === undefined || end === undefined) return ['nothing was looked at']
-  const found: string[] = []
-  if (end.heap > middle.heap + SLACK) found.push(`heap from ${middle.heap} to ${end.heap} bytes`)
-  if (end.listeners > middle.listeners) found.push(`listeners from ${middle.listeners} to ${end.listeners}`)
-  if ((end.rows ?? 0) > (middle.rows ?? 0) * 1.1 + 20) found.push(`rows from ${middle.rows} to ${end.rows}`)
-  if ((end.timers ?? 0) > (middle.timers ?? 0)) found.push(`timers from ${middle.timers} to ${end.timers}`)
-  const total = (resources: Readonly<Record<string, number>> = {}): number =>
-    Object.values(resources).reduce((sum, count) => sum + count, 0)
-  // Connections come and go by a few.
-  if (total(end.resources) > total(middle.resources) + 12)
-    found.push(`resources from ${total(middle.resources)} to ${total(end.resources)}`)
-  return found
+/** What there was at one moment of a run. */
+export interface Look {
+  /** Orders that were placed until then. */
+  readonly orders: number
+  /** Bytes in use after a collection, within the heap and outside of it. */
+  readonly bytes: number
+  /** Objects that were left after a collection. */
+  readonly objects: number
+  /** Listeners of the caller's signal. */
+  readonly listeners: number
+  /** Rows of the store. */
+  readonly rows: number
+  /** Timers of the client in virtual time, and whatever else keeps the process alive, by kind. */
+  readonly resources: Readonly<Record<string, number>>
+}
+
+/** The first of so many equal parts of a run does not count: code is compiled and caches fill. */
+const WARM_UP = 3
+
+/**
+ * How much more of each there may be from one look to the next, by the median of all pairs of looks, which a few odd ones do
+ * not move. The more orders a run places between two looks, the less that is for an order.
+ */
+const SLACK = { bytes: 80_000, objects: 40, listeners: 0.5, rows: 5, resources: 0.5 } as const
+
+/** What grew over the later looks of a run, in words. */
+export function grown(looks: readonly Look[]): string[] {
+  const later = looks.slice(Math.ceil(looks.length / WARM_UP))
+  const [first] = later
+  const last = later.at(-1)
+  if (first === undefined || last === undefined || first === last) return ['too little was looked at']
+  const orders = (last.orders - first.orders) / (later.length - 1)
+  const kinds = Object.keys(SLACK) as (keyof typeof SLACK)[]
+  return kinds.flatMap((kind) => {
+    const rate = slope(later.map((look) => [look.orders, amountOf(look, kind)]))
+    const from = amountOf(first, kind)
+    const to = amountOf(last, kind)
+    return rate * orders > SLACK[kind]
+      ? [`${kind} from ${from} to ${to}, by ${rate.toPrecision(3)} an order`]
+      : []
+  })
+}
+
+function amountOf(look: Look, kind: keyof typeof SLACK): number {
+  const amount = look[kind]
+  if (typeof amount === 'number') return amount
+  return Object.values(amount).reduce((sum, count) => sum + count, 0)
+}
+
+/** The median slope of all lines through two of the points. */
+function slope(points: readonly (readonly [x: number, y: number])[]): number {
+  const slopes = points
+    .flatMap(([x, y], index) => points.slice(index + 1).map(([x2, y2]) => (y2 - y) / (x2 - x)))
+    .sort((a, b) => a - b)
+  const middle = slopes.length / 2
+  return ((slopes[Math.ceil(middle) - 1] ?? 0) + (slopes[Math.floor(middle)] ?? 0)) / 2
 }

@@ -1,45 +1,42 @@
 /** The soak as a program; `--help` tells how it is called. */
-import { decimal, positiveInteger, readArguments } from '../../scripts/arguments.ts'
-import { grown } from './flat.ts'
+import { decimal, oneOf, readArguments, wholeNumber } from '../../scripts/arguments.ts'
+import { LEAKS } from './clients.ts'
+import { grown, type Look } from './flat.ts'
 import { soak } from './sockets.ts'
 import { liveThrough } from './virtual.ts'
 
-const { hours, minutes } = readArguments(
+const LOOKS_OVER_SOCKETS = 9
+
+const { hours, minutes, leak } = readArguments(
   {
-    usage: `npx node --expose-gc test/soak/run.ts [HOURS] [MINUTES]
-  lives through hours of virtual time (default 168), and then minutes over sockets (default 30; 0: none)`,
+    usage: `npx node test/soak/run.ts [HOURS] [MINUTES] [--leak WHAT]
+  lives through hours of work in virtual time (default 168; 0: none), and then minutes over sockets (default 30; 0: none)
+  --leak keeps something for ever, to see that it is noticed; WHAT: ${LEAKS.join('; ')}`,
     positionals: 2,
-    options: {},
+    options: { leak: { type: 'string' } },
   },
-  ({ positionals: [hours = '168', minutes = '30'] }) => ({
-    hours: positiveInteger('HOURS', hours),
+  ({ values, positionals: [hours = '168', minutes = '30'] }) => ({
+    hours: wholeNumber('HOURS', hours),
     minutes: decimal('MINUTES', minutes),
+    leak: values.leak === undefined ? undefined : oneOf('--leak', values.leak, LEAKS),
   }),
 )
-const { gc } = globalThis
-if (gc === undefined) throw new Error('start it with --expose-gc')
-const collect = (): number => {
-  gc()
-  return process.memoryUsage().heapUsed
-}
-const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MB`
 
-const virtual = await liveThrough(hours, 1, collect)
-for (const { hours, timers, listeners, rows, heap } of virtual)
-  console.log(`${hours} h: ${timers} timers, ${listeners} listeners, ${rows} rows, ${megabytes(heap)}`)
-const collectAll = async (): Promise<void> => {
-  // What finalizers let go of goes in the next round.
-  for (let round = 0; round < 3; round++) {
-    gc()
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+function print({ orders, bytes, objects, listeners, rows, resources }: Look): void {
+  const memory = `${(bytes / 2 ** 20).toFixed(2)} MB in ${objects} objects`
+  console.log(
+    `${orders} orders: ${listeners} listeners, ${rows} rows, ${JSON.stringify(resources)}, ${memory}`,
+  )
 }
-const real = minutes === 0 ? [] : await soak(minutes * 60_000, collectAll)
-for (const { orders, listeners, resources, heap } of real)
-  console.log(`${orders} orders: ${listeners} listeners, ${JSON.stringify(resources)}, ${megabytes(heap)}`)
-const found = [...grown(virtual), ...(minutes === 0 ? [] : grown(real))]
+
+const virtual = hours === 0 ? [] : await liveThrough(hours, 1, leak)
+virtual.forEach(print)
+const real = minutes === 0 ? [] : await soak(minutes * 60_000, LOOKS_OVER_SOCKETS, leak)
+real.forEach(print)
+const found = [virtual, real].filter(({ length }) => length > 0).flatMap(grown)
+const ordersOf = (looks: readonly Look[]): number => looks.at(-1)?.orders ?? 0
 console.log(
-  `${hours} h of virtual time, ${minutes} min over sockets with ${real.at(-1)?.orders ?? 0} orders: ` +
+  `${hours} h of work in virtual time with ${ordersOf(virtual)} orders, ${minutes} min over sockets with ${ordersOf(real)}: ` +
     (found.length === 0 ? 'nothing grew' : found.join(', ')),
 )
 process.exitCode = found.length === 0 ? 0 : 1

@@ -1,57 +1,22 @@
 /**
- * Hours of virtual time in one client: orders that succeed, fail and are recovered, lists, waits and signals, and now and
- * then a look at what is left: timers, listeners, rows and heap must not grow with the hours.
+ * Weeks of virtual time in one client: hours of work with orders that succeed, fail and are recovered, lists, waits and
+ * signals, and quiet days between them in which nothing but `recover()` is called, hour by hour.
  */
-
-import { CustomerOrderingClient, isCustomerOrderingError, MemoryStore } from '../../src/index.ts'
+import { getEventListeners } from 'node:events'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { Draw } from '../simulation/draw.ts'
+import { kept } from '../support/heap.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
+import { attempt, Clients, HOUR, type Leak } from './clients.ts'
+import type { Look } from './flat.ts'
 
-const HOUR = 3_600_000
-/** Everything older is pruned, so that what is remembered does not grow either. */
-const RETENTION = 2 * HOUR
+const MINUTE = 60_000
+/** Hours without an order after each hour of work. */
+const QUIET = 48
+const MOST_LOOKS = 12
 
-/** What is left at one moment. */
-export interface Sample {
-  readonly hours: number
-  readonly timers: number
-  readonly listeners: number
-  readonly rows: number
-  /** Bytes after a forced collection; 0 without one. */
-  readonly heap: number
-}
-
-/** A signal whose listeners are counted, as a server's own for its shutdown would live. */
-function countedSignal(): { readonly signal: AbortSignal; count(): number } {
-  const { signal } = new AbortController()
-  let listeners = 0
-  const target: EventTarget = signal
-  const add = target.addEventListener.bind(target)
-  const remove = target.removeEventListener.bind(target)
-  const live = new Set<unknown>()
-  target.addEventListener = (
-    type: string,
-    listener: EventListenerOrEventListenerObject | null,
-    options?: unknown,
-  ) => {
-    if (!live.has(listener)) listeners++
-    live.add(listener)
-    add(type, listener, options as AddEventListenerOptions)
-  }
-  target.removeEventListener = (type: string, listener: EventListenerOrEventListenerObject | null) => {
-    if (live.delete(listener)) listeners--
-    remove(type, listener)
-  }
-  return { signal, count: () => listeners }
-}
-
-/** Lives through that many hours and tells what was left after each eighth of them. */
-export async function liveThrough(
-  hours: number,
-  seed: number,
-  collect: () => number = () => 0,
-): Promise<readonly Sample[]> {
+/** Lives through that many hours of work and tells what was left after each, or each few. */
+export async function liveThrough(hours: number, seed: number, leak?: Leak): Promise<readonly Look[]> {
   const time = new VirtualTime()
   const owner = {}
   const draw = new Draw(seed, 0)
@@ -62,44 +27,16 @@ export async function liveThrough(
     sleep: (milliseconds) => time.sleep(sandbox, milliseconds),
     behaviour: { keyLifetime: HOUR },
   })
-  const { signal, count } = countedSignal()
-  const store = new MemoryStore()
-  let scope = ''
-  const insert = store.insert.bind(store)
-  store.insert = (row) => {
-    scope = row.scope
-    return insert(row)
-  }
-  const client = new CustomerOrderingClient(
-    {
-      baseUrl: sandbox.baseUrl,
-      apiKey: sandbox.apiKey,
-      account: 'shop',
-      fetch: sandbox.fetch,
-      store,
-      retention: { created: RETENTION, rejected: RETENTION },
-      maxRetries: 2,
-    },
+  const { signal } = new AbortController()
+  const clients = new Clients(
+    { baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, fetch: sandbox.fetch, maxRetries: 2 },
     time.runtime(owner, seed),
+    signal,
+    leak,
   )
-  const began = time.now
-  const samples: Sample[] = []
-  let orders = 0
+  const { orders, balance } = clients.main
+  const looks: Look[] = []
 
-  const attempt = async (work: () => Promise<unknown>): Promise<void> => {
-    try {
-      await work()
-    } catch (error) {
-      if (!isCustomerOrderingError(error)) throw error
-    }
-  }
-  const order = () => {
-    const externalOrderId = `order-${++orders}`
-    return client.orders.create(
-      { serviceId: 'svc_standard', target: '@x', quantity: 10, metadata: { externalOrderId } },
-      { signal },
-    )
-  }
   const disturb = (): void => {
     const match = { operation: 'createOrder' } as const
     const action = draw.pick(
@@ -114,47 +51,55 @@ export async function liveThrough(
     )
     sandbox.faults.add({ match, times: draw.between(1, 4), action })
   }
+  const recover = async (): Promise<void> => {
+    for await (const _ of orders.recover({ signal }));
+  }
   const work = async (): Promise<void> => {
-    for (let minute = 0; minute < hours * 60; minute++) {
+    const began = time.now
+    for (let minute = 0; minute < 60; minute++) {
       sandbox.faults.clear()
       if (draw.chance(0.3)) disturb()
-      await attempt(async () => await Promise.all([order(), order()]))
+      await attempt(() => Promise.all([clients.order(), clients.order()]))
+      await clients.orderElsewhere()
       if (minute % 10 === 0) {
-        await attempt(() => client.orders.list({ limit: 20 }, { signal }).toArray({ max: 60 }))
-        await attempt(() => client.balance.retrieve({ signal }))
-        await attempt(async () => {
-          for await (const _ of client.orders.recover({ signal }));
-        })
+        await attempt(() => orders.list({ limit: 20 }, { signal }).toArray({ max: 60 }))
+        await attempt(() => balance.retrieve({ signal }))
+        await attempt(recover)
         const until = (): boolean => draw.chance(0.5)
         const [known] = sandbox.orders().slice(-1)
         if (known !== undefined)
-          await attempt(() => client.orders.waitFor(known.id, { until, timeout: 5_000, signal }))
+          await attempt(() => orders.waitFor(known.id, { until, timeout: 5_000, signal }))
       }
-      await time.sleep(sandbox, Math.max(0, began + (minute + 1) * 60_000 - time.now))
-      if ((minute + 1) % Math.ceil((hours * 60) / 8) === 0) await sample(minute + 1)
+      await time.sleep(sandbox, Math.max(0, began + (minute + 1) * MINUTE - time.now))
     }
-    await client.close()
+    sandbox.faults.clear()
+    await clients.settle()
   }
-  const sample = async (minutes: number): Promise<void> => {
+  const rest = async (): Promise<void> => {
+    for (let hour = 0; hour < QUIET; hour++) {
+      await time.sleep(sandbox, HOUR)
+      await recover()
+    }
+  }
+  const look = async (): Promise<void> => {
     // What the service itself remembers is not the client's: its books go.
     sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
-    let rows = 0
-    for (let cursor: string | undefined; ; ) {
-      const page = await store.list(scope, { limit: 500, ...(cursor === undefined ? {} : { after: cursor }) })
-      rows += page.rows.length
-      cursor = page.next
-      if (cursor === undefined) break
-    }
-    samples.push({
-      hours: minutes / 60,
-      timers: time.pending(owner),
-      listeners: count(),
-      rows,
-      heap: collect(),
+    looks.push({
+      orders: clients.orders,
+      listeners: getEventListeners(signal, 'abort').length,
+      rows: await clients.store.rows(),
+      resources: { timers: time.pending(owner) },
+      ...(await kept()),
     })
   }
-  await time.run(work())
+  const every = Math.ceil(hours / MOST_LOOKS)
+  for (let hour = 1; hour <= hours; hour++) {
+    await time.run(work())
+    await time.run(rest())
+    if (hour % every === 0) await look()
+  }
+  await time.run(clients.main.close())
   const left = time.pending(owner)
   if (left > 0) throw new Error(`${left} timers are left after close()`)
-  return samples
+  return looks
 }

@@ -1,9 +1,3 @@
-import {
-  createSandbox,
-  type Sandbox,
-  type SandboxOptions,
-  type SandboxReply,
-} from 'customer-ordering-sdk/sandbox'
 import { isCustomerOrderingError } from '../../src/errors.ts'
 import { Reporter } from '../../src/hooks.ts'
 import type { CallSettings } from '../../src/http/call.ts'
@@ -16,9 +10,15 @@ import { enqueueOrder } from '../../src/resources/enqueue.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { placeOrder } from '../../src/resources/place-order.ts'
 import { type RecoverSettings, recover } from '../../src/resources/recover.ts'
+import {
+  createSandbox,
+  type Sandbox,
+  type SandboxOptions,
+  type SandboxReply,
+} from '../../src/sandbox/index.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import { type LoggedCall, type LoggedIntent, type Recovered, RunRecorder, type Told } from './run-log.ts'
+import { type LoggedCall, type LoggedIntent, RunRecorder, recoveredOf, type Told } from './run-log.ts'
 import { storeOver } from './store-over.ts'
 import { VirtualTime } from './virtual-time.ts'
 
@@ -184,8 +184,8 @@ export class Process {
 
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: Partial<RecoverSettings<Order>> = {}): Promise<LoggedCall> {
-    return await this.#run('recover', async () => {
-      const recovered: Recovered[] = []
+    return await this.#run('recover', async (call) => {
+      const { log, naming, time } = this.#world
       const all = recover(this.#context, {
         settings: SETTINGS,
         replay: 'safe',
@@ -194,25 +194,31 @@ export class Process {
         checkOpen: () => {},
         ...options,
       })
-      for await (const { outcome } of all) recovered.push({ intent: this.#world.naming.name, outcome })
-      return { recovered }
+      for await (const outcome of all) {
+        // The dead tell nothing.
+        if (this.died) break
+        log.said(call, recoveredOf(naming.name, outcome, time.now))
+      }
+      return {}
     })
   }
 
   async #run(
     kind: 'create' | 'enqueue' | 'recover',
-    action: () => Promise<Pick<LoggedCall, 'told' | 'recovered'>>,
+    action: (call: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
   ): Promise<LoggedCall> {
     const { log, time, naming } = this.#world
     const call = log.call({
       kind,
       ...(kind === 'recover' ? {} : { intent: naming.name }),
       time: time.now,
+      wall: time.now,
       totalTimeout: TOTAL_TIMEOUT,
       maxRetries: MAX_RETRIES,
+      repeatsFor: SAFE_RETRY_WINDOW - SETTINGS.timeout,
     })
     this.#call = call
-    const end = await time.run(Promise.race([action(), this.#death]))
+    const end = await time.run(Promise.race([action(call), this.#death]))
     if (end === 'died') {
       call.died = true
       return call
@@ -300,9 +306,21 @@ export class Process {
       const order = request.method === 'POST'
       return await this.#effect(
         order ? 'send' : 'fetch',
-        () => (order ? this.#send(request) : () => this.#exchange(request)),
+        () => (order ? this.#send(request) : this.#read(request)),
         () => RESET,
       )
+    }
+  }
+
+  #read(request: AttemptRequest): () => Promise<AttemptResult> {
+    const { log, sandbox } = this.#world
+    const call = this.#call?.id
+    const path = request.url.slice(sandbox.baseUrl.length)
+    const logged = log.read({ path, ...(call === undefined ? {} : { call }) })
+    return async () => {
+      const result = await this.#exchange(request)
+      logged.answered = result.kind === 'answer' && result.status === 200 && result.problem === undefined
+      return result
     }
   }
 

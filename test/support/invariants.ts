@@ -1,12 +1,20 @@
 /**
- * The promises of design sections 1 and 11, each one function over the log of a run: I1 to I12 of
- * research/reliability.md 5.1, read with design's three states (its `doubtful` is `open` with `ambiguous`, there is no
- * `delivered`). Every harness uses these and nothing else, so a promise is stated once.
+ * The promises I1 to I12 of docs/idempotency.md, each one function over the log of a run. Whatever harness logs runs (the
+ * simulation, the enumeration of crashes, killed processes, the fleet, killed browsers, the model's calls side by side) judges
+ * them by these, so that a promise is stated once.
  *
  * A function returns what is broken, one sentence each; an empty list means that the promise held.
  */
 import { spellingsIn } from './leaks.ts'
-import type { LoggedCall, LoggedIntent, LoggedRequest, LoggedRow, RunLog } from './run-log.ts'
+import type {
+  LoggedCall,
+  LoggedCharge,
+  LoggedIntent,
+  LoggedRequest,
+  LoggedRow,
+  Recovered,
+  RunLog,
+} from './run-log.ts'
 
 /** One promise. */
 export type Invariant = (log: RunLog) => string[]
@@ -20,18 +28,16 @@ export const oneCharge: Invariant = (log) =>
     return [`I1: ${name} was charged ${charges.length} times instead of ${wanted}: ${keys}`]
   })
 
-/** I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person. */
+/**
+ * I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person, for a
+ * reason that there is. What the service's list shows needs nobody.
+ */
 export const noneLost: Invariant = (log) => {
   if (!log.recovered) return []
-  const last = log.calls.findLast(({ kind }) => kind === 'recover')
-  return log.charges.flatMap(({ intent, orderId }) => {
+  return log.charges.flatMap(({ intent, key, orderId }) => {
     const returned = log.calls.some(({ told }) => told?.orderId === orderId)
     const remembered = rowsOf(log, intent).some(({ record }) => record?.order?.id === orderId)
-    const listed = last?.recovered?.some(
-      (found) =>
-        found.intent === intent && (found.outcome === 'needs_attention' || found.outcome === 'created'),
-    )
-    if (returned || remembered || listed === true) return []
+    if (returned || remembered || isListed(log, intent, key, true)) return []
     return [`I2: order ${orderId} of ${intent} was charged, and nobody has heard of it`]
   })
 }
@@ -97,9 +103,12 @@ export const stability: Invariant = (log) => {
 
 /**
  * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
- * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`.
+ * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`. What a recovery says of
+ * a record tells the same: `created` is `'yes'`, `rejected` is `'no'`.
  */
-export const truth: Invariant = (log) =>
+export const truth: Invariant = (log) => [...truthOfCreates(log), ...truthOfRecoveries(log)]
+
+const truthOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined) return []
@@ -124,23 +133,55 @@ export const truth: Invariant = (log) =>
       : []
   })
 
+const truthOfRecoveries: Invariant = (log) =>
+  saidByRecoveries(log).flatMap(({ call, said, until }) => {
+    const { intent, outcome, key, orderId, charged } = said
+    const charges = log.charges.filter((charge) => charge.intent === intent)
+    const bought = charges.some(
+      (charge) =>
+        charge.at < until && (orderId === undefined ? charge.key === key : charge.orderId === orderId),
+    )
+    if ((outcome === 'created' || charged === 'yes') && !bought)
+      return [`I5: recovery says ${sayingOf(said)} of ${intent}, which was not charged for that order`]
+    if (outcome !== 'rejected' || !log.everyWrite) return []
+    const closed = inForce(log, said, call.at, until).filter(({ record }) => record?.state === 'rejected')
+    // That another payload was refused under the key says nothing of the one that the key belongs to.
+    if (closed.some(({ record }) => record?.rejection?.kind === 'conflict')) return []
+    const first = closed.at(0)
+    // That it was not rejected at all is for I6 to say.
+    if (first === undefined) return []
+    const spokenOf = Math.max(first.at, call.at)
+    const other = charges.find(
+      (charge) => charge.key === key && !askedAfter(log, call, intent, charge, spokenOf),
+    )
+    return other === undefined
+      ? []
+      : [`I5: recovery says rejected of ${intent}, which is charged and was not asked for again`]
+  })
+
 /** True if the charge is the doing of another call, which asked after the moment that `'no'` speaks of. */
-function askedAgain(
+function askedAgain(log: RunLog, call: LoggedCall, charge: LoggedCharge): boolean {
+  const spokenOf = closedUntil(log, call)
+  return spokenOf !== undefined && askedAfter(log, call, call.intent, charge, spokenOf)
+}
+
+/** True if the charge is the doing of another call, which asked after a moment. */
+function askedAfter(
   log: RunLog,
   call: LoggedCall,
-  charge: { readonly requestedAt: number; readonly call?: number },
+  name: string | undefined,
+  charge: LoggedCharge,
+  moment: number,
 ): boolean {
-  const spokenOf = closedUntil(log, call)
-  if (spokenOf === undefined) return false
   const asked = log.calls.some(
     ({ id, kind, intent, at, endedAt }) =>
       id !== call.id &&
-      (kind === 'create' || kind === 'resolve') &&
-      intent === call.intent &&
+      kind !== 'recover' &&
+      intent === name &&
       at < charge.requestedAt &&
-      (endedAt === undefined || endedAt > spokenOf),
+      (endedAt === undefined || endedAt > moment),
   )
-  return asked && charge.call !== call.id && charge.requestedAt > spokenOf
+  return asked && charge.call !== call.id && charge.requestedAt > moment
 }
 
 /**
@@ -164,9 +205,13 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
  * I6: what a caller is told is what is stored. `'no'`: the record is closed without an order, or there is none;
  * `'unknown'`: it is open, or closed over a key that belongs to another payload; `'yes'`: it is created. Where the
  * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored. Where calls run
- * side by side, this is asked of `'yes'` only, at the end of the run.
+ * side by side, this is asked of `'yes'` only, at the end of the run. What a recovery says of a record was stored at some
+ * moment between its beginning and its saying so, `created` at the latest at the end of the run; and it has a reason for
+ * needing a person.
  */
-export const agreement: Invariant = (log) =>
+export const agreement: Invariant = (log) => [...agreementOfCreates(log), ...agreementOfRecoveries(log)]
+
+const agreementOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined || saysNothing(call)) return []
@@ -194,6 +239,41 @@ export const agreement: Invariant = (log) =>
     return [
       `I6: ${intent} was told '${told.charged}' (${told.code ?? 'an order'}) while the record says '${stored}'`,
     ]
+  })
+
+const agreementOfRecoveries: Invariant = (log) =>
+  saidByRecoveries(log).flatMap(({ call, said, until }) => {
+    const { intent, outcome, orderId, charged } = said
+    const broken = (what: string): string[] => [
+      `I6: recovery ${call.id} says ${sayingOf(said)} of ${intent}, ${what}`,
+    ]
+    // A row that could not be read is known by no name.
+    if (said.key === '') return call.storeTrouble === true ? [] : broken('and it is readable')
+    if (outcome === 'created') {
+      const agrees = charged === 'yes' || (charged === 'unknown' && call.storeTrouble === true)
+      if (charged !== undefined && !agrees) return broken(`and that it is charged: '${charged}'`)
+      const proven = rowsOf(log, intent).some(
+        ({ record }) =>
+          record?.state === 'created' &&
+          (orderId === undefined ? record.key === said.key : record.order?.id === orderId),
+      )
+      return proven || call.storeTrouble === true ? [] : broken('and no record says so')
+    }
+    if (!log.everyWrite) return []
+    const rows = inForce(log, said, call.at, until)
+    if (outcome === 'rejected') {
+      const closed = rows.filter(({ record }) => record?.state === 'rejected')
+      if (closed.length === 0) return broken('whose record was not')
+      const conflict = closed.some(({ record }) => record?.rejection?.kind === 'conflict')
+      return charged === undefined || charged === 'no' || (charged === 'unknown' && conflict)
+        ? []
+        : broken(`and that it is charged: '${charged}'`)
+    }
+    const pending = rows.filter(({ open }) => open)
+    if (pending.length === 0) return broken('whose record was settled')
+    // What ended the reading of the list speaks of that reading.
+    if (charged === 'no' && outcome !== 'needs_attention') return broken("and that it is charged: 'no'")
+    return isSupported(log, call, said, until) ? [] : broken('for which there was no such reason')
   })
 
 /**
@@ -288,23 +368,79 @@ export const termination: Invariant = (log) => [
 /** How often a call asks again for a success that it could not read. */
 const MAX_REPLAYS = 2
 
-/** I10: requests ≤ (1 + maxRetries) for a call, one per recovered record, plus in-progress polls and body replays. */
-export const amplification: Invariant = (log) =>
-  log.calls.flatMap(({ id, kind, intent, maxRetries }) => {
-    const sent = log.requests.filter(({ call }) => call === id)
-    const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
-    // Where a charge is proven, further requests of a call only read the order.
-    const reads = sent.some(({ key, at }) =>
-      log.requests.some(
-        (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
-      ),
-    )
-    const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
-    const most = own + polls.length + (reads ? MAX_REPLAYS : 0)
-    return sent.length <= most
-      ? []
-      : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
-  })
+/** How often a recovery goes through the order list, because rows move while it is read. */
+const MAX_SWEEPS = 2
+
+/**
+ * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record, plus in-progress polls and body replays. An
+ * order is read by its id once by a recovery, which does that for what it could not read, and 1 + maxRetries times by
+ * another call; a page of the list is read by recoveries only, once in a sweep.
+ */
+export const amplification: Invariant = (log) => [
+  ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
+  ...amplificationOfReads(log),
+  ...unclaimed(log),
+]
+
+function unclaimed({ everyRequest, requests, reads }: RunLog): string[] {
+  if (!everyRequest) return []
+  const broken: string[] = []
+  for (const { call, intent, key } of requests)
+    if (call === undefined) broken.push(`I10: ${intent} was sent with key ${key} by no call`)
+  for (const { call, path } of reads) if (call === undefined) broken.push(`I10: ${path} was read by no call`)
+  return broken
+}
+
+function amplificationOfReads(log: RunLog): string[] {
+  if (log.reads.length === 0) return []
+  const counts = new Map<string, { call: LoggedCall; path: string; sent: number; answered: number }>()
+  for (const { call: sender, path, answered } of log.reads) {
+    const call = sender === undefined ? undefined : log.calls[sender]
+    if (call === undefined) continue
+    const name = `${call.id} ${path}`
+    const count = counts.get(name) ?? { call, path, sent: 0, answered: 0 }
+    counts.set(name, count)
+    count.sent++
+    if (answered === true) count.answered++
+  }
+  const broken: string[] = []
+  const pages = new Map<LoggedCall, number>()
+  for (const { call, path, sent, answered } of counts.values()) {
+    const recovers = call.kind === 'recover'
+    const isPage = !BY_ID.test(path)
+    const times = isPage ? (recovers ? MAX_SWEEPS : 0) : 1
+    const tries = recovers && !isPage ? 1 : 1 + call.maxRetries
+    if (sent > times * tries || answered > times)
+      broken.push(
+        `I10: ${path} was read ${sent} times by ${call.kind} of ${call.intent ?? 'all'}, ${answered} times with success`,
+      )
+    if (isPage) pages.set(call, (pages.get(call) ?? 0) + 1)
+  }
+  // Each page begins at a row, and an empty one may follow. A service that ignores `offset` is found out by its third page.
+  for (const [{ kind }, count] of pages)
+    if (count > Math.max(log.charges.length + 1, 3))
+      broken.push(`I10: ${count} pages of the list were read by ${kind}`)
+  return broken
+}
+
+/** Path of one order. */
+const BY_ID = /\/orders\/[^/?]+$/
+
+function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: LoggedCall): string[] {
+  const sent = log.requests.filter(({ call }) => call === id)
+  const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
+  // Where a charge is proven, further requests of a call only read the order.
+  const reads = sent.some(({ key, at }) =>
+    log.requests.some(
+      (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
+    ),
+  )
+  const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
+  const most = own + polls.length + (reads ? MAX_REPLAYS : 0)
+  return sent.length <= most
+    ? []
+    : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
+}
 
 /** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
 export const monotony: Invariant = (log) => {
@@ -334,13 +470,9 @@ export const monotony: Invariant = (log) => {
 /** I12: with everybody alive and the service well, nothing stays open but what recovery lists for a person. */
 export const convergence: Invariant = (log) => {
   if (!log.recovered) return []
-  const last = log.calls.findLast(({ kind }) => kind === 'recover')
   return log.intents.flatMap(({ name }) => {
     const open = newestOf(rowsOf(log, name), Number.POSITIVE_INFINITY).filter((row) => row.open)
-    const listed = last?.recovered?.some(
-      ({ intent, outcome }) => intent === name && (outcome === 'needs_attention' || outcome === 'created'),
-    )
-    return open.length === 0 || listed === true
+    return open.every(({ record }) => record !== undefined && isListed(log, name, record.key))
       ? []
       : [`I12: ${name} stays open and recovery does not list it`]
   })
@@ -365,6 +497,110 @@ export const INVARIANTS: readonly Invariant[] = [
 /** Everything that is broken in a run. */
 export function brokenPromises(log: RunLog): string[] {
   return INVARIANTS.flatMap((invariant) => invariant(log))
+}
+
+/** What a recovery said, and when at the latest. */
+interface Saying {
+  readonly call: LoggedCall
+  readonly said: Recovered
+  readonly until: number
+}
+
+function saidByRecoveries(log: RunLog): Saying[] {
+  const sayings: Saying[] = []
+  for (const call of log.calls)
+    for (const said of call.recovered ?? [])
+      sayings.push({ call, said, until: said.at ?? call.endedAt ?? Number.POSITIVE_INFINITY })
+  return sayings
+}
+
+function sayingOf({ outcome, reason }: Recovered): string {
+  return reason === undefined ? outcome : `${outcome} (${reason})`
+}
+
+/**
+ * True if the last recovery says that an order exists whose record says so too, or that it needs a person, with reason.
+ * @param charged true of an order that was charged, and so has to be found
+ */
+function isListed(log: RunLog, name: string, key: string, charged = false): boolean {
+  const last = log.calls.findLast(({ kind }) => kind === 'recover')
+  return (
+    last?.recovered?.some((said) => {
+      const { intent, outcome, at = Number.POSITIVE_INFINITY } = said
+      if (intent !== name || said.key !== key) return false
+      if (outcome === 'needs_attention')
+        return (
+          isSupported(log, last, said, at) && !(charged && log.listsReferences && isNamed(log, last, name))
+        )
+      const isCreated = ({ record }: LoggedRow): boolean => record?.state === 'created' && record.key === key
+      return outcome === 'created' && rowsOf(log, name).some(isCreated)
+    }) === true
+  )
+}
+
+/** True if an order has a reference to be looked for, and a recovery has not asked the service for it anew. */
+function isNamed({ intents, requests }: RunLog, { id }: LoggedCall, name: string): boolean {
+  const named = intents.find((intent) => intent.name === name)?.slots.some((slot) => slot.startsWith('ref:'))
+  return named === true && !requests.some(({ call, intent }) => call === id && intent === name)
+}
+
+/** How far clocks may differ before a record from the future counts as a clock that went back, milliseconds. */
+const CLOCK_SKEW = 30_000
+
+/** True if there is what recovery gives as its reason for leaving a record to a person. */
+function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: number): boolean {
+  const { reason, intent } = said
+  if (!log.everyWrite || reason === undefined)
+    return said.outcome !== 'needs_attention' || reason !== undefined
+  const pending = inForce(log, said, call.at, until).flatMap(({ open, record }) => (open && record) || [])
+  const named = pending.some(({ externalOrderId }) => externalOrderId !== undefined)
+  const refused = log.requests.some(
+    (request) =>
+      request.call === call.id &&
+      request.intent === intent &&
+      request.heard === true &&
+      DEFINITE.has(request.status ?? 0),
+  )
+  // What has a name is looked for before it is left to a person, unless the service was asked for it just now.
+  const looked = log.reads.some((read) => read.call === call.id && !BY_ID.test(read.path))
+  if (log.everyRequest && named && !looked && !(refused && reason === 'refused_after_doubt')) return false
+  switch (reason) {
+    case 'past_window':
+      return pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
+    case 'aborted':
+      return pending.some(({ hold }) => hold === 'aborted')
+    case 'refused_after_doubt':
+      return refused || pending.some(({ hold }) => hold === 'refused')
+    case 'api_key_changed':
+      return log.rotated && pending.some(({ apiKeyTag }) => apiKeyTag !== '')
+    case 'unreadable':
+      return pending.some(({ state, body }) => state === 'created' && body === undefined)
+    case 'corrupt':
+    case 'newer_version':
+      // Such a record has no key that could be told.
+      return false
+  }
+}
+
+/** True if the key was too old to be sent again, or from the future, at some moment of the recovery. */
+function isPastWindow({ wall, repeatsFor, clockSet }: LoggedCall, said: Recovered, sentAt: number): boolean {
+  if (wall === undefined || repeatsFor === undefined || clockSet === true) return true
+  return said.wall - sentAt > repeatsFor || wall - sentAt < -CLOCK_SKEW
+}
+
+/** The versions of the record of which a recovery speaks that were the newest at some moment between two others. */
+function inForce(log: RunLog, { intent, key }: Recovered, from: number, to: number): LoggedRow[] {
+  const replaced = new Map<string, LoggedRow>()
+  const rows = rowsOf(log, intent)
+  const found: LoggedRow[] = []
+  for (let index = rows.length - 1; index >= 0; index--) {
+    const row = rows[index]
+    if (row === undefined) continue
+    const next = replaced.get(row.id)
+    replaced.set(row.id, row)
+    if (row.at <= to && (next === undefined || next.at > from) && row.record?.key === key) found.push(row)
+  }
+  return found.reverse()
 }
 
 function creates(log: RunLog): LoggedCall[] {

@@ -1,5 +1,6 @@
 import type { JournalRecord } from '../../src/idempotency/record.ts'
 import type { StoredRow } from '../../src/idempotency/store.ts'
+import type { AttentionReason, RecoveryOutcome } from '../../src/resources/recover.ts'
 
 /**
  * What happened in one run, of whatever harness: every entry has its place in one order of events (`at`), so that the
@@ -9,10 +10,17 @@ export interface RunLog {
   readonly intents: readonly LoggedIntent[]
   readonly calls: readonly LoggedCall[]
   readonly requests: readonly LoggedRequest[]
+  readonly reads: readonly LoggedRead[]
   readonly charges: readonly LoggedCharge[]
   readonly rows: readonly LoggedRow[]
   /** True if every applied write of a row is in `rows`; false where a store can only be looked at now and then. */
   readonly everyWrite: boolean
+  /** True if every request is in `requests` or `reads`, with the call that sent it. */
+  readonly everyRequest: boolean
+  /** True if the service's list shows every order's reference, and its rows stay where they are. */
+  readonly listsReferences: boolean
+  /** True if more than one API key was in use. */
+  readonly rotated: boolean
   /** True if faults had stopped, every process was gone, and one `recover()` ran to its end as the last thing. */
   readonly recovered: boolean
   /** True if processes stood still for a while in the middle of their work: what one sends then may be past what is stored. */
@@ -47,7 +55,35 @@ export interface Told {
 /** What a recovery said of one record. */
 export interface Recovered {
   readonly intent: string
-  readonly outcome: 'created' | 'rejected' | 'in_progress' | 'still_open' | 'needs_attention'
+  readonly outcome: RecoveryOutcome['outcome']
+  /** The record's key; empty if the record cannot be read. */
+  readonly key: string
+  readonly reason?: AttentionReason
+  readonly orderId?: string
+  /** What its error says of the wallet, where there is one. */
+  readonly charged?: Told['charged']
+  /** The clock on the wall of the process that recovers, milliseconds. */
+  readonly wall: number
+  /** When it was said, in the order of events; at the latest when the recovery ended, where the harness knows no better. */
+  readonly at?: number
+}
+
+/** A recovery's outcome as it is logged. */
+export function recoveredOf(
+  intent: string,
+  { outcome, record, order, reason, error }: RecoveryOutcome,
+  wall: number,
+): Recovered {
+  const orderId = order?.id ?? (outcome === 'created' ? record.order?.id : undefined)
+  return {
+    intent,
+    outcome,
+    key: record.key,
+    wall,
+    ...(reason === undefined ? {} : { reason }),
+    ...(orderId === undefined ? {} : { orderId }),
+    ...(error === undefined ? {} : { charged: error.charged }),
+  }
 }
 
 /** One public call. */
@@ -63,6 +99,12 @@ export interface LoggedCall {
   readonly time: number
   readonly totalTimeout: number
   readonly maxRetries: number
+  /** The clock on the wall of its process when it began, milliseconds, where the harness keeps it. */
+  readonly wall?: number
+  /** Of `recover`, where the harness keeps it: for how long after its first send a key is sent again, milliseconds. */
+  readonly repeatsFor?: number
+  /** True if its process's clock on the wall was set meanwhile. */
+  clockSet?: boolean
   /** Absent while the call goes on, and for ever if its process died, unless it is known when that was. */
   endedAt?: number
   endedTime?: number
@@ -95,6 +137,17 @@ export interface LoggedRequest {
   answeredTime?: number
 }
 
+/** One request that only reads orders, as it left its process. */
+export interface LoggedRead {
+  readonly at: number
+  /** Path and query. */
+  readonly path: string
+  /** The call that sent it, where that is known. */
+  readonly call?: number
+  /** True if a success reached the client whole. */
+  answered?: boolean
+}
+
 /** One debit. */
 export interface LoggedCharge {
   readonly at: number
@@ -121,9 +174,13 @@ export class RunRecorder implements RunLog {
   readonly intents: LoggedIntent[] = []
   readonly calls: LoggedCall[] = []
   readonly requests: LoggedRequest[] = []
+  readonly reads: LoggedRead[] = []
   readonly charges: LoggedCharge[] = []
   readonly rows: LoggedRow[] = []
   everyWrite = true
+  everyRequest = true
+  listsReferences = false
+  rotated = false
   recovered = false
   stopped = false
   leftovers = 0
@@ -151,6 +208,18 @@ export class RunRecorder implements RunLog {
 
   ended(call: LoggedCall, time: number, end: Pick<LoggedCall, 'told' | 'recovered'>): void {
     Object.assign(call, { endedAt: this.next(), endedTime: time, ...end })
+  }
+
+  /** A recovery says what became of a record. */
+  said(call: LoggedCall, recovered: Omit<Recovered, 'at'>): void {
+    call.recovered ??= []
+    call.recovered.push({ ...recovered, at: this.next() })
+  }
+
+  read(read: Omit<LoggedRead, 'at'>): LoggedRead {
+    const logged = { ...read, at: this.next() }
+    this.reads.push(logged)
+    return logged
   }
 
   request(request: Omit<LoggedRequest, 'at'>): LoggedRequest {

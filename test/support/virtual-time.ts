@@ -8,6 +8,15 @@ interface Timer {
   readonly callback: () => void
 }
 
+/** Nobody has anything left to do, and somebody is still waited for. */
+export class Deadlock extends Error {
+  override readonly name = 'Deadlock'
+
+  constructor() {
+    super('everybody waits for ever')
+  }
+}
+
 /** Time that passes only while everybody waits, for the clocks of all processes of a run and of their service. */
 export class VirtualTime {
   /** Milliseconds since 1970; both clocks of {@link runtime} start here. */
@@ -72,7 +81,7 @@ export class VirtualTime {
       // All that can happen without time passing happens in microtasks, so before the next turn of the event loop.
       await turn()
       if (settled) return await promise
-      if (!this.#fire(Number.POSITIVE_INFINITY)) throw new Error('everybody waits for ever')
+      if (!this.#fire(Number.POSITIVE_INFINITY)) throw new Deadlock()
     }
   }
 

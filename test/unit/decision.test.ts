@@ -70,7 +70,7 @@ const past = { action: 'unresolved', because: 'window' } as const
 const overPayload = { action: 'conflict', over: 'payload' } as const
 const overKey = { action: 'conflict', over: 'key' } as const
 
-/** The table of design section 3, line by line; the columns are the wanted order's name. */
+/** The table of what `create()` does with what it finds, line by line; the columns are the wanted order's name. */
 const TABLE: readonly Line[] = [
   ['open and a live call has it: wait', record(busy), named, { action: 'wait' }],
   [

@@ -27,7 +27,7 @@ const UNPROCESSED = { clean: 'no rejected not_processed', ambiguous: 'unknown op
 const DOUBT = { clean: 'unknown open', ambiguous: 'unknown open', doubt: true } as const
 const CHARGED = { clean: 'yes created', ambiguous: 'yes created', doubt: false } as const
 
-/** Design section 4 and reliability 1.1 to 1.4 in the test's own words, so that no slip of the table hides here. */
+/** The outcome table once more, in the test's own words, so that no slip of it hides here. */
 const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
   created: { ...CHARGED, next: 'stop', afterProof: 'stop' },
   created_flawed: { ...CHARGED, next: 'stop', afterProof: 'stop' },

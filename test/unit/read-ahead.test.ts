@@ -33,6 +33,7 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
     flying: () => [...open].map(({ offset }) => offset),
     fetch: ({ offset, signal }) => {
       if (requests.length > 500) throw new Error('endless')
+      if (signal?.aborted === true) return Promise.reject(signal.reason)
       return new Promise((resolve, reject) => {
         const request: Request = {
           offset,
@@ -347,6 +348,37 @@ describe('reading ahead', () => {
     expect(found).toHaveLength(29)
     expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 19, 28, 37])
     expect(flying()).toEqual([28, 37])
+  })
+
+  it('asks behind a page that is the next to be handed out only when it is handed out', async () => {
+    const { requests, fetch } = held()
+    const iterator = new Pages(fetch, { offset: 0, limit: 2, prefetch: 3 }).pages()[Symbol.asyncIterator]()
+    const first = iterator.next()
+    await settled()
+    await requests[0]?.answer(rows(2))
+    await first
+    await requests[1]?.answer(rows(2, 2))
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 2])
+    await iterator.next()
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 2, 4])
+  })
+
+  it('does not hand out a page that comes in the moment in which the signal fires', async () => {
+    const controller = new AbortController()
+    const { requests, fetch } = held()
+    const start = { offset: 0, limit: 10, prefetch: 1, signal: controller.signal }
+    const iterator = new Pages(fetch, start).pages()[Symbol.asyncIterator]()
+    const first = iterator.next()
+    await settled()
+    await requests[0]?.answer(at(0))
+    await first
+    const second = iterator.next()
+    await settled()
+    const came = requests[1]?.answer(at(10))
+    controller.abort(new Error('enough'))
+    await expect(second).rejects.toThrow('enough')
+    await came
+    expect(requests.map(({ offset }) => offset)).toEqual([0, 10])
   })
 
   it('asks for nothing more once the walk is left, whatever it waits for', async () => {

@@ -15,6 +15,8 @@ interface Survivor {
   readonly mutator: string
   /** The line it begins on. */
   readonly line: string
+  /** Which one it is, from 1, where several lines of the file read the same. */
+  readonly nth?: number
   readonly original: string
   readonly replacement: string
   /** How many of that description there are; default one. */
@@ -112,14 +114,12 @@ async function mutate({ name, files, tests }: Module): Promise<MutantResult[]> {
 function compare(module: Module, alive: readonly MutantResult[]): number {
   const found = new Map<string, number>()
   for (const mutant of alive) {
-    const described = JSON.stringify(describe(mutant))
-    found.set(described, (found.get(described) ?? 0) + 1)
+    const name = nameOf(describe(mutant))
+    found.set(name, (found.get(name) ?? 0) + 1)
   }
   const listed = new Map<string, number>()
-  for (const { file, mutator, line, original, replacement, count = 1 } of survivors) {
-    if (module.files.includes(file))
-      listed.set(JSON.stringify({ file, mutator, line, original, replacement }), count)
-  }
+  for (const { count = 1, reason: _reason, ...described } of survivors)
+    if (module.files.includes(described.file)) listed.set(nameOf(described), count)
   let differences = 0
   for (const key of new Set([...found.keys(), ...listed.keys()])) {
     const survived = found.get(key) ?? 0
@@ -133,7 +133,14 @@ function compare(module: Module, alive: readonly MutantResult[]): number {
   return differences
 }
 
-function describe({ fileName, mutatorName, location, replacement }: MutantResult): Omit<Survivor, 'reason'> {
+type Described = Omit<Survivor, 'count' | 'reason'>
+
+/** The same for the same mutant, in whatever order its texts are listed. */
+function nameOf({ file, mutator, line, nth, original, replacement }: Described): string {
+  return JSON.stringify({ file, mutator, line, nth, original, replacement })
+}
+
+function describe({ fileName, mutatorName, location, replacement }: MutantResult): Described {
   const path = fileName.slice(fileName.lastIndexOf('src/') + 'src/'.length)
   const lines = readFileSync(`src/${path}`, 'utf8').split('\n')
   const { start, end } = location
@@ -141,10 +148,13 @@ function describe({ fileName, mutatorName, location, replacement }: MutantResult
   const original = lines.slice(start.line - 1, end.line)
   original[original.length - 1] = (original.at(-1) ?? '').slice(0, end.column - 1)
   original[0] = (original[0] ?? '').slice(start.column - 1)
+  const line = (lines[start.line - 1] ?? '').trim()
+  const alike = lines.flatMap((other, index) => (other.trim() === line ? [index + 1] : []))
   return {
     file: path,
     mutator: mutatorName,
-    line: (lines[start.line - 1] ?? '').trim(),
+    line,
+    ...(alike.length > 1 ? { nth: alike.indexOf(start.line) + 1 } : {}),
     original: original.map((line) => line.trim()).join(' '),
     replacement: (replacement ?? '').replace(/\s+/g, ' '),
   }

@@ -10,7 +10,7 @@ import {
 } from 'customer-ordering-sdk'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
-import type { Recovered, Told } from '../../support/run-log.ts'
+import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 /** What a page is to do. */
@@ -117,9 +117,10 @@ async function placeOrders({ database, orders, concurrency, recover, ...plan }: 
   async function recoverAll(settled: Set<string>): Promise<void> {
     const call = await window.report({ type: 'begin', kind: 'recover', time: Date.now() })
     const recovered: Recovered[] = []
-    for await (const { outcome, record } of client.orders.recover({ takeOver: true })) {
+    for await (const found of client.orders.recover({ takeOver: true })) {
+      const { outcome, record } = found
       const intent = record.externalOrderId ?? ''
-      recovered.push({ intent, outcome })
+      recovered.push(recoveredOf(intent, found, Date.now()))
       if (outcome === 'created' || outcome === 'rejected') settled.add(intent)
     }
     const rows = await rowsOf(store, scope)

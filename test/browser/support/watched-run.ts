@@ -32,6 +32,7 @@ export class WatchedRun {
   constructor(sandbox: Sandbox, references: readonly string[]) {
     this.#sandbox = sandbox
     this.log.everyWrite = false
+    this.log.everyRequest = false
     for (const reference of references) this.log.intent(reference, [`ref:${reference}`])
   }
 

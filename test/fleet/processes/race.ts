@@ -5,7 +5,7 @@ import { openSync, writeSync } from 'node:fs'
 import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
 import { CustomerOrderingClient, isCustomerOrderingError, type Order } from '../../../src/index.ts'
 import { seeded } from '../../../src/stores/contract/seeded.ts'
-import type { Recovered, Told } from '../../support/run-log.ts'
+import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
 import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.ts'
 import { openStore } from '../open-store.ts'
 
@@ -134,7 +134,7 @@ function create(reference: string): Promise<Told> {
     const told = await client.orders
       .create(
         {
-          serviceId: 'svc_standard',
+          serviceId: task.dear?.includes(reference) ? 'svc_premium' : 'svc_standard',
           target: '@fleet',
           quantity: 1,
           metadata: { externalOrderId: reference },
@@ -159,8 +159,8 @@ function recover(takeOver: boolean): Promise<readonly Recovered[]> {
     const recovered: Recovered[] = []
     try {
       const outcomes = client.orders.recover({ takeOver, headers: { [CALL_HEADER]: call } })
-      for await (const { outcome, record } of outcomes)
-        recovered.push({ intent: record.externalOrderId ?? '', outcome })
+      for await (const outcome of outcomes)
+        recovered.push(recoveredOf(outcome.record.externalOrderId ?? '', outcome, Date.now()))
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
     }
@@ -207,7 +207,7 @@ async function decide(references: readonly string[]): Promise<void> {
     await called('resolve', reference, async (call) => {
       const how =
         order === undefined ? ({ as: 'abandoned' } as const) : ({ as: 'created', orderId: order.id } as const)
-      await client.orders.resolve({ externalOrderId: reference }, how)
+      await client.orders.resolve({ externalOrderId: reference }, how, { headers: { [CALL_HEADER]: call } })
       note({ event: 'resolved', call })
     })
   }
