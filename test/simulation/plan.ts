@@ -1,6 +1,7 @@
 import type { SandboxBehaviour, SandboxCheck } from '../../src/sandbox/behaviour.ts'
 import type { FaultAction, FaultRule } from '../../src/sandbox/faults.ts'
 import { Draw } from './draw.ts'
+import { drawHabits, type Habit, type Rates } from './mishaps.ts'
 
 /** Everything that a seed decides before the run begins. The rest is drawn while it runs, from streams of the same seed. */
 export interface Plan {
@@ -18,12 +19,16 @@ export interface Plan {
   readonly steps: readonly Step[]
   /** Chance of each kind of trouble at one effect of a process. */
   readonly rates: Rates
+  /** Mishaps that come besides, often; empty in most seeds. */
+  readonly habits: readonly Habit[]
   /** True if what is stored is sealed by a codec that asks a service: it may fail, or not answer. */
   readonly sealed: boolean
   /** Longest usual way of one effect, milliseconds; 0 lets everything happen at once. */
   readonly latency: number
   /** Whether the last recovery comes within the safe-retry window or long after it. */
   readonly ending: 'soon' | 'late'
+  /** How many rows of a page are asked for when the list is read at the very end; absent where it is not read. */
+  readonly listedBy?: number
 }
 
 export interface ClientPlan {
@@ -66,6 +71,7 @@ export type Step =
       readonly replay: 'safe' | 'all'
     }
   | { readonly at: number; readonly kind: 'kill'; readonly worker: number }
+  | { readonly at: number; readonly kind: 'enqueue'; readonly worker: number; readonly intent: number }
   | { readonly at: number; readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
   | { readonly at: number; readonly kind: 'topUp'; readonly amount: number }
   | { readonly at: number; readonly kind: 'jump'; readonly worker: number; readonly by: number }
@@ -73,29 +79,30 @@ export type Step =
   | { readonly at: number; readonly kind: 'revoke' }
   | { readonly at: number; readonly kind: 'publish'; readonly published: boolean }
 
-export interface Rates {
-  readonly crash: number
-  readonly store: number
-  readonly network: number
-}
-
 const MINUTE = 60_000
 /** Longest that a request or a write is on its way after it was given up. */
 export const LONGEST_FLIGHT: number = 4 * MINUTE
+/** Where redirects lead to. */
+export const ELSEWHERE = 'elsewhere.test'
 const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
 const PRICE = 250
 /** One seed in so many runs the whole client over ky, which costs about as much as all the rest of a seed. */
 const WHOLE_SHARE = 32
 /** A stream that no process has. */
-const SEALED = 1_000_000
+const MOOD = 1_000_000
+/** Share of the seeds that do a few things often, in place of everything now and then. */
+const SWARM_SHARE = 0.2
 
 /** What a seed stands for. */
 export function planOf(seed: number): Plan {
   const draw = new Draw(seed, 0)
-  const workers = draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
+  const mood = new Draw(seed, MOOD)
+  const sealed = mood.chance(0.1)
+  const swarm = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
+  const workers = swarm?.workers ?? draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
   const account = draw.chance(0.9) ? 'shop' : undefined
   const jumps = draw.chance(0.25)
-  const rotates = draw.chance(0.25)
+  const rotates = swarm?.kinds.rotate !== undefined || draw.chance(0.25)
   const keyScope = draw.pick('apiKey', 'customer')
   const client: ClientPlan = {
     safeRetryWindow: draw.pick(20 * MINUTE, 20 * MINUTE, 5 * MINUTE),
@@ -104,10 +111,12 @@ export function planOf(seed: number): Plan {
     maxRetries: draw.pick(4, 4, 1, 0),
     idempotencyScope: keyScope === 'customer' && draw.chance(0.5) ? 'customer' : 'apiKey',
     remember: draw.pick('order', 'order', 'id'),
+    ...swarm?.client,
   }
-  const intents = drawIntents(draw)
-  const steps = drawSteps(draw, { workers, intents, jumps, rotates })
-  const server = drawServer(draw, keyScope, client.safeRetryWindow + skewOf(steps) + LONGEST_FLIGHT)
+  const intents = drawIntents(draw, swarm)
+  const steps = drawSteps(draw, { workers, intents, jumps, rotates, swarm })
+  const least = client.safeRetryWindow + skewOf(steps) + LONGEST_FLIGHT
+  const server = { ...drawServer(draw, keyScope, least), ...drawFurther(mood, least), ...swarm?.server }
   // A server may say for a while, or for ever, that a request is running which is not: only time settles that.
   const sticky =
     server.rememberServerErrors === true ||
@@ -120,20 +129,22 @@ export function planOf(seed: number): Plan {
     workers,
     client,
     server,
-    balance: draw.weighted([100_000, 4], [1000, 2], [2 * PRICE, 2], [PRICE, 3], [0, 3]),
-    faults: drawFaults(draw),
+    balance: swarm?.balance ?? draw.weighted([100_000, 4], [1000, 2], [2 * PRICE, 2], [PRICE, 3], [0, 3]),
+    faults: swarm?.faults ?? drawFaults(draw),
     // `replay: 'all'` sends whatever the window says, so it goes with servers that never forget a key.
     steps: server.keyLifetime === null ? steps : steps.map(onlySafe),
     intents,
-    rates: {
+    rates: swarm?.rates ?? {
       crash: draw.pick(0, 0, 0.02, 0.1),
       store: draw.pick(0, 0, 0.03, 0.15),
       network: draw.pick(0, 0, 0.1, 0.4),
     },
-    // Of a stream of its own, so that what the other seeds stand for stays.
-    sealed: new Draw(seed, SEALED).chance(0.1),
+    habits: swarm?.habits ?? [],
+    sealed:
+      sealed || swarm?.habits.some(({ effects, chance }) => effects.includes('seal') && chance > 0) === true,
     latency: draw.pick(0, 20, 20, 400),
-    ending: sticky || draw.chance(0.3) ? 'late' : 'soon',
+    ...(mood.chance(0.1) ? { listedBy: mood.pick(1, 2, 50) } : {}),
+    ending: swarm?.ending ?? (sticky || draw.chance(0.3) ? 'late' : 'soon'),
   }
 }
 
@@ -146,8 +157,290 @@ function onlySafe(step: Step): Step {
   return step.kind === 'recover' ? { ...step, replay: 'safe' } : step
 }
 
-function drawIntents(draw: Draw): IntentPlan[] {
-  const count = draw.weighted([1, 8], [2, 3], [3, 1])
+/** What a seed does often. */
+interface Swarm {
+  readonly habits: readonly Habit[]
+  readonly rates: Rates
+  readonly faults: readonly FaultRule[]
+  /** Weights of the kinds of steps; absent ones do not come. */
+  readonly kinds: Partial<Record<Step['kind'], number>>
+  /** Weights of the times between steps: at once, soon, after the call, late. */
+  readonly gaps: Gaps
+  /** Chance that a caller gives up. */
+  readonly aborts: number
+  /** Where the order of the steps is not left to chance: their kinds, the time before each, and whose they are. */
+  readonly script?: readonly Scripted[]
+  readonly workers?: number
+  readonly intents?: readonly IntentPlan[]
+  readonly ending?: 'late'
+  readonly client?: Partial<ClientPlan>
+  readonly server?: Partial<SandboxBehaviour>
+  readonly balance?: number
+}
+
+type Gaps = readonly [atOnce: number, soon: number, after: number, late: number]
+type Scripted = readonly [
+  gap: Gaps,
+  kind: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate',
+  worker?: number,
+]
+
+const AT_ONCE: Gaps = [1, 0, 0, 0]
+const SOON: Gaps = [1, 3, 0, 0]
+const AFTER: Gaps = [0, 0, 3, 1]
+
+const ANONYMOUS: IntentPlan = { name: 'intent-1' }
+const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
+const QUIET: Rates = { crash: 0, store: 0, network: 0 }
+
+function drawSwarm(draw: Draw): Swarm {
+  switch (draw.below(10)) {
+    case 0:
+      return lostBeginning(draw)
+    case 1:
+      return twoOfOne(draw)
+    case 2:
+      return slowProof(draw)
+    case 3:
+      return sleepingRotation(draw)
+    case 4:
+      return slowPerson(draw)
+    case 5:
+      return queue(draw)
+    case 6:
+      return manyLookedUp(draw)
+    default:
+      return anySwarm(draw)
+  }
+}
+
+/** What a call wrote first arrives long after its caller has given up, and whoever asks again gives up at once. */
+function lostBeginning(draw: Draw): Swarm {
+  return {
+    habits: [
+      { effects: ['insert'], mishap: 'late', chance: 0.5 },
+      { effects: ['insert'], mishap: draw.pick('failed', 'hangs'), chance: 0.3 },
+      { effects: ['seal'], mishap: draw.pick('failed', 'hangs'), chance: draw.pick(0, 0, 0.3) },
+    ],
+    rates: QUIET,
+    faults: [],
+    kinds: { create: 1, recover: 0.2 },
+    gaps: SOON,
+    aborts: 0.9,
+    client: { safeRetryWindow: 20 * MINUTE },
+    server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
+    balance: 100_000,
+  }
+}
+
+/** Several calls go on with the same order that nobody knows of, and their store is slow. */
+function twoOfOne(draw: Draw): Swarm {
+  return {
+    habits: [
+      { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.4 },
+      { effects: draw.pick(['update'], ['get'], ['get', 'update']), mishap: 'slow', chance: 0.4 },
+    ],
+    rates: QUIET,
+    faults: [],
+    kinds: {},
+    gaps: AT_ONCE,
+    aborts: 0,
+    workers: 3,
+    intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
+    client: { totalTimeout: 60_000, maxRetries: draw.pick(0, 1) },
+    balance: 100_000,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, draw.pick('create', 'recover'), 1],
+      [SOON, 'create', 2],
+      [SOON, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** A person, or a call, proves an order so slowly that the next one has begun in its slot. */
+function slowProof(draw: Draw): Swarm {
+  return {
+    habits: [
+      { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.3 },
+      draw.chance(0.5)
+        ? { effects: ['fetch'], mishap: 'slow', chance: 0.7 }
+        : { effects: ['update'], mishap: draw.pick('slow', 'sleeps'), chance: 0.3 },
+    ],
+    rates: QUIET,
+    faults: [],
+    kinds: {},
+    gaps: AT_ONCE,
+    aborts: 0,
+    workers: 3,
+    intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
+    client: { totalTimeout: 120_000, maxRetries: 0 },
+    server: { readLag: 0, processingTime: 0 },
+    balance: 100_000,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, 'resolve', 1],
+      [AT_ONCE, 'create', 0],
+      [SOON, 'create', 2],
+      [SOON, 'create', 2],
+    ],
+  }
+}
+
+/** A machine falls asleep while it writes down that it has another API key now. */
+function sleepingRotation(draw: Draw): Swarm {
+  return {
+    habits: [{ effects: ['update'], mishap: draw.pick('sleeps', 'sleeps', 'slow'), chance: 0.5 }],
+    rates: QUIET,
+    faults: [
+      {
+        match: { operation: 'createOrder' },
+        times: draw.pick(1, 2),
+        action: draw.pick<FaultAction>(
+          { type: 'retryAfter', value: '1' },
+          { type: 'retryAfter', value: '8' },
+          { type: 'drop' },
+        ),
+      },
+    ],
+    kinds: { rotate: 1 },
+    gaps: SOON,
+    aborts: 0,
+    workers: 2,
+    intents: [draw.pick(ANONYMOUS, REFERENCE)],
+    client: { safeRetryWindow: 5 * MINUTE, maxRetries: 4 },
+    server: draw.chance(0.7) ? { keyLifetime: 9 * MINUTE } : {},
+    balance: 100_000,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AT_ONCE, 'rotate', 0],
+      [AT_ONCE, 'rotate', 1],
+      [AFTER, draw.pick('create', 'recover'), 1],
+      [AFTER, draw.pick('create', 'resolve'), 1],
+    ],
+  }
+}
+
+/** A person gives an order up while another call goes on with it. */
+function slowPerson(draw: Draw): Swarm {
+  return {
+    habits: [
+      { effects: draw.pick(['get'], ['list'], ['get', 'list']), mishap: 'slow', chance: 0.5 },
+      { effects: ['get'], mishap: 'sleeps', chance: draw.pick(0, 0.2) },
+      { effects: ['send'], mishap: 'unacknowledged', chance: 0.5 },
+    ],
+    rates: QUIET,
+    faults: [{ match: { operation: 'createOrder' }, times: 1, action: { type: 'drop' } }],
+    kinds: {},
+    gaps: AT_ONCE,
+    aborts: 0,
+    workers: 2,
+    intents: [draw.pick(ANONYMOUS, REFERENCE)],
+    client: { totalTimeout: 120_000, timeout: 5000, maxRetries: 0 },
+    server: { processingTime: 0 },
+    balance: 100_000,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, 'resolve', 0],
+      [AT_ONCE, 'create', 1],
+      [AFTER, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** An order is written down and sent by one recovery after the other, while the service is busy. */
+function queue(draw: Draw): Swarm {
+  const writes: Habit = {
+    effects: ['insert', 'update'],
+    mishap: draw.pick('late', 'crash after', 'unacknowledged', 'sleeps'),
+    chance: 0.2,
+  }
+  return {
+    habits: draw.chance(0.5) ? [writes] : [],
+    rates: { crash: draw.pick(0, 0.05), store: 0, network: draw.pick(0, 0.2) },
+    faults: [
+      {
+        match: { operation: 'createOrder' },
+        skip: draw.pick(0, 0, 1),
+        times: draw.pick(1, 2, 4),
+        action: drawFault(draw),
+      },
+    ],
+    kinds: {},
+    gaps: AT_ONCE,
+    aborts: 0,
+    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
+    balance: 100_000,
+    script: [
+      [AT_ONCE, 'enqueue'],
+      [USUAL_GAPS, draw.pick('recover', 'recover', 'kill')],
+      [USUAL_GAPS, 'recover'],
+      [USUAL_GAPS, 'recover'],
+    ],
+  }
+}
+
+/** Nobody hears of several orders, which are looked for long afterwards in a list of short pages. */
+function manyLookedUp(draw: Draw): Swarm {
+  return {
+    habits: [{ effects: ['send'], mishap: draw.pick('unacknowledged', 'crash while it flies'), chance: 0.8 }],
+    rates: QUIET,
+    faults: [],
+    kinds: { create: 1 },
+    gaps: [3, 1, 0, 0],
+    aborts: draw.pick(0, 0.4),
+    intents: [1, 2, 3].map((index) => ({ name: `intent-${index}`, externalOrderId: `ref-${index}` })),
+    client: { maxRetries: 0 },
+    server: {
+      ignoreOffset: false,
+      maxLimit: draw.pick(1, 2),
+      orderFields: ['metadata'],
+      ordering: draw.pick('newest', 'oldest'),
+    },
+    balance: 100_000,
+    ending: 'late',
+  }
+}
+
+function anySwarm(draw: Draw): Swarm {
+  const fault = drawFault(draw)
+  return {
+    habits: drawHabits(draw),
+    rates: { crash: draw.pick(0, 0, 0.05), store: draw.pick(0, 0, 0.05), network: draw.pick(0, 0.1) },
+    faults: draw.chance(0.4)
+      ? []
+      : [
+          {
+            match: { operation: 'createOrder' },
+            skip: draw.weighted([0, 4], [1, 1]),
+            times: draw.pick(1, 2, 4),
+            action: fault,
+          },
+        ],
+    kinds: {
+      create: 4,
+      ...draw.pick<Swarm['kinds']>(
+        {},
+        { resolve: 3 },
+        { resolve: 3 },
+        { recover: 3 },
+        { rotate: 3 },
+        { rotate: 3, resolve: 1 },
+        { kill: 2 },
+        { recover: 2, kill: 1 },
+        { recover: 2, resolve: 2 },
+      ),
+    },
+    client: { totalTimeout: 120_000, timeout: draw.pick(30_000, 5000) },
+    gaps: draw.pick<Gaps>([4, 0, 0, 0], [2, 3, 0, 0], [3, 1, 3, 0], [3, 0, 3, 1], [1, 0, 1, 0]),
+    aborts: draw.pick(0, 0, 0.4),
+  }
+}
+
+function drawIntents(draw: Draw, swarm: Swarm | undefined): IntentPlan[] {
+  if (swarm?.intents !== undefined) return [...swarm.intents]
+  const count = swarm !== undefined ? 1 : draw.weighted([1, 8], [2, 3], [3, 1])
   return Array.from({ length: count }, (_, index) => {
     const name = `intent-${index + 1}`
     switch (draw.weighted(['reference', 6], ['key', 2], ['both', 1], ['anonymous', 3])) {
@@ -168,29 +461,37 @@ interface Cast {
   readonly intents: readonly IntentPlan[]
   readonly jumps: boolean
   readonly rotates: boolean
+  readonly swarm: Swarm | undefined
 }
 
-function drawSteps(draw: Draw, { workers, intents, jumps, rotates }: Cast): Step[] {
+function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast): Step[] {
+  const kinds = swarm?.kinds ?? usualKinds(jumps, rotates)
+  const aborts = swarm?.aborts ?? 0.1
+  const gaps = swarm?.gaps ?? USUAL_GAPS
   const steps: Step[] = []
-  const count = draw.weighted([1, 2], [2, 4], [3, 4], [4, 3], [5, 2], [6, 1])
+  const script = swarm?.script
+  const count = script?.length ?? draw.weighted([1, 2], [2, 4], [3, 4], [4, 3], [5, 2], [6, 1])
   let at = 0
   for (let index = 0; index < count; index++) {
-    const worker = draw.below(workers)
+    const scripted = script?.[index]
+    if (scripted !== undefined) at += gapOf(draw, scripted[0])
+    const worker = scripted?.[2] ?? draw.below(workers)
     // The first thing that anybody does is to order.
     const kind =
       index === 0
-        ? 'create'
-        : draw.weighted(
-            ['create', 8],
-            ['recover', 3],
-            ['kill', 2],
-            ['resolve', 1],
-            ['topUp', 2],
-            ['jump', jumps ? 2 : 0],
-            ['rotate', rotates ? 2 : 0],
-            ['revoke', rotates ? 0.5 : 0],
-            ['publish', 0.3],
-          )
+        ? (scripted?.[1] ?? 'create')
+        : (scripted?.[1] ??
+          draw.weighted(
+            ['create', kinds.create ?? 0],
+            ['recover', kinds.recover ?? 0],
+            ['kill', kinds.kill ?? 0],
+            ['resolve', kinds.resolve ?? 0],
+            ['topUp', kinds.topUp ?? 0],
+            ['jump', kinds.jump ?? 0],
+            ['rotate', kinds.rotate ?? 0],
+            ['revoke', kinds.revoke ?? 0],
+            ['publish', kinds.publish ?? 0],
+          ))
     switch (kind) {
       case 'create':
         steps.push({
@@ -201,7 +502,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates }: Cast): Step
           quantity: draw.weighted([1, 8], [2, 1]),
           otherKey: draw.chance(0.05),
           ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
-          ...(draw.chance(0.1) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
+          ...(draw.chance(aborts) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
         })
         break
       case 'recover':
@@ -218,6 +519,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates }: Cast): Step
         steps.push({ at, kind, worker })
         break
       case 'resolve':
+      case 'enqueue':
         steps.push({ at, kind, worker, intent: draw.below(intents.length) })
         break
       case 'topUp':
@@ -237,14 +539,32 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates }: Cast): Step
       case 'publish':
         steps.push({ at, kind, published: draw.chance(0.5) })
     }
-    at += gapOf(draw)
+    if (script === undefined) at += gapOf(draw, gaps)
+    // What was written in the very millisecond of a person's decision counts as older.
+    if (kind === 'resolve') at++
   }
   return steps
 }
 
+const USUAL_GAPS: Gaps = [4, 3, 4, 1]
+
+function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
+  return {
+    create: 8,
+    recover: 3,
+    kill: 2,
+    resolve: 1,
+    topUp: 2,
+    jump: jumps ? 2 : 0,
+    rotate: rotates ? 2 : 0,
+    revoke: rotates ? 0.5 : 0,
+    publish: 0.3,
+  }
+}
+
 /** From at once to long after the safe-retry window, so that steps meet, follow and outlast each other. */
-function gapOf(draw: Draw): number {
-  switch (draw.weighted(['at once', 4], ['soon', 3], ['after the call', 4], ['late', 1])) {
+function gapOf(draw: Draw, [atOnce, soon, after, late]: Gaps): number {
+  switch (draw.weighted(['at once', atOnce], ['soon', soon], ['after the call', after], ['late', late])) {
     case 'at once':
       return draw.below(60)
     case 'soon':
@@ -287,6 +607,37 @@ function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number):
     priceIs: draw.chance(0.9) ? 'perUnit' : 'perOrder',
   }
 }
+
+/** What matters seldom, or little; but for that, a service may do it all the same. */
+function drawFurther(draw: Draw, least: number): Partial<SandboxBehaviour> {
+  return {
+    ...(draw.chance(0.1) ? { keyLifetime: draw.pick(least, 2 * least, 24 * 60 * MINUTE) } : {}),
+    ...(draw.chance(0.1) ? { ordering: 'amount' } : {}),
+    ignoreOffset: draw.chance(0.05),
+    invalidPaging: draw.pick('clamp', 'refuse'),
+    requiredFields: draw.weighted(
+      [['target'], 8],
+      [[], 1],
+      [['target', 'metadata'], 1],
+      [['target', 'metadata', 'externalOrderId'], 0.5],
+    ),
+    stepFrom: draw.pick('minimum', 'zero'),
+    sourceSystemFrom: draw.pick('metadata', 'body', 'apiKey'),
+    fractionalQuantity: draw.chance(0.5),
+    statuses: draw.pick(ONE_STATUS, SEVERAL_STATUSES),
+    stockState: draw.pick(
+      { field: 'stockState', inStock: 'in_stock', outOfStock: 'out_of_stock' },
+      { field: 'stock', inStock: 'yes', outOfStock: 'no' },
+    ),
+  }
+}
+
+const ONE_STATUS = [{ status: 'pending', after: 0 }]
+const SEVERAL_STATUSES = [
+  { status: 'queued', after: 0 },
+  { status: 'running', after: 5000 },
+  { status: 'completed', after: 10 * MINUTE },
+]
 
 /** Faults of the service and of what stands before it. None of them lies: a clean refusal has bought nothing. */
 function drawFaults(draw: Draw): FaultRule[] {
@@ -347,7 +698,12 @@ function drawFault(draw: Draw): FaultAction {
       return { type: 'transformBody', transform: draw.pick(withoutAmount, withoutId) }
     case 16:
       return draw.chance(0.5)
-        ? { type: 'redirect', location: '/v1/orders', status: draw.pick(302, 303, 307, 308), commit }
+        ? {
+            type: 'redirect',
+            location: `https://${ELSEWHERE}/v1/orders`,
+            status: draw.pick(302, 303, 307, 308),
+            commit,
+          }
         : { type: 'status', status: 409, code: draw.pick('LOCKED', 'CONFLICT'), commit }
     default:
       return {

@@ -38,7 +38,7 @@ export async function simulate(
   const broken: string[] = []
   let threw = false
   try {
-    await world.time.run(direct(world))
+    broken.push(...(await world.time.run(direct(world))))
   } catch (error) {
     threw = !(error instanceof Deadlock)
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -62,7 +62,8 @@ export async function simulate(
   }
 }
 
-async function direct(world: World): Promise<void> {
+/** Runs everything; what the end shows beyond the log. */
+async function direct(world: World): Promise<string[]> {
   const { plan, time, log, without } = world
   const actions: Promise<void>[] = []
   const begin = time.now
@@ -100,6 +101,38 @@ async function direct(world: World): Promise<void> {
   await world.process(last).recover({ takeOver: true, replay: 'safe' })
   log.recovered = true
   log.secrets.push(...world.apiKeys)
+  return [...givenUp(world), ...(await unlisted(world))]
+}
+
+/** Statuses that say nothing against the order itself. */
+const PASSING: ReadonlySet<number> = new Set([401, 403, 425, 429])
+
+/** Orders that were written down to be sent, and are closed although neither the service nor a person refused them. */
+function givenUp(world: World): string[] {
+  return [...world.enqueued].flatMap((intent) => {
+    const { state, rejection } = world.recordOf(intent) ?? {}
+    const passes = rejection?.status === undefined || PASSING.has(rejection.status)
+    if (state !== 'rejected' || rejection?.kind !== 'not_processed' || !passes) return []
+    return [`I2: ${intent.logged.name} was written down to be sent, and was given up without being refused`]
+  })
+}
+
+/** Orders that the service lists, and that a list read to its end has not, or a recovery that looked for them. */
+async function unlisted(world: World): Promise<string[]> {
+  const { plan, sandbox } = world
+  // Nobody finds everything in a list whose rows are shuffled for each page.
+  if (plan.server.ordering === 'random' || plan.server.ignoreOffset === true) return []
+  // What was bought last is not in the list at once.
+  if (plan.listedBy !== undefined) await world.time.sleep(world, plan.server.readLag ?? 0)
+  const last = world.process(plan.workers)
+  const listed = plan.listedBy === undefined ? undefined : await last.list(plan.listedBy)
+  const echoed = plan.server.orderFields?.includes('metadata') === true
+  return sandbox.ledger.flatMap(({ orderId, externalOrderId = '' }) => [
+    ...(listed?.has(orderId) === false ? [`I2: order ${orderId} is not in the list`] : []),
+    ...(echoed && last.notFound.has(externalOrderId)
+      ? [`I2: order ${orderId} was looked for and not found`]
+      : []),
+  ])
 }
 
 async function act(world: World, step: Step): Promise<void> {
@@ -119,17 +152,23 @@ async function act(world: World, step: Step): Promise<void> {
       // Without a name, asking again for an order that may exist by now may be a new order.
       const isMade = world.recordOf(intent)?.state === 'created' || world.hasBeenTold(intent)
       const asksAnew = anonymous && (isMade || world.isUncertain(intent))
-      if (asksAnew) intent.logged.wanted++
-      return await world.process(step.worker).create(intent, step)
+      return await world.process(step.worker).create(intent, step, asksAnew)
     }
     case 'recover': {
       // The same goes for a recovery beside a call for an order without a name.
-      for (const { intent } of world.running) {
+      for (const running of world.running) {
+        const { intent, asksForOpen } = running
         const named = intent?.plan.externalOrderId ?? intent?.plan.idempotencyKey
-        if (intent !== undefined && named === undefined) intent.logged.wanted++
+        if (intent === undefined || named !== undefined || asksForOpen) continue
+        intent.logged.wanted++
+        running.anew++
       }
       const { takeOver, replay } = step
       return await world.process(step.worker).recover({ takeOver, replay })
+    }
+    case 'enqueue': {
+      const intent = world.intents[step.intent]
+      return intent && (await world.process(step.worker).enqueue(intent))
     }
     case 'kill':
       return world.process(step.worker).kill()

@@ -37,42 +37,16 @@ import {
 } from '../support/run-log.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 import { Draw } from './draw.ts'
-import { type IntentPlan, LONGEST_FLIGHT, type Plan, type Step } from './plan.ts'
+import { type EffectKind, type Mishap, mishapAt } from './mishaps.ts'
+import { ELSEWHERE, type IntentPlan, LONGEST_FLIGHT, type Plan, type Step } from './plan.ts'
 
 /** Where a process carries the number of a call, so that a request can be told from those of other calls. */
 const CALL_HEADER = 'x-call'
 /** Steps and mishaps that a run leaves out; how a failing run is made short. */
 export type Without = ReadonlySet<string>
 
-type EffectKind = 'get' | 'insert' | 'update' | 'list' | 'send' | 'fetch' | 'seal'
-
-/** What happens at one effect of a process. A process dies by never hearing anything again. */
-type Mishap =
-  | 'crash before'
-  | 'crash after'
-  | 'crash while it flies'
-  /** It takes place, and the machine falls asleep: the clock on the wall goes on, the process does not. */
-  | 'sleeps'
-  /** It takes place, and an error says that it did not. */
-  | 'unacknowledged'
-  /** It does not take place, and an error says so. */
-  | 'failed'
-  /** Only requests: it surely never left. */
-  | 'unsent'
-  /** It takes place at once, and the answer comes too late for anybody to wait for it. */
-  | 'slow answer'
-  /** It takes place long after it was given up, and is never answered. */
-  | 'late'
-  /** It never takes place and is never answered. */
-  | 'hangs'
-
-const CRASHES: readonly Mishap[] = ['crash before', 'crash after', 'crash while it flies', 'sleeps']
-const OF_WRITES: readonly Mishap[] = ['unacknowledged', 'failed', 'slow answer', 'late', 'hangs']
-const OF_READS: readonly Mishap[] = ['failed', 'slow answer', 'hangs']
-const OF_REQUESTS: readonly Mishap[] = ['unacknowledged', 'failed', 'unsent', 'slow answer', 'late', 'hangs']
-
 /** One thing to buy, as the run knows it. */
-interface Intent {
+export interface Intent {
   readonly plan: IntentPlan
   readonly logged: LoggedIntent
 }
@@ -82,6 +56,12 @@ interface Running {
   readonly logged: LoggedCall
   readonly process: Process
   readonly intent: Intent | undefined
+  /** Times that the intent counts as wanted because of this call. */
+  anew: number
+  /** True once it has asked the store for the record. */
+  looked: boolean
+  /** True if it found the order open at its first look: it asks for that one, whatever becomes of it meanwhile. */
+  asksForOpen: boolean
 }
 
 /** A request that the service has, and what it makes of it. */
@@ -110,6 +90,8 @@ export class World {
   /** Requests and writes that are on their way, also those of the dead. */
   underWay = 0
   readonly running: Set<Running> = new Set()
+  /** Orders that were written down to be sent. */
+  readonly enqueued: Set<Intent> = new Set()
   readonly #workers: (Process | undefined)[] = []
   readonly #all: Process[] = []
   readonly #offsets: number[] = []
@@ -126,7 +108,7 @@ export class World {
       seed: plan.seed,
       apiKey: 'personal_k1x0r9w7',
       organizationApiKey: 'organization_key',
-      baseUrl: 'https://sandbox.test',
+      baseUrl: `https://${HERE}`,
       services: SERVICES,
       behaviour: plan.server,
       balance: plan.balance,
@@ -258,8 +240,12 @@ export class World {
 }
 
 const START = new VirtualTime().now
+const HERE = 'sandbox.test'
 /** In one seed of so many, every property of every error is searched for an API key; in all, what it prints. */
 const WALKED_SHARE = 8
+
+/** Why a recovery looks an order up in place of repeating its request. */
+const LOOKED_UP: ReadonlySet<string | undefined> = new Set(['past_window', 'aborted', 'api_key_changed'])
 
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
@@ -295,11 +281,13 @@ function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
 /** One process of a worker: a client with a memory of its own over the world's store. */
 export class Process {
   died = false
+  /** References that a recovery looked for in the list, and did not find. */
+  readonly notFound: Set<string> = new Set()
   readonly name: string
   readonly #world: World
   readonly #number: number
   readonly #draw: Draw
-  readonly #orders: Pick<Orders<Schemas>, 'create' | 'recover' | 'resolve'>
+  readonly #orders: Pick<Orders<Schemas>, 'create' | 'enqueue' | 'list' | 'recover' | 'resolve'>
   readonly #close: () => Promise<void>
   /** The clock on the wall. */
   readonly #now: () => number
@@ -308,6 +296,8 @@ export class Process {
   readonly #running = new Set<Running>()
   #die: (why: 'died') => void = () => {}
   #effects = 0
+  /** Number of the first effect at which the store failed it. */
+  #firstTrouble = Number.POSITIVE_INFINITY
   /** When the process wakes, and how long it has slept in all. */
   #wakes = 0
   #slept = 0
@@ -367,7 +357,7 @@ export class Process {
   }
 
   /** Places an order and notes what the caller is told. */
-  async create(intent: Intent, step: Extract<Step, { kind: 'create' }>): Promise<void> {
+  async create(intent: Intent, step: Extract<Step, { kind: 'create' }>, anew: boolean): Promise<void> {
     const { plan } = intent
     // Without any name, another payload would be another order.
     const anonymous = plan.externalOrderId === undefined && plan.idempotencyKey === undefined
@@ -377,7 +367,8 @@ export class Process {
     const idempotencyKey = otherKey ? `other-${plan.name}` : plan.idempotencyKey
     const { abortAfter } = step
     const given = abortAfter === undefined ? undefined : this.#abort(abortAfter)
-    await this.#run('create', intent, idempotencyKey, async (call) => {
+    if (anew) intent.logged.wanted++
+    const action = async (call: RequestOptions): Promise<{ readonly told: Told }> => {
       const options = {
         ...call,
         ...(given === undefined ? {} : { signal: given }),
@@ -388,7 +379,27 @@ export class Process {
         .then(({ id }): Told => ({ charged: 'yes', orderId: id }), this.#toldBy)
       if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
       return { told }
+    }
+    await this.#run('create', intent, idempotencyKey, action, anew ? 1 : 0)
+  }
+
+  /** Writes an order down, to be sent by the next recovery. */
+  async enqueue(intent: Intent): Promise<void> {
+    const { idempotencyKey } = intent.plan
+    const request = requestOf(intent.plan, 1, undefined)
+    await this.#run('enqueue', intent, undefined, async () => {
+      await this.#orders
+        .enqueue(request, idempotencyKey === undefined ? {} : { idempotencyKey })
+        .then(() => this.#world.enqueued.add(intent), this.#toldBy)
+      return {}
     })
+  }
+
+  /** Ids of all orders that the service lists. */
+  async list(limit: number): Promise<ReadonlySet<string>> {
+    const ids = new Set<string>()
+    for await (const { id } of this.#orders.list({ limit })) ids.add(id)
+    return ids
   }
 
   /** Runs `recover()` to its end and notes its outcomes. */
@@ -404,6 +415,12 @@ export class Process {
           `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
         )
         world.log.said(logged, recoveredOf(world.intentOf(record), outcome, this.#now()))
+        if (
+          record.externalOrderId !== undefined &&
+          outcome.outcome === 'needs_attention' &&
+          LOOKED_UP.has(reason)
+        )
+          this.notFound.add(record.externalOrderId)
       }
       try {
         for await (const outcome of this.#orders.recover({ ...call, ...options })) report(outcome)
@@ -476,6 +493,7 @@ export class Process {
     intent: Intent | undefined,
     idempotencyKey: string | undefined,
     action: (options: RequestOptions, logged: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
+    anew = 0,
   ): Promise<void> {
     const { log, plan } = this.#world
     const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
@@ -493,7 +511,7 @@ export class Process {
     // A call that waits for the order of another one hears what became of that one's writes.
     for (const { logged: other, intent: same } of this.#running)
       if (other.storeTrouble === true && same === intent) logged.storeTrouble = true
-    const running: Running = { logged, process: this, intent }
+    const running: Running = { logged, process: this, intent, anew, looked: false, asksForOpen: false }
     this.#running.add(running)
     this.#world.running.add(running)
     this.#world.note(this.name, `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
@@ -572,7 +590,12 @@ export class Process {
       const take = leave()
       if (mishap === 'hangs') return
       if (mishap === 'crash while it flies') this.kill()
-      const away = mishap === 'late' || mishap === 'crash while it flies' ? lateness(way) : out
+      const away =
+        mishap === 'late' || mishap === 'crash while it flies'
+          ? lateness(way)
+          : mishap === 'slow'
+            ? Math.floor(way * SLOWEST)
+            : out
       world.underWay++
       time.setTimer(
         world,
@@ -591,11 +614,11 @@ export class Process {
               case 'unacknowledged':
                 return void time.setTimer(this, () => tell(() => lost(false)), home)
               default:
-                if (home === 0 && mishap === undefined && kind !== 'send') return tell(() => result)
+                if (home === 0 && mishap !== 'slow answer' && kind !== 'send') return tell(() => result)
                 return void time.setTimer(
                   this,
                   () => tell(() => result),
-                  mishap === undefined ? home : lateness(back),
+                  mishap === 'slow answer' ? lateness(back) : home,
                 )
             }
           }, reject)
@@ -607,24 +630,28 @@ export class Process {
 
   #mishapOf(kind: EffectKind, whether: number, which: number, name: string): Mishap | undefined {
     const { plan, without } = this.#world
-    const { crash, store, network } = plan.rates
-    const request = kind === 'send' || kind === 'fetch'
-    const trouble = request ? network : store
-    if (whether >= crash + trouble || without.has(`mishap:${name}`)) return undefined
-    const kinds =
-      whether < crash
-        ? CRASHES
-        : request
-          ? OF_REQUESTS
-          : kind === 'insert' || kind === 'update'
-            ? OF_WRITES
-            : OF_READS
-    const mishap = kinds[Math.floor(which * kinds.length)]
+    const mishap = mishapAt(kind, plan, whether, which)
+    if (mishap === undefined || without.has(`mishap:${name}`)) return undefined
     // A fetch of the caller's own is never believed that nothing left.
     return mishap === 'unsent' && plan.whole ? 'failed' : mishap
   }
 
+  /** The calls for an order without a name of which this may be the first look at the record. */
+  #firstLook(): FirstLook | undefined {
+    let calls: Running[] | undefined
+    for (const running of this.#running) {
+      if (running.looked) continue
+      running.looked = true
+      const plan = running.logged.kind === 'create' ? running.intent?.plan : undefined
+      if (plan === undefined || (plan.externalOrderId ?? plan.idempotencyKey) !== undefined) continue
+      calls = [...(calls ?? []), running]
+    }
+    // After trouble with the store, an earlier call may look in the background.
+    return calls && { calls, certain: this.#running.size === 1 && this.#firstTrouble >= this.#effects }
+  }
+
   #storeTrouble(): void {
+    this.#firstTrouble = Math.min(this.#firstTrouble, this.#effects)
     for (const { logged } of this.#running) logged.storeTrouble = true
   }
 
@@ -680,7 +707,19 @@ export class Process {
     }
     return {
       durability: world.plan.account === undefined ? 'memory' : 'device',
-      get: (scope, id) => this.#effect('get', () => () => store.get(scope, id), broken),
+      get: (scope, id) =>
+        this.#effect(
+          'get',
+          () => {
+            const look = this.#firstLook()
+            return async () => {
+              const row = await store.get(scope, id)
+              if (look !== undefined && row !== undefined) found(look, row.data)
+              return row
+            }
+          },
+          broken,
+        ),
       insert: (row) => this.#effect('insert', () => () => insert(row), broken),
       update: (row, version) => this.#effect('update', () => () => update(row, version), broken),
       listOpen: (scope, options) => this.#effect('list', () => () => store.listOpen(scope, options), broken),
@@ -795,17 +834,25 @@ export class Process {
     })
 
   /** In place of fetch, below ky. */
-  #fetch = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
-    const request = new Request(input, init)
+  #fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
+    this.#send(new Request(input, init))
+
+  async #send(request: Request): Promise<Response> {
     const { signal } = request
     const message = await messageOf(request)
+    const { hostname } = new URL(request.url)
+    // Another place takes the same customer's orders, and knows nothing of the keys of this one.
+    const key = hostname === ELSEWHERE ? message.headers['idempotency-key'] : undefined
+    const there = key === undefined ? {} : { 'idempotency-key': `${ELSEWHERE} ${key}` }
+    const url = request.url.replace(hostname, HERE)
     let left: LoggedRequest | LoggedRead | undefined
     const exchange = this.#effect<SandboxReply | undefined>(
       request.method === 'POST' ? 'send' : 'fetch',
       () => {
         const headers = { get: (name: string) => message.headers[name] }
         // Not tied to the signal: what has left arrives.
-        const { signal: _signal, ...sent } = message
+        const { signal: _signal, ...whole } = message
+        const sent = { ...whole, url, headers: { ...message.headers, ...there } }
         const leaving = this.#leave(sent, headers, () => this.#world.sandbox.handle(sent))
         left = leaving.request
         return leaving.arrive
@@ -820,12 +867,48 @@ export class Process {
     const { type } = reply.delivery
     if (type !== 'stall' && type !== 'drop' && type !== 'refuse')
       this.#answered(left, reply, type === 'complete')
-    return await respond(reply, signal, request.url)
+    const response = await respond(reply, signal, request.url)
+    const location = response.headers.get('location')
+    const follows = request.redirect === 'follow' && (response.status === 307 || response.status === 308)
+    if (!follows || location === null) return response
+    const { method, headers, body } = message
+    const next = new URL(location, request.url)
+    return await this.#send(
+      new Request(next, { method, headers, signal, ...(method === 'GET' ? {} : { body }) }),
+    )
+  }
+}
+
+/** A look at a record, and the calls that may have had it. */
+interface FirstLook {
+  readonly calls: readonly Running[]
+  /** True if it is surely theirs. */
+  readonly certain: boolean
+}
+
+/** A call that finds its order open asks for that one, and one that finds it created asks for the next. */
+function found({ calls, certain }: FirstLook, data: string): void {
+  const isOpen = data.includes('"state":"open"')
+  const isMade = data.includes('"state":"created"')
+  for (const call of calls) {
+    const { logged } = call.intent ?? {}
+    if (logged === undefined) continue
+    if (isOpen && certain) {
+      call.asksForOpen = true
+      logged.wanted -= call.anew
+      call.anew = 0
+    } else if (isMade && call.anew === 0) {
+      logged.wanted++
+      call.anew = 1
+    }
   }
 }
 
 /** Why a caller ends its call. */
 const GIVEN_UP = 'the caller has given up'
+
+/** Longest way of an effect that is slow, milliseconds: a store is given up after ten seconds. */
+const SLOWEST = 9500
 
 /** How late something comes that nobody waits for any more. */
 function lateness(part: number): number {
