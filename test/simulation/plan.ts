@@ -91,7 +91,9 @@ const WHOLE_SHARE = 32
 /** A stream that no process has. */
 const MOOD = 1_000_000
 /** Share of the seeds that do a few things often, in place of everything now and then. */
-const SWARM_SHARE = 0.2
+const SWARM_SHARE = 0.1
+/** Share of the seeds whose service differs from the usual one in what matters seldom, too. */
+const FURTHER_SHARE = 0.2
 
 /** What a seed stands for. */
 export function planOf(seed: number): Plan {
@@ -116,7 +118,11 @@ export function planOf(seed: number): Plan {
   const intents = drawIntents(draw, swarm)
   const steps = drawSteps(draw, { workers, intents, jumps, rotates, swarm })
   const least = client.safeRetryWindow + skewOf(steps) + LONGEST_FLIGHT
-  const server = { ...drawServer(draw, keyScope, least), ...drawFurther(mood, least), ...swarm?.server }
+  const server = {
+    ...drawServer(draw, keyScope, least),
+    ...(mood.chance(FURTHER_SHARE) ? drawFurther(mood, least) : {}),
+    ...swarm?.server,
+  }
   // A server may say for a while, or for ever, that a request is running which is not: only time settles that.
   const sticky =
     server.rememberServerErrors === true ||
@@ -143,7 +149,7 @@ export function planOf(seed: number): Plan {
     sealed:
       sealed || swarm?.habits.some(({ effects, chance }) => effects.includes('seal') && chance > 0) === true,
     latency: draw.pick(0, 20, 20, 400),
-    ...(mood.chance(0.1) ? { listedBy: mood.pick(1, 2, 50) } : {}),
+    ...(mood.chance(0.05) ? { listedBy: mood.pick(1, 2, 50) } : {}),
     ending: swarm?.ending ?? (sticky || draw.chance(0.3) ? 'late' : 'soon'),
   }
 }
@@ -194,22 +200,33 @@ const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
 const QUIET: Rates = { crash: 0, store: 0, network: 0 }
 
 function drawSwarm(draw: Draw): Swarm {
-  switch (draw.below(10)) {
-    case 0:
+  switch (
+    draw.weighted(
+      ['lost beginning', 6],
+      ['two of one', 6],
+      ['slow proof', 7],
+      ['sleeping rotation', 5],
+      ['slow person', 2],
+      ['queue', 3],
+      ['many looked up', 1],
+      ['any', 3],
+    )
+  ) {
+    case 'lost beginning':
       return lostBeginning(draw)
-    case 1:
+    case 'two of one':
       return twoOfOne(draw)
-    case 2:
+    case 'slow proof':
       return slowProof(draw)
-    case 3:
+    case 'sleeping rotation':
       return sleepingRotation(draw)
-    case 4:
+    case 'slow person':
       return slowPerson(draw)
-    case 5:
+    case 'queue':
       return queue(draw)
-    case 6:
+    case 'many looked up':
       return manyLookedUp(draw)
-    default:
+    case 'any':
       return anySwarm(draw)
   }
 }
@@ -290,7 +307,7 @@ function slowProof(draw: Draw): Swarm {
 /** A machine falls asleep while it writes down that it has another API key now. */
 function sleepingRotation(draw: Draw): Swarm {
   return {
-    habits: [{ effects: ['update'], mishap: draw.pick('sleeps', 'sleeps', 'slow'), chance: 0.5 }],
+    habits: [{ effects: ['update'], mishap: 'sleeps', chance: 0.5 }],
     rates: QUIET,
     faults: [
       {
@@ -299,7 +316,7 @@ function sleepingRotation(draw: Draw): Swarm {
         action: draw.pick<FaultAction>(
           { type: 'retryAfter', value: '1' },
           { type: 'retryAfter', value: '8' },
-          { type: 'drop' },
+          { type: 'status', status: 425 },
         ),
       },
     ],
@@ -309,7 +326,7 @@ function sleepingRotation(draw: Draw): Swarm {
     workers: 2,
     intents: [draw.pick(ANONYMOUS, REFERENCE)],
     client: { safeRetryWindow: 5 * MINUTE, maxRetries: 4 },
-    server: draw.chance(0.7) ? { keyLifetime: 9 * MINUTE } : {},
+    server: draw.chance(0.8) ? { keyLifetime: 9 * MINUTE } : {},
     balance: 100_000,
     script: [
       [AT_ONCE, 'create', 0],
@@ -611,9 +628,9 @@ function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number):
 /** What matters seldom, or little; but for that, a service may do it all the same. */
 function drawFurther(draw: Draw, least: number): Partial<SandboxBehaviour> {
   return {
-    ...(draw.chance(0.1) ? { keyLifetime: draw.pick(least, 2 * least, 24 * 60 * MINUTE) } : {}),
-    ...(draw.chance(0.1) ? { ordering: 'amount' } : {}),
-    ignoreOffset: draw.chance(0.05),
+    ...(draw.chance(0.3) ? { keyLifetime: draw.pick(least, 2 * least, 24 * 60 * MINUTE) } : {}),
+    ...(draw.chance(0.3) ? { ordering: 'amount' } : {}),
+    ignoreOffset: draw.chance(0.2),
     invalidPaging: draw.pick('clamp', 'refuse'),
     requiredFields: draw.weighted(
       [['target'], 8],
