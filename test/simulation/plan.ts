@@ -118,11 +118,9 @@ export function planOf(seed: number): Plan {
   const intents = drawIntents(draw, swarm)
   const steps = drawSteps(draw, { workers, intents, jumps, rotates, swarm })
   const least = client.safeRetryWindow + skewOf(steps) + LONGEST_FLIGHT
-  const server = {
-    ...drawServer(draw, keyScope, least),
-    ...(mood.chance(FURTHER_SHARE) ? drawFurther(mood, least) : {}),
-    ...swarm?.server,
-  }
+  const usual = drawServer(draw, keyScope, least)
+  const further = mood.chance(FURTHER_SHARE) ? drawFurther(mood, usual, least) : {}
+  const server = { ...usual, ...further, ...swarm?.server }
   // A server may say for a while, or for ever, that a request is running which is not: only time settles that.
   const sticky =
     server.rememberServerErrors === true ||
@@ -626,11 +624,16 @@ function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number):
 }
 
 /** What matters seldom, or little; but for that, a service may do it all the same. */
-function drawFurther(draw: Draw, least: number): Partial<SandboxBehaviour> {
+function drawFurther(
+  draw: Draw,
+  { ordering }: Partial<SandboxBehaviour>,
+  least: number,
+): Partial<SandboxBehaviour> {
   return {
     ...(draw.chance(0.3) ? { keyLifetime: draw.pick(least, 2 * least, 24 * 60 * MINUTE) } : {}),
     ...(draw.chance(0.3) ? { ordering: 'amount' } : {}),
-    ignoreOffset: draw.chance(0.2),
+    // With shuffled rows, nobody could tell.
+    ignoreOffset: draw.chance(0.2) && ordering !== 'random',
     invalidPaging: draw.pick('clamp', 'refuse'),
     requiredFields: draw.weighted(
       [['target'], 8],
