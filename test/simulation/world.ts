@@ -117,7 +117,9 @@ export class World {
       sleep: (milliseconds) => this.time.sleep(server, milliseconds),
     })
     this.log.listsReferences =
-      plan.server.orderFields?.includes('metadata') === true && plan.server.ordering !== 'random'
+      plan.server.orderFields?.includes('metadata') === true &&
+      plan.server.ordering !== 'random' &&
+      plan.server.ignoreOffset !== true
     this.apiKeys = [this.sandbox.apiKey]
     const { deriveId } = this.time.runtime(server, 0)
     this.intents = plan.intents.map((intent) => {
@@ -244,9 +246,6 @@ const HERE = 'sandbox.test'
 /** In one seed of so many, every property of every error is searched for an API key; in all, what it prints. */
 const WALKED_SHARE = 8
 
-/** Why a recovery looks an order up in place of repeating its request. */
-const LOOKED_UP: ReadonlySet<string | undefined> = new Set(['past_window', 'aborted', 'api_key_changed'])
-
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
 function requestOf(
@@ -281,8 +280,6 @@ function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
 /** One process of a worker: a client with a memory of its own over the world's store. */
 export class Process {
   died = false
-  /** References that a recovery looked for in the list, and did not find. */
-  readonly notFound: Set<string> = new Set()
   readonly name: string
   readonly #world: World
   readonly #number: number
@@ -415,12 +412,6 @@ export class Process {
           `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
         )
         world.log.said(logged, recoveredOf(world.intentOf(record), outcome, this.#now()))
-        if (
-          record.externalOrderId !== undefined &&
-          outcome.outcome === 'needs_attention' &&
-          LOOKED_UP.has(reason)
-        )
-          this.notFound.add(record.externalOrderId)
       }
       try {
         for await (const outcome of this.#orders.recover({ ...call, ...options })) report(outcome)
@@ -851,8 +842,8 @@ export class Process {
       () => {
         const headers = { get: (name: string) => message.headers[name] }
         // Not tied to the signal: what has left arrives.
-        const { signal: _signal, ...whole } = message
-        const sent = { ...whole, url, headers: { ...message.headers, ...there } }
+        const { method, body } = message
+        const sent = { method, url, body, headers: { ...message.headers, ...there } }
         const leaving = this.#leave(sent, headers, () => this.#world.sandbox.handle(sent))
         left = leaving.request
         return leaving.arrive
