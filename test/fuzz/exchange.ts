@@ -27,7 +27,7 @@ import {
   writeAhead,
 } from '../support/invariants.ts'
 import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../support/leaks.ts'
-import { type LoggedCall, RunRecorder } from '../support/run-log.ts'
+import { type LoggedCall, RunRecorder, recoveredOf } from '../support/run-log.ts'
 import { VirtualTime } from '../support/virtual-time.ts'
 import { type Answer, type AnswerPlan, answerPlan, PIECE, send, type TemplateName } from './answers.ts'
 import {
@@ -434,7 +434,9 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
           log.ended(logged, time.now, {
             ...(kind === 'create'
               ? { told: accepted ? { charged: 'yes', orderId: String(orderId) } : toldOf(error) }
-              : { recovered: outcomesIn(result).map(({ outcome }) => ({ intent: 'the order', outcome })) }),
+              : {
+                  recovered: outcomesIn(result).map((outcome) => recoveredOf('the order', outcome, time.now)),
+                }),
           })
         }
         const most = TOTAL * (call.money === 'none' ? 30 : 1)
