@@ -146,9 +146,7 @@ export function judgeResolution(
   if ('error' in ended) {
     must(stored.state === 'open', `resolve() failed, and the record is ${stored.state}`)
     must(!known.flawless, 'resolve() failed although the service showed the order')
-    // Another order's id is a wrong argument, which says nothing of this order.
-    if (ended.error.code !== 'invalid_request')
-      judgeCharged(ended.error.charged, stored, known, 'resolve()', must)
+    judgeCharged(ended.error.charged, stored, known, 'resolve()', must)
     return
   }
   must(evidence(known).foundById, 'resolved as created, and nobody has shown the order')
