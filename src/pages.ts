@@ -1,5 +1,5 @@
 import { defined } from './defined.ts'
-import { InvalidResponseError, invalidArgument } from './errors.ts'
+import { type Charged, InvalidResponseError, invalidArgument } from './errors.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './read-ahead.ts'
 import { attachInfo, type InfoSource, infoFrom } from './response-info.ts'
 
@@ -244,7 +244,7 @@ class Walk<T> {
     if (atFrontier && !this.#ended) {
       // Pages that bring nothing new may well be alike: empty ones, or such with nothing but what stands on every page.
       if (items.length > 0) this.#refuseCircles(ids, info)
-      this.#ended = this.#progress.isOver(info)
+      this.#ended = this.#progress.isOver(info, 'no')
     }
     return pageOf(items, this.#start, offset, total, info)
   }
@@ -258,7 +258,7 @@ class Walk<T> {
       this.#rounds = 0
     }
     // Once or twice may be rows that shifted by several whole pages.
-    if (this.#rounds > 2) throw unreadable('repeats its pages', info)
+    if (this.#rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
 
@@ -307,19 +307,21 @@ export class Progress {
   /**
    * One page without news may be rows that shifted by a whole page. Two in a row are the end of a list whose service moves
    * an offset past the end back to the last page, if it has been seen to look at `offset` at all.
+   * @param charged what the list not being read says of the wallet
    * @throws {InvalidResponseError} if it has not: there may be more, however short the page, which such a service never shows
    */
-  isOver(info: InfoSource): boolean {
+  isOver(info: InfoSource, charged: Charged): boolean {
     if (this.stale < 2) return false
     if (this.#moved) return true
-    throw unreadable('ignores offset', info)
+    throw unreadable('ignores offset', info, charged)
   }
 }
 
-function unreadable(what: string, info: InfoSource): InvalidResponseError {
+function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
   return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
     attempts,
+    charged,
     ...defined({ status }),
   })
 }

@@ -235,12 +235,14 @@ async function replay(
   })
   const { order, ending, outcome } = sent
   const newest = (await newestRecord(context, claimed.found)) ?? sent.record
+  const proven = sent.charged === 'yes'
   const error =
     ending.end === 'done'
       ? undefined
-      : errorOf(ending, errorContext(newest, chargedOf(newest), settings, runtime.now()))
+      : // An answer that proves the charge does so where it could not be stored as well.
+        errorOf(ending, errorContext(newest, proven ? 'yes' : chargedOf(newest), settings, runtime.now()))
   const why = defined({ error })
-  if (sent.charged === 'yes' || newest.state === 'created') {
+  if (proven || newest.state === 'created') {
     const settled = settledOutcome({ ...newest, state: 'created' })
     if (order !== undefined) return createdOutcome(settled.record, order)
     return settled.reason === 'unreadable' ? { ...settled, ...why } : settled

@@ -119,7 +119,7 @@ export async function resolve(
   }
   if (resolution.as === 'created') return await resolveCreated(context, found, resolution.orderId, settings)
   if (record.state === 'created')
-    throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned')
+    throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned', record)
   if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
   // A call that wrote it since may have sent it, which the person who gives it up has not seen. What is far ahead was
   // written before, by a clock that is wrong.
@@ -151,6 +151,7 @@ export async function forget(context: OrderContext, name: OrderName): Promise<bo
     throw invalid(
       nameField(name),
       'names an order that is not settled; recover or resolve it before it is forgotten',
+      found.record,
     )
   }
   return await context.journal.forget(found)
@@ -164,7 +165,7 @@ async function resolveCreated(
 ): Promise<OrderRecord> {
   const { record } = found
   if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
-    throw invalid('orderId', 'differs from the id of the order that is remembered')
+    throw invalid('orderId', 'differs from the id of the order that is remembered', record)
   }
   const { value: order } = await readOrder(context, 'orders.resolve', orderId, 'in_doubt', settings)
   const metadata = order['metadata']
@@ -173,7 +174,7 @@ async function resolveCreated(
       ? metadata.externalOrderId
       : undefined
   if (echoed !== undefined && record.externalOrderId !== undefined && echoed !== record.externalOrderId) {
-    throw invalid('orderId', 'names an order with another externalOrderId')
+    throw invalid('orderId', 'names an order with another externalOrderId', record)
   }
   const outcome = await markCreated(context, found, { id: order.id, order })
   if (outcome.record.state !== 'created') throw notStored(record)
@@ -231,6 +232,8 @@ function notStored(record: JournalRecord | undefined): StoreError {
   )
 }
 
-function invalid(path: string, message: string): InvalidRequestError {
-  return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }] })
+/** @param record what is remembered of the order, whose money a wrong argument says nothing about */
+function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
+  const known = record === undefined ? {} : { ...facts(record), charged: chargedOf(record) }
+  return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })
 }

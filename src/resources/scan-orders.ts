@@ -46,6 +46,7 @@ export async function* scanOrders(
   options: ScanOptions,
 ): AsyncGenerator<ListedOrder, void, undefined> {
   const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
+  const charged = options.money === 'in_doubt' ? 'unknown' : 'no'
   const seen = new Set<string>()
   let offset = 0
   let frontier = 0
@@ -79,7 +80,7 @@ export async function* scanOrders(
       progress.take(unseen > 0)
       const extent = { ...more, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
       // Asked for all the same, but that nothing else comes is no surprise then.
-      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info)) return
+      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)
     offset += received - Math.min(MOST_OVERLAP, Math.floor(received / 4))

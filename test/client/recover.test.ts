@@ -496,6 +496,20 @@ describe('an order that was created but never readable', () => {
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
   })
 
+  it('is told as charged also where the store does not take the proof', async () => {
+    const lab = new Lab()
+    await leave(lab, 'r1')
+    lab.runtime.jump(BUSY)
+    lab.sandbox.faults.add({ action: { type: 'cutBody', after: 0 }, times: 'always' })
+    const client = lab.elsewhere({}, (operation, count) =>
+      operation === 'update' && count > 1 ? 'hangs' : undefined,
+    )
+    expect(await all(client.orders.recover())).toMatchObject([
+      { outcome: 'created', reason: 'unreadable', error: { charged: 'yes' } },
+    ])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
   it('is looked for in the list past the window', async () => {
     const lab = new Lab()
     await unreadable(lab)

@@ -51,10 +51,15 @@ describe('resolve(…, { as: "created" })', () => {
     const other = await lab.client().orders.create(order('r2'))
     await expect(
       lab.client().orders.resolve(NAME, { as: 'created', orderId: other.id }),
-    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
+    ).rejects.toMatchObject({
+      code: 'invalid_request',
+      issues: [{ path: 'orderId' }],
+      externalOrderId: 'r1',
+      charged: 'unknown',
+    })
     await expect(
       lab.client().orders.resolve({ externalOrderId: 'r2' }, { as: 'created', orderId: 'ord_other' }),
-    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
+    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }], charged: 'yes' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
@@ -211,6 +216,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     await lab.client().orders.create(order('r1'))
     await expect(lab.client().orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({
       code: 'invalid_request',
+      charged: 'yes',
     })
     lab.drain()
     await failure(lab.client().orders.create(order('r2')))
@@ -320,11 +326,15 @@ describe('forget()', () => {
   it('refuses what is not settled', async () => {
     const lab = new Lab()
     await leave(lab, true)
-    await expect(lab.client().orders.forget(NAME)).rejects.toMatchObject({ code: 'invalid_request' })
+    await expect(lab.client().orders.forget(NAME)).rejects.toMatchObject({
+      code: 'invalid_request',
+      charged: 'unknown',
+    })
     lab.sandbox.faults.add({ times: 3, action: { type: 'cutBody', after: 0 } })
     await failure(lab.client().orders.create(order('r2')))
     await expect(lab.client().orders.forget({ externalOrderId: 'r2' })).rejects.toMatchObject({
       code: 'invalid_request',
+      charged: 'yes',
     })
   })
 

@@ -434,7 +434,9 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
           log.ended(logged, time.now, {
             ...(kind === 'create'
               ? { told: accepted ? { charged: 'yes', orderId: String(orderId) } : toldOf(error) }
-              : { recovered: outcomesIn(result).map((each) => recoveredOf('the order', each, time.now)) }),
+              : {
+                  recovered: outcomesIn(result).map((outcome) => recoveredOf('the order', outcome, time.now)),
+                }),
           })
         }
         const most = TOTAL * (call.money === 'none' ? 30 : 1)

@@ -61,10 +61,6 @@ function evidence({ heard, refuses }: Known) {
   }
 }
 
-/** What is wrong with a list as a whole is said as of any list, so it speaks of no order. */
-const speaksOfTheList = ({ code, message }: CustomerOrderingError): boolean =>
-  code === 'invalid_response' && message.startsWith('The list cannot be read to its end')
-
 /** What was told as `charged`, of whatever call. */
 function judgeCharged(charged: string, stored: OrderRecord, known: Known, what: string, must: Must): void {
   const { proven, refused } = evidence(known)
@@ -102,8 +98,7 @@ export function judgeRecovery(
     `recovered ${order?.id}, stored ${stored.order?.id}`,
   )
   must(!known.flawless || order?.id === ORDER_ID, 'recovered without the order that the service showed')
-  if (error !== undefined && !speaksOfTheList(error))
-    judgeCharged(error.charged, stored, known, `the error of ${outcome}`, must)
+  if (error !== undefined) judgeCharged(error.charged, stored, known, `the error of ${outcome}`, must)
   must(
     reports.length === 1 && reports[0]?.recovery === outcome,
     `reported ${reports.map(({ recovery }) => recovery).join()} of ${outcome}`,
@@ -151,9 +146,7 @@ export function judgeResolution(
   if ('error' in ended) {
     must(stored.state === 'open', `resolve() failed, and the record is ${stored.state}`)
     must(!known.flawless, 'resolve() failed although the service showed the order')
-    // Another order's id is a wrong argument, which says nothing of this order.
-    if (ended.error.code !== 'invalid_request')
-      judgeCharged(ended.error.charged, stored, known, 'resolve()', must)
+    judgeCharged(ended.error.charged, stored, known, 'resolve()', must)
     return
   }
   must(evidence(known).foundById, 'resolved as created, and nobody has shown the order')

@@ -4,7 +4,7 @@ import { type Batch, type Counts, noCounts, type Progress } from './batch.ts'
 /** Answers that a seed has at least. */
 const PER_SEED = 300
 
-/** How much more a thread may keep than after the first seeds, bytes. */
+/** How much more a thread may keep than after its first seed, bytes. */
 export const MOST_KEPT: number = 64 * 2 ** 20
 
 /** What came of many seeds. */
@@ -12,7 +12,7 @@ export interface Summary extends Counts {
   seeds: number
   /** CPU time of all threads, milliseconds. */
   cpu: number
-  /** Most memory that a thread kept after a seed, and what one kept after the first seeds, bytes. */
+  /** Most memory that a thread kept after a seed, and what one kept after its first seed, bytes. */
   memory: { readonly first: number; readonly most: number }
   /** Time that passed, milliseconds. */
   elapsed: number
@@ -42,7 +42,7 @@ export async function fuzz(
         cpus.set(index, cpu)
         summary.cpu = [...cpus.values()].reduce((sum, each) => sum + each, 0)
         summary.elapsed = performance.now() - began
-        const first = summary.seeds <= 16 ? Math.max(memory, summary.memory.first) : summary.memory.first
+        const first = summary.seeds <= threads ? Math.max(memory, summary.memory.first) : summary.memory.first
         summary.memory = { first, most: Math.max(memory, summary.memory.most) }
         onProgress?.(summary)
       })

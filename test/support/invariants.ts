@@ -250,8 +250,7 @@ const agreementOfRecoveries: Invariant = (log) =>
     // A row that could not be read is known by no name.
     if (said.key === '') return call.storeTrouble === true ? [] : broken('and it is readable')
     if (outcome === 'created') {
-      const agrees = charged === 'yes' || (charged === 'unknown' && call.storeTrouble === true)
-      if (charged !== undefined && !agrees) return broken(`and that it is charged: '${charged}'`)
+      if (charged !== undefined && charged !== 'yes') return broken(`and that it is charged: '${charged}'`)
       const proven = rowsOf(log, intent).some(
         ({ record }) =>
           record?.state === 'created' &&
@@ -271,8 +270,7 @@ const agreementOfRecoveries: Invariant = (log) =>
     }
     const pending = rows.filter(({ open }) => open)
     if (pending.length === 0) return broken('whose record was settled')
-    // What ended the reading of the list speaks of that reading.
-    if (charged === 'no' && outcome !== 'needs_attention') return broken("and that it is charged: 'no'")
+    if (charged === 'no') return broken("and that it is charged: 'no'")
     return isSupported(log, call, said, until) ? [] : broken('for which there was no such reason')
   })
 

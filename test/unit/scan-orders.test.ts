@@ -152,6 +152,17 @@ describe('a walk over the order list', () => {
 })
 
 describe('a walk over a list without an empty page', () => {
+  it.each([
+    ['none', 'no'],
+    ['in_doubt', 'unknown'],
+  ] as const)(
+    'fails where the service ignores offset, and with money %s says charged %s',
+    async (money, charged) => {
+      const { error } = await walk(() => ({ body: rowsOf(50) }), { money })
+      expect(error).toMatchObject({ code: 'invalid_response', charged })
+    },
+  )
+
   it('ends after two pages in a row without anything new, if the service has been seen to look at offset', async () => {
     const rows = rowsOf(60)
     // What lies past the end is moved back to the last page.
