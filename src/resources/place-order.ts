@@ -102,6 +102,8 @@ class Placement {
   readonly #startedAt: number
   readonly #duplicateKey: string | undefined
   #credential: string | null | undefined
+  /** The order without a name that was in doubt at the first look: this call asks for it again. */
+  #asked: JournalRecord | undefined
   #attempts = 0
 
   constructor(
@@ -183,8 +185,6 @@ class Placement {
   async #place(entitled: boolean): Promise<Placed> {
     const { journal } = this.#context
     let earlier: JournalRecord | undefined
-    /** The order that was in doubt at the first look: this call asks for it again. */
-    let asked: JournalRecord | undefined
     let first = true
     let losses = 0
     for (let look = FIRST_LOOK; ; look = Math.min(LONGEST_LOOK, look * 2)) {
@@ -194,7 +194,7 @@ class Placement {
       if (record !== undefined && record.slot !== this.#intent.slot)
         throw unusableError('corrupt', record.key)
       if (first && entitled && record !== undefined && this.#isOlder(record)) earlier = record
-      if (first && record?.state === 'open') asked = record
+      if (first && record?.state === 'open' && record.slot.startsWith('anon:')) this.#asked = record
       first = false
       const credential = await this.#askCredential(record)
       const step = this.#decide(record, credential)
@@ -204,7 +204,7 @@ class Placement {
           continue
         }
         // Somebody settled it since, and a new one in its slot would be a second charge.
-        const proven = step.action === 'archive' && asked && (await this.#proven(asked))
+        const proven = step.action === 'archive' && this.#asked && (await this.#proven(this.#asked))
         if (proven) return this.#remembered(proven)
         const reply = await this.#answer(step, found, record)
         if (reply !== undefined) return reply
@@ -504,8 +504,12 @@ class Placement {
     const found = await journal.load(this.#intent.rowId, grace).catch(() => undefined)
     if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
     const { record } = found
+    const asked = this.#asked
+    // What its slot serves by now says nothing about the order that this call asks for again.
+    if (asked !== undefined && record?.key !== asked.key) return { charged: 'unknown', record: asked }
     // The order before this one, of which only the slot is the same.
-    const other = record?.state === 'created' && record.readable && record.slot.startsWith('anon:')
+    const other =
+      asked === undefined && record?.state === 'created' && record.readable && record.slot.startsWith('anon:')
     const own = other ? undefined : record
     const charged = moneyOf(own)
     if (charged !== 'no') return { charged, record: own }

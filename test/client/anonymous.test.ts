@@ -97,6 +97,41 @@ describe('an order without reference and key', () => {
     },
   )
 
+  it.each([
+    ['', 0, 'yes'],
+    [', and neither where its slot serves the next one by then', 1, 'unknown'],
+  ] as const)(
+    'is not told as not charged where another call settles it and the time is over%s',
+    async (_neither, further, charged) => {
+      const lab = new Lab()
+      await leaveOpen(lab)
+      const wait = (milliseconds: number): Promise<void> =>
+        new Promise((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
+      let updates = 0
+      const store = storeOver(lab.rows, {
+        get: async (scope, id) => {
+          if (updates > 0) await wait(100)
+          return await lab.rows.get(scope, id)
+        },
+        update: async (row, version) => {
+          if (++updates === 1) {
+            for (let call = 0; call <= further; call++) await lab.elsewhere().orders.create(anonymousOrder())
+            await wait(150)
+          }
+          return await lab.rows.update(row, version)
+        },
+      })
+      const call = lab.client({ store }).orders.create(anonymousOrder(), { totalTimeout: 200 })
+      expect(await failure(call)).toMatchObject({
+        code: 'timeout',
+        charged,
+        attempts: 0,
+        idempotencyKey: keysOf(lab)[0],
+      })
+      lab.sandbox.expectCharges(1 + further)
+    },
+  )
+
   it('is bought where it was given up meanwhile, and its slot has served another one', async () => {
     const lab = new Lab()
     lab.sandbox.faults.add({ action: { type: 'drop' } })

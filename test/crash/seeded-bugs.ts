@@ -409,7 +409,13 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a call takes the order that it asked for again for the one before it',
-    edits: [edit('resources/place-order.ts', 'asked && (await this.#proven(asked))', 'asked && undefined')],
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        'this.#asked && (await this.#proven(this.#asked))',
+        'this.#asked && undefined',
+      ),
+    ],
   },
   {
     name: 'a call whose codec fails believes the record that it has only read',
