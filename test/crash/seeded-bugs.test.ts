@@ -12,6 +12,7 @@ const WORK = join(ROOT, '.tmp', `seeded-bugs-${process.pid}`)
 const TESTS = [
   'test/unit/outcome',
   'test/unit/classify',
+  'test/unit/scan-orders',
   'test/client/idempotency',
   'test/client/conflicts',
   'test/client/enqueue',
