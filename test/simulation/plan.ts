@@ -195,75 +195,59 @@ const AFTER: Gaps = [0, 0, 3, 1]
 
 const ANONYMOUS: IntentPlan = { name: 'intent-1' }
 const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
-const QUIET: Rates = { crash: 0, store: 0, network: 0 }
+
+/** What scenes have in common: nothing goes wrong but what they name, and nothing is done but what is in their script. */
+const SCENE = {
+  rates: { crash: 0, store: 0, network: 0 },
+  faults: [],
+  kinds: {},
+  gaps: AT_ONCE,
+  aborts: 0,
+  balance: 100_000,
+} as const
 
 function drawSwarm(draw: Draw): Swarm {
-  switch (
-    draw.weighted(
-      ['lost beginning', 6],
-      ['two of one', 6],
-      ['slow proof', 7],
-      ['sleeping rotation', 5],
-      ['slow person', 2],
-      ['queue', 3],
-      ['many looked up', 1],
-      ['any', 3],
-    )
-  ) {
-    case 'lost beginning':
-      return lostBeginning(draw)
-    case 'two of one':
-      return twoOfOne(draw)
-    case 'slow proof':
-      return slowProof(draw)
-    case 'sleeping rotation':
-      return sleepingRotation(draw)
-    case 'slow person':
-      return slowPerson(draw)
-    case 'queue':
-      return queue(draw)
-    case 'many looked up':
-      return manyLookedUp(draw)
-    case 'any':
-      return anySwarm(draw)
-  }
+  const scene = draw.weighted(
+    [lostBeginning, 6],
+    [twoOfOne, 6],
+    [slowProof, 7],
+    [sleepingRotation, 5],
+    [slowPerson, 2],
+    [queue, 3],
+    [manyLookedUp, 1],
+    [anySwarm, 3],
+  )
+  return scene(draw)
 }
 
 /** What a call wrote first arrives long after its caller has given up, and whoever asks again gives up at once. */
 function lostBeginning(draw: Draw): Swarm {
   return {
+    ...SCENE,
     habits: [
       { effects: ['insert'], mishap: 'late', chance: 0.5 },
       { effects: ['insert'], mishap: draw.pick('failed', 'hangs'), chance: 0.3 },
       { effects: ['seal'], mishap: draw.pick('failed', 'hangs'), chance: draw.pick(0, 0, 0.3) },
     ],
-    rates: QUIET,
-    faults: [],
     kinds: { create: 1, recover: 0.2 },
     gaps: SOON,
     aborts: 0.9,
     client: { safeRetryWindow: 20 * MINUTE },
     server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
-    balance: 100_000,
   }
 }
 
 /** Several calls go on with the same order that nobody knows of, and their store is slow. */
 function twoOfOne(draw: Draw): Swarm {
   return {
+    ...SCENE,
     habits: [
       { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.4 },
       { effects: draw.pick(['update'], ['get'], ['get', 'update']), mishap: 'slow', chance: 0.4 },
     ],
-    rates: QUIET,
-    faults: [],
-    kinds: {},
-    gaps: AT_ONCE,
-    aborts: 0,
     workers: 3,
     intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
     client: { totalTimeout: 60_000, maxRetries: draw.pick(0, 1) },
-    balance: 100_000,
     script: [
       [AT_ONCE, 'create', 0],
       [AFTER, draw.pick('create', 'recover'), 1],
@@ -276,22 +260,17 @@ function twoOfOne(draw: Draw): Swarm {
 /** A person, or a call, proves an order so slowly that the next one has begun in its slot. */
 function slowProof(draw: Draw): Swarm {
   return {
+    ...SCENE,
     habits: [
       { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.3 },
       draw.chance(0.5)
         ? { effects: ['fetch'], mishap: 'slow', chance: 0.7 }
         : { effects: ['update'], mishap: draw.pick('slow', 'sleeps'), chance: 0.3 },
     ],
-    rates: QUIET,
-    faults: [],
-    kinds: {},
-    gaps: AT_ONCE,
-    aborts: 0,
     workers: 3,
     intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
     client: { totalTimeout: 120_000, maxRetries: 0 },
     server: { readLag: 0, processingTime: 0 },
-    balance: 100_000,
     script: [
       [AT_ONCE, 'create', 0],
       [AFTER, 'resolve', 1],
@@ -305,8 +284,8 @@ function slowProof(draw: Draw): Swarm {
 /** A machine falls asleep while it writes down that it has another API key now. */
 function sleepingRotation(draw: Draw): Swarm {
   return {
+    ...SCENE,
     habits: [{ effects: ['update'], mishap: 'sleeps', chance: 0.5 }],
-    rates: QUIET,
     faults: [
       {
         match: { operation: 'createOrder' },
@@ -320,12 +299,10 @@ function sleepingRotation(draw: Draw): Swarm {
     ],
     kinds: { rotate: 1 },
     gaps: SOON,
-    aborts: 0,
     workers: 2,
     intents: [draw.pick(ANONYMOUS, REFERENCE)],
     client: { safeRetryWindow: 5 * MINUTE, maxRetries: 4 },
     server: draw.chance(0.8) ? { keyLifetime: 9 * MINUTE } : {},
-    balance: 100_000,
     script: [
       [AT_ONCE, 'create', 0],
       [AT_ONCE, 'rotate', 0],
@@ -339,21 +316,17 @@ function sleepingRotation(draw: Draw): Swarm {
 /** A person gives an order up while another call goes on with it. */
 function slowPerson(draw: Draw): Swarm {
   return {
+    ...SCENE,
     habits: [
       { effects: draw.pick(['get'], ['list'], ['get', 'list']), mishap: 'slow', chance: 0.5 },
       { effects: ['get'], mishap: 'sleeps', chance: draw.pick(0, 0.2) },
       { effects: ['send'], mishap: 'unacknowledged', chance: 0.5 },
     ],
-    rates: QUIET,
     faults: [{ match: { operation: 'createOrder' }, times: 1, action: { type: 'drop' } }],
-    kinds: {},
-    gaps: AT_ONCE,
-    aborts: 0,
     workers: 2,
     intents: [draw.pick(ANONYMOUS, REFERENCE)],
     client: { totalTimeout: 120_000, timeout: 5000, maxRetries: 0 },
     server: { processingTime: 0 },
-    balance: 100_000,
     script: [
       [AT_ONCE, 'create', 0],
       [AFTER, 'resolve', 0],
@@ -371,6 +344,7 @@ function queue(draw: Draw): Swarm {
     chance: 0.2,
   }
   return {
+    ...SCENE,
     habits: draw.chance(0.5) ? [writes] : [],
     rates: { crash: draw.pick(0, 0.05), store: 0, network: draw.pick(0, 0.2) },
     faults: [
@@ -381,12 +355,8 @@ function queue(draw: Draw): Swarm {
         action: drawFault(draw),
       },
     ],
-    kinds: {},
-    gaps: AT_ONCE,
-    aborts: 0,
     intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
     server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
-    balance: 100_000,
     script: [
       [AT_ONCE, 'enqueue'],
       [USUAL_GAPS, draw.pick('recover', 'recover', 'kill')],
@@ -399,9 +369,8 @@ function queue(draw: Draw): Swarm {
 /** Nobody hears of several orders, which are looked for long afterwards in a list of short pages. */
 function manyLookedUp(draw: Draw): Swarm {
   return {
+    ...SCENE,
     habits: [{ effects: ['send'], mishap: draw.pick('unacknowledged', 'crash while it flies'), chance: 0.8 }],
-    rates: QUIET,
-    faults: [],
     kinds: { create: 1 },
     gaps: [3, 1, 0, 0],
     aborts: draw.pick(0, 0.4),
@@ -413,7 +382,6 @@ function manyLookedUp(draw: Draw): Swarm {
       orderFields: ['metadata'],
       ordering: draw.pick('newest', 'oldest'),
     },
-    balance: 100_000,
     ending: 'late',
   }
 }
