@@ -1,7 +1,14 @@
 import { defined } from '../defined.ts'
-import { type Charged, InvalidRequestError, StoreError, UnresolvedOrderError } from '../errors.ts'
-import type { CallSettings } from '../http/call.ts'
+import {
+  type Charged,
+  type CustomerOrderingError,
+  InvalidRequestError,
+  StoreError,
+  UnresolvedOrderError,
+} from '../errors.ts'
+import { type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
+import { errorOf } from '../http/read.ts'
 import { CLOCK_SKEW, isBusy } from '../idempotency/decision.ts'
 import { checkIdempotencyKey, rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
@@ -15,7 +22,7 @@ import {
 } from '../idempotency/record.ts'
 import type { OrderStore } from '../idempotency/store.ts'
 import { readOrder } from './look-up.ts'
-import { chargedOf, type OrderContext } from './order-context.ts'
+import { chargedOf, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { closedContent, nextGeneration } from './record-endings.ts'
 import { markCreated } from './recovery-outcome.ts'
 
@@ -27,6 +34,8 @@ export type RememberedQuery = OrderName | { readonly since: number }
 
 /** What a person found out: the order exists under this id, or it is given up. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
+
+const RESOLVE = 'orders.resolve'
 
 /** Records of this scope; looks, never sends. */
 export async function* remembered(
@@ -104,8 +113,10 @@ export async function resolve(
   settings: CallSettings,
 ): Promise<OrderRecord> {
   const { runtime } = context.connection
+  const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   const decidedAt = runtime.now()
-  const found = await findRecord(context, name)
+  const found = await deadline.race(findRecord(context, name))
+  if (found instanceof Interruption) throw interrupted(found, name, settings)
   if (found === undefined) throw invalid(nameField(name), 'names no remembered order')
   const { record } = found
   if (context.live.get(found.id) !== undefined || isBusy(record, runtime.now())) {
@@ -117,7 +128,11 @@ export async function resolve(
       },
     )
   }
-  if (resolution.as === 'created') return await resolveCreated(context, found, resolution.orderId, settings)
+  if (resolution.as === 'created')
+    return await resolveCreated(context, found, resolution.orderId, {
+      ...settings,
+      totalTimeout: deadline.remaining(),
+    })
   if (record.state === 'created')
     throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned', record)
   if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
@@ -132,7 +147,7 @@ export async function resolve(
   const written = await context.journal.write(
     found,
     { ...closedContent(next, { kind: 'abandoned' }, 0), claim: runtime.randomId() },
-    new Deadline(runtime, settings.totalTimeout, settings.signal),
+    deadline,
   )
   if (written.result !== 'written') throw notStored(record)
   return publicRecord(written.found.record)
@@ -167,7 +182,7 @@ async function resolveCreated(
   if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
     throw invalid('orderId', 'differs from the id of the order that is remembered', record)
   }
-  const { value: order } = await readOrder(context, 'orders.resolve', orderId, 'in_doubt', settings)
+  const { value: order } = await readOrder(context, RESOLVE, orderId, 'in_doubt', settings)
   const metadata = order['metadata']
   const echoed =
     typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata
@@ -228,6 +243,21 @@ function notStored(record: JournalRecord | undefined): StoreError {
     {
       charged,
       ...(record === undefined ? {} : facts(record)),
+    },
+  )
+}
+
+/** The call was ended while it looked the record up: nothing was asked of the service, and nothing was changed. */
+function interrupted({ why }: Interruption, name: OrderName, settings: CallSettings): CustomerOrderingError {
+  return errorOf(
+    { end: why, trail: noTrail(true) },
+    {
+      endpoint: { operation: RESOLVE, method: 'GET', permission: 'orders:read', missing: 'order' },
+      path: ORDERS_PATH,
+      charged: 'unknown',
+      now: 0,
+      reason: settings.signal?.reason,
+      ...name,
     },
   )
 }

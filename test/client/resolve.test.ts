@@ -4,6 +4,8 @@ import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const BUSY = 2 * 60_000
 const HOUR = 60 * 60_000
+/** How long a store takes that answers late. */
+const LATE = 2000
 const NAME = { externalOrderId: 'r1' }
 const ABANDONED = { as: 'abandoned' } as const
 
@@ -107,6 +109,18 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.client().orders.resolve(NAME, { as: 'created', orderId })).toEqual(resolved)
   })
 
+  it('has one total time for looking the record up and for reading the order', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const slow = lab.elsewhere({}, (operation) => (operation === 'get' ? 'answers_late' : undefined))
+    lab.sandbox.faults.add({ match: { operation: 'retrieveOrder' }, action: { type: 'stall' } })
+    const before = lab.runtime.monotonic()
+    const resolving = slow.orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: LATE + 1000 })
+    await expect(resolving).rejects.toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown' })
+    expect(lab.runtime.monotonic() - before).toBe(LATE + 1000)
+  })
+
   it('fails where the store does not take it', async () => {
     const lab = new Lab()
     await leave(lab, true)
@@ -120,6 +134,25 @@ describe('resolve(…, { as: "created" })', () => {
 })
 
 describe('resolve(…, { as: "abandoned" })', () => {
+  it('ends with its total time or its signal while it looks the record up, and changes nothing', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const before = await lab.row('ref:r1')
+    const hung = lab.elsewhere({}, (operation) => (operation === 'get' ? 'hangs' : undefined))
+    const startedAt = lab.runtime.monotonic()
+    await expect(hung.orders.resolve(NAME, ABANDONED, { totalTimeout: 700 })).rejects.toMatchObject({
+      code: 'timeout',
+      deadline: 'total',
+      charged: 'unknown',
+      externalOrderId: 'r1',
+    })
+    expect(lab.runtime.monotonic() - startedAt).toBe(700)
+    const reason = new Error('no longer wanted')
+    const resolving = hung.orders.resolve(NAME, ABANDONED, { signal: AbortSignal.abort(reason) })
+    await expect(resolving).rejects.toMatchObject({ code: 'aborted', charged: 'unknown', cause: reason })
+    expect(await lab.row('ref:r1')).toEqual(before)
+  })
+
   it('lets the next call buy anew, under the next key', async () => {
     const lab = new Lab()
     await leave(lab, true)

@@ -247,7 +247,7 @@ function twoOfOne(draw: Draw): Swarm {
     ],
     workers: 3,
     intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: 60_000, maxRetries: draw.pick(0, 1) },
+    client: { totalTimeout: draw.pick(20_000, 60_000), maxRetries: draw.pick(0, 1) },
     script: [
       [AT_ONCE, 'create', 0],
       [AFTER, draw.pick('create', 'recover'), 1],
@@ -269,7 +269,7 @@ function slowProof(draw: Draw): Swarm {
     ],
     workers: 3,
     intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: 120_000, maxRetries: 0 },
+    client: { totalTimeout: draw.pick(20_000, 120_000), maxRetries: 0 },
     server: { readLag: 0, processingTime: 0 },
     script: [
       [AT_ONCE, 'create', 0],
@@ -325,7 +325,7 @@ function slowPerson(draw: Draw): Swarm {
     faults: [{ match: { operation: 'createOrder' }, times: 1, action: { type: 'drop' } }],
     workers: 2,
     intents: [draw.pick(ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: 120_000, timeout: 5000, maxRetries: 0 },
+    client: { totalTimeout: draw.pick(20_000, 120_000), timeout: 5000, maxRetries: 0 },
     server: { processingTime: 0 },
     script: [
       [AT_ONCE, 'create', 0],
@@ -415,7 +415,7 @@ function anySwarm(draw: Draw): Swarm {
         { recover: 2, resolve: 2 },
       ),
     },
-    client: { totalTimeout: 120_000, timeout: draw.pick(30_000, 5000) },
+    client: { totalTimeout: draw.pick(20_000, 120_000), timeout: draw.pick(30_000, 5000) },
     gaps: draw.pick<Gaps>([4, 0, 0, 0], [2, 3, 0, 0], [3, 1, 3, 0], [3, 0, 3, 1], [1, 0, 1, 0]),
     aborts: draw.pick(0, 0, 0.4),
   }
