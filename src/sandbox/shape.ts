@@ -1,6 +1,7 @@
 /**
  * Descriptions of plain data that comes from outside: options, fault files, state files. A shape answers with the
- * first problem and the JSON path where it is, or with null.
+ * first problem and the JSON path where it is, or with null. Paths are put together only where there is a problem: a
+ * sandbox for every one of a million runs checks its options, too.
  */
 export type Shape = (value: unknown, path: string) => string | null
 
@@ -64,8 +65,8 @@ export function listOf(element: Shape): Shape {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path}: expected an array, got ${shown(value)}`
     for (const [index, item] of value.entries()) {
-      const problem = element(item, `${path}[${index}]`)
-      if (problem !== null) return problem
+      const problem = element(item, '')
+      if (problem !== null) return `${path}[${index}]${problem}`
     }
     return null
   }
@@ -90,8 +91,8 @@ export function record(
         return `${path}: unknown field ${JSON.stringify(name)}; known: ${known}`
       }
       const absent = field === undefined && Object.hasOwn(optional, name)
-      const problem = absent ? null : shape(field, `${path}.${name}`)
-      if (problem !== null) return problem
+      const problem = absent ? null : shape(field, name)
+      if (problem !== null) return `${path}.${problem}`
     }
     for (const name of Object.keys(required))
       if (!Object.hasOwn(value, name)) return `${path}: the field ${JSON.stringify(name)} is missing`
@@ -105,8 +106,8 @@ export function dictionaryOf(element: Shape): Shape {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       return `${path}: expected an object, got ${shown(value)}`
     for (const [name, item] of Object.entries(value)) {
-      const problem = element(item, `${path}.${name}`)
-      if (problem !== null) return problem
+      const problem = element(item, name)
+      if (problem !== null) return `${path}.${problem}`
     }
     return null
   }

@@ -82,7 +82,7 @@ async function direct(world: World): Promise<void> {
   // Calls of processes that died never end, which `act` knows.
   await Promise.all(actions)
   world.troubled = false
-  world.note('everybody', 'no more trouble')
+  world.note('everybody', () => 'no more trouble')
   world.sandbox.faults.clear()
   await time.sleep(world, LONGEST_FLIGHT + BACKGROUND)
   for (const process of world.processes) {
@@ -183,10 +183,10 @@ async function act(world: World, step: Step): Promise<void> {
     case 'topUp':
       return sandbox.topUp(sandbox.customerId, step.amount)
     case 'jump':
-      world.note(`worker ${step.worker + 1}`, `clock jumps by ${step.by} ms`)
+      world.note(`worker ${step.worker + 1}`, () => `clock jumps by ${step.by} ms`)
       return world.jump(step.worker, step.by)
     case 'rotate':
-      world.note(`worker ${step.worker + 1}`, 'has the new API key')
+      world.note(`worker ${step.worker + 1}`, () => 'has the new API key')
       return world.rotate(step.worker)
     case 'revoke': {
       const [first] = world.apiKeys

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { credentialsOf } from '../../src/credentials.ts'
 import { isCustomerOrderingError } from '../../src/errors.ts'
+import type { AnswerHeaders } from '../../src/http/own-fetch.ts'
 import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
 import { scopeOf } from '../../src/idempotency/identity.ts'
 import { readIntent } from '../../src/idempotency/intent.ts'
@@ -83,6 +84,8 @@ export class World {
   readonly trace: string[] | undefined
   /** Mishaps that took place, by their names in {@link Without}. */
   readonly mishaps: string[] = []
+  /** True if somebody turns to another API key. */
+  readonly rotates: boolean
   /** API keys in the order of their making. */
   readonly apiKeys: string[]
   /** False from the moment on when nothing goes wrong any more. */
@@ -98,9 +101,11 @@ export class World {
   readonly #keysInUse: number[] = []
   readonly #processing = new Set<Processing>()
   #charges = 0
+  #settings: Settings<Schemas> | undefined
 
   constructor(plan: Plan, without: Without, trace: string[] | undefined) {
     this.plan = plan
+    this.rotates = plan.steps.some(({ kind }) => kind === 'rotate')
     this.without = without
     this.trace = trace
     const server = {}
@@ -134,9 +139,15 @@ export class World {
     })
   }
 
-  /** Writes down what happened. */
-  note(who: string, what: string): void {
-    this.trace?.push(`${String(this.time.now - START).padStart(8)} ms  ${who}: ${what}`)
+  /** Writes down what happened, which is put into words only if somebody wants to read them. */
+  note(who: string, what: () => string): void {
+    this.trace?.push(`${String(this.time.now - START).padStart(8)} ms  ${who}: ${what()}`)
+  }
+
+  /** What the clients of all processes are given, checked, with all defaults. */
+  get settings(): Settings<Schemas> {
+    this.#settings ??= settingsOf(this.plan, this.sandbox.baseUrl)
+    return this.#settings
   }
 
   /** The living process of a worker; a dead one is started anew, with nothing remembered. */
@@ -229,7 +240,7 @@ export class World {
       if (found === undefined) throw new Error('a debit without a request')
       this.#processing.delete(found)
       const { logged } = found
-      this.note('service', `charges ${logged.intent}, order ${charge.orderId}`)
+      this.note('service', () => `charges ${logged.intent}, order ${charge.orderId}`)
       this.log.charge({
         intent: logged.intent,
         key: logged.key,
@@ -317,8 +328,7 @@ export class Process {
       random: () => random.next(),
     }
     const store = this.#storeOf(world.store)
-    const rotates = plan.steps.some(({ kind }) => kind === 'rotate')
-    const apiKey = rotates ? () => world.apiKey(worker) : sandbox.apiKey
+    const apiKey = world.rotates ? () => world.apiKey(worker) : sandbox.apiKey
     if (plan.whole) {
       const options = {
         ...optionsOf(plan),
@@ -334,7 +344,7 @@ export class Process {
       return
     }
     // As the client's constructor does it, but for the transport.
-    const resolved = settingsOf(plan, sandbox.baseUrl)
+    const resolved = world.settings
     const connection = {
       ...resolved.connection,
       runtime,
@@ -409,7 +419,7 @@ export class Process {
         const { record, reason } = outcome
         world.note(
           this.name,
-          `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
+          () => `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
         )
         world.log.said(logged, recoveredOf(world.intentOf(record), outcome, this.#now()))
       }
@@ -464,7 +474,7 @@ export class Process {
   kill(): void {
     if (this.died) return
     this.died = true
-    this.#world.note(this.name, 'dies')
+    this.#world.note(this.name, () => 'dies')
     this.#world.time.drop(this)
     for (const running of this.#running) {
       Object.assign(running.logged, { died: true, diedAt: this.#world.log.next() })
@@ -505,7 +515,7 @@ export class Process {
     const running: Running = { logged, process: this, intent, anew, looked: false, asksForOpen: false }
     this.#running.add(running)
     this.#world.running.add(running)
-    this.#world.note(this.name, `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
+    this.#world.note(this.name, () => `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
     const end = await Promise.race([
       action({ headers: { [CALL_HEADER]: String(logged.id) } }, logged),
       this.#death,
@@ -515,7 +525,7 @@ export class Process {
     this.#world.running.delete(running)
     this.#world.observe()
     log.ended(logged, this.#monotonic, end)
-    this.#world.note(this.name, `call ${logged.id} ends: ${JSON.stringify(end)}`)
+    this.#world.note(this.name, () => `call ${logged.id} ends: ${JSON.stringify(end)}`)
   }
 
   #abort(after: number): AbortSignal {
@@ -563,7 +573,7 @@ export class Process {
       const home = back < 0.5 ? 0 : Math.floor((back - 0.5) * 2 * longest)
       if (mishap !== undefined) {
         world.mishaps.push(name)
-        world.note(this.name, `${kind} ${name}: ${mishap}`)
+        world.note(this.name, () => `${kind} ${name}: ${mishap}`)
         if (!remote) this.#storeTrouble()
       }
       const tell = (how: () => T): void => {
@@ -683,7 +693,10 @@ export class Process {
           ...(record.hold === undefined ? [] : [`hold ${record.hold}`]),
           ...(record.rejection === undefined ? [] : [JSON.stringify(record.rejection)]),
         ]
-        world.note('store', `${record?.slot} version ${row.version}: ${facts?.join(', ')}, by ${this.name}`)
+        world.note(
+          'store',
+          () => `${record?.slot} version ${row.version}: ${facts?.join(', ')}, by ${this.name}`,
+        )
       }
     }
     const insert = async (row: StoredRow): Promise<InsertResult> => {
@@ -746,7 +759,7 @@ export class Process {
       body: body ?? '',
       ...(call === undefined ? {} : { call: Number(call) }),
     })
-    world.note(this.name, `call ${call} sends ${target} with key ${order.key}`)
+    world.note(this.name, () => `call ${call} sends ${target} with key ${order.key}`)
     return {
       request: order,
       arrive: () => {
@@ -769,7 +782,7 @@ export class Process {
     this.#world.observe()
     this.#world.log.answered(request, reply.status, code, whole)
     request.answeredTime = this.#world.time.now
-    this.#world.note(this.name, `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
+    this.#world.note(this.name, () => `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
   }
 
   /** In place of ky and fetch: one attempt. */
@@ -924,6 +937,16 @@ function headersOf({ headers }: AttemptRequest): { readonly get: (name: string) 
   return { get: (name) => headers[name] }
 }
 
+/** Headers whose names are in lower case; the platform's own class takes its time to check them. */
+function answerHeaders(headers: SandboxReply['headers']): AnswerHeaders {
+  return {
+    get: (name) => headers[name] ?? null,
+    forEach: (each) => {
+      for (const [name, value] of Object.entries(headers)) each(value, name)
+    },
+  }
+}
+
 /** What a transport makes of an answer that has begun. */
 function resultOf({
   delivery,
@@ -931,7 +954,7 @@ function resultOf({
   headers,
   body,
 }: SandboxReply): AttemptResult & { readonly status: number } {
-  const answer = { status, headers: new Headers(headers) }
+  const answer = { status, headers: answerHeaders(headers) }
   if (status >= 300 && status < 400) return { kind: 'redirect', ...answer }
   if (delivery.type === 'complete') return { kind: 'answer', ...answer, text: body }
   const text = 'after' in delivery ? body.slice(0, delivery.after) : body

@@ -426,6 +426,8 @@ const BY_ID = /\/orders\/[^/?]+$/
 
 function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: LoggedCall): string[] {
   const sent = log.requests.filter(({ call }) => call === id)
+  const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
+  if (sent.length <= own) return []
   const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
   // Where a charge is proven, further requests of a call only read the order.
   const reads = sent.some(({ key, at }) =>
@@ -433,7 +435,6 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
       (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
     ),
   )
-  const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
   const most = own + polls.length + (reads ? MAX_REPLAYS : 0)
   return sent.length <= most
     ? []
@@ -453,11 +454,10 @@ export const monotony: Invariant = (log) => {
       broken.push(`I11: version ${version} of ${record?.slot ?? id} follows version ${expected - 1}`)
     const left = before?.record
     if (left?.state !== 'created' || record === undefined) continue
-    const archived = log.rows.some(
-      (other) =>
-        other.at < row.at && other.record?.slot === `key:${left.key}` && other.record.state === 'created',
-    )
-    if (left.slot.startsWith('anon:') && archived) continue
+    const archive = `key:${left.key}`
+    const isArchived = ({ at, record: other }: LoggedRow): boolean =>
+      at < row.at && other?.slot === archive && other.state === 'created'
+    if (left.slot.startsWith('anon:') && log.rows.some(isArchived)) continue
     if (record.state !== 'created') broken.push(`I11: ${record.slot} went from created to ${record.state}`)
     else if (left.order?.id !== undefined && record.order?.id !== left.order.id)
       broken.push(`I11: ${record.slot} was order ${left.order.id} and became ${record.order?.id}`)
