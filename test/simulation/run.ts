@@ -39,12 +39,12 @@ const MOST_TOLD = 20
 const PROMISES = 'What I1 to I12 promise: docs/idempotency.md#invariants'
 
 async function runOne(seed: number): Promise<void> {
-  const plan = planOf(seed)
-  const failed = (await simulate(plan)).broken.length > 0
-  const { without, trace, broken } =
+  const drawn = planOf(seed)
+  const failed = (await simulate(drawn)).broken.length > 0
+  const { plan, without, trace, broken } =
     failed && !whole
-      ? await shrink(plan)
-      : { without: new Set<string>(), ...(await simulate(plan, { traced: true })) }
+      ? await shrink(drawn)
+      : { plan: drawn, without: new Set<string>(), ...(await simulate(drawn, { traced: true })) }
   print(plan, without)
   for (const line of trace) console.log(line)
   console.log(broken.length === 0 ? 'No promise is broken.' : `${broken.join('\n')}\n${PROMISES}`)

@@ -2,7 +2,8 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { hunt } from './bugs.ts'
-import { planOf } from './plan.ts'
+import { type Plan, planOf } from './plan.ts'
+import { withoutSwitch } from './shrink.ts'
 import { bundle } from './threads.ts'
 
 /** Both fail early, in runs with many steps and mishaps. */
@@ -33,8 +34,8 @@ describe('a failing run', () => {
 
     await withEdits<typeof import('./shrink.ts')>(bug.edits, './shrink.ts', async ({ shrink }) => {
       await withEdits<typeof import('./simulate.ts')>(bug.edits, './simulate.ts', async ({ simulate }) => {
-        const promisesWithout = async (without: ReadonlySet<string>) =>
-          (await simulate(plan, { without })).broken.map((sentence) => sentence.split(':')[0])
+        const promisesOf = async (smaller: Plan, without: ReadonlySet<string>) =>
+          (await simulate(smaller, { without })).broken.map((sentence) => sentence.split(':')[0])
         const whole = await simulate(plan, { traced: true })
         const shrunk = await shrink(plan)
 
@@ -43,7 +44,14 @@ describe('a failing run', () => {
         expect(shrunk.trace.length).toBeGreaterThan(0)
         expect(shrunk.trace.length).toBeLessThan(whole.trace.length)
         for (const part of shrunk.parts)
-          expect(await promisesWithout(new Set([...shrunk.without, part])), part).not.toContain(promise)
+          expect(await promisesOf(shrunk.plan, new Set([...shrunk.without, part])), part).not.toContain(
+            promise,
+          )
+        expect(Object.keys(shrunk.plan.server).length).toBeLessThan(Object.keys(plan.server).length / 2)
+        for (const name of Object.keys(shrunk.plan.server))
+          expect(await promisesOf(withoutSwitch(shrunk.plan, name), shrunk.without), name).not.toContain(
+            promise,
+          )
         expect(await shrink(plan)).toEqual(shrunk)
       })
     })

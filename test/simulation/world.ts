@@ -59,8 +59,10 @@ interface Running {
   readonly intent: Intent | undefined
   /** Times that the intent counts as wanted because of this call. */
   anew: number
-  /** True once it has asked the store for the record. */
-  looked: boolean
+  /** The caller's signal. */
+  readonly signal: AbortSignal | undefined
+  /** Its first look at the record. One that it does not wait for any more, because it has to end, is none. */
+  look: FirstLook | undefined
   /** True if it found the order open at its first look: it asks for that one, whatever becomes of it meanwhile. */
   asksForOpen: boolean
 }
@@ -387,7 +389,7 @@ export class Process {
       if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
       return { told }
     }
-    await this.#run('create', intent, idempotencyKey, action, anew ? 1 : 0)
+    await this.#run('create', intent, idempotencyKey, action, anew ? 1 : 0, given)
   }
 
   /** Writes an order down, to be sent by the next recovery. */
@@ -495,6 +497,7 @@ export class Process {
     idempotencyKey: string | undefined,
     action: (options: RequestOptions, logged: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
     anew = 0,
+    signal?: AbortSignal,
   ): Promise<void> {
     const { log, plan } = this.#world
     const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
@@ -512,7 +515,15 @@ export class Process {
     // A call that waits for the order of another one hears what became of that one's writes.
     for (const { logged: other, intent: same } of this.#running)
       if (other.storeTrouble === true && same === intent) logged.storeTrouble = true
-    const running: Running = { logged, process: this, intent, anew, looked: false, asksForOpen: false }
+    const running: Running = {
+      logged,
+      process: this,
+      intent,
+      anew,
+      signal,
+      look: undefined,
+      asksForOpen: false,
+    }
     this.#running.add(running)
     this.#world.running.add(running)
     this.#world.note(this.name, () => `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
@@ -639,16 +650,40 @@ export class Process {
 
   /** The calls for an order without a name of which this may be the first look at the record. */
   #firstLook(): FirstLook | undefined {
-    let calls: Running[] | undefined
-    for (const running of this.#running) {
-      if (running.looked) continue
-      running.looked = true
-      const plan = running.logged.kind === 'create' ? running.intent?.plan : undefined
-      if (plan === undefined || (plan.externalOrderId ?? plan.idempotencyKey) !== undefined) continue
-      calls = [...(calls ?? []), running]
-    }
+    const calls = [...this.#running].filter((running) => {
+      const { kind } = running.logged
+      const { externalOrderId, idempotencyKey } = running.intent?.plan ?? {}
+      if (kind !== 'create' || externalOrderId !== undefined || idempotencyKey !== undefined) return false
+      return running.look === undefined || (!running.look.heard && this.#isOver(running))
+    })
+    if (calls.length === 0) return undefined
     // After trouble with the store, an earlier call may look in the background.
-    return calls && { calls, certain: this.#running.size === 1 && this.#firstTrouble >= this.#effects }
+    const certain = this.#running.size === 1 && this.#firstTrouble >= this.#effects
+    const look: FirstLook = { certain, heard: false }
+    for (const call of calls) call.look = look
+    return look
+  }
+
+  /** A call that finds its order open asks for that one, and one that finds it created asks for the next. */
+  #hear(look: FirstLook, row: StoredRow | undefined): void {
+    look.heard = true
+    for (const call of this.#running) {
+      const { logged } = call.intent ?? {}
+      if (call.look !== look || logged === undefined) continue
+      if (row?.state === 'open' && look.certain) {
+        call.asksForOpen = true
+        logged.wanted -= call.anew
+        call.anew = 0
+      } else if (row?.state === 'created' && call.anew === 0) {
+        logged.wanted++
+        call.anew = 1
+      }
+    }
+  }
+
+  /** True if a call's time is up, or its caller has given up: it waits for nothing that it has asked before. */
+  #isOver({ logged, signal }: Running): boolean {
+    return signal?.aborted === true || this.#monotonic - logged.time >= logged.totalTimeout
   }
 
   #storeTrouble(): void {
@@ -711,19 +746,23 @@ export class Process {
     }
     return {
       durability: world.plan.account === undefined ? 'memory' : 'device',
-      get: (scope, id) =>
-        this.#effect(
+      get: (scope, id) => {
+        let look: FirstLook | undefined
+        const row = this.#effect(
           'get',
           () => {
-            const look = this.#firstLook()
-            return async () => {
-              const row = await store.get(scope, id)
-              if (look !== undefined && row !== undefined) found(look, row.data)
-              return row
-            }
+            look = this.#firstLook()
+            return () => store.get(scope, id)
           },
           broken,
-        ),
+        )
+        // Before whoever waits for it goes on.
+        const heard = (answer: StoredRow | undefined): void => {
+          if (look !== undefined) this.#hear(look, answer)
+        }
+        row.then(heard, () => {})
+        return row
+      },
       insert: (row) => this.#effect('insert', () => () => insert(row), broken),
       update: (row, version) => this.#effect('update', () => () => update(row, version), broken),
       listOpen: (scope, options) => this.#effect('list', () => () => store.listOpen(scope, options), broken),
@@ -883,29 +922,12 @@ export class Process {
   }
 }
 
-/** A look at a record, and the calls that may have had it. */
+/** A look at a record; which calls may have had it, they say. */
 interface FirstLook {
-  readonly calls: readonly Running[]
   /** True if it is surely theirs. */
   readonly certain: boolean
-}
-
-/** A call that finds its order open asks for that one, and one that finds it created asks for the next. */
-function found({ calls, certain }: FirstLook, data: string): void {
-  const isOpen = data.includes('"state":"open"')
-  const isMade = data.includes('"state":"created"')
-  for (const call of calls) {
-    const { logged } = call.intent ?? {}
-    if (logged === undefined) continue
-    if (isOpen && certain) {
-      call.asksForOpen = true
-      logged.wanted -= call.anew
-      call.anew = 0
-    } else if (isMade && call.anew === 0) {
-      logged.wanted++
-      call.anew = 1
-    }
-  }
+  /** True once the process has the answer. */
+  heard: boolean
 }
 
 /** Why a caller ends its call. */
