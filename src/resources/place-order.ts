@@ -58,6 +58,8 @@ const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
 /** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
 const GRACE = 450
+/** The same for a call that may write over the record then, which ends within a second, whatever it has done before. */
+const LAST_LOOK = 500
 
 /**
  * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/idempotency.md), claims
@@ -208,6 +210,9 @@ class Placement {
         if (proven) return this.#remembered(proven)
         const reply = await this.#answer(step, found, record)
         if (reply !== undefined) return reply
+        // Keeping the order before may have taken the rest of the time, and what a claim takes comes on top of that.
+        const over = this.#deadline.over()
+        if (over !== undefined) throw await this.#interruptedEarly(over)
       }
       // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
       const fresh = step.action === 'archive' || (step.action === 'reopen' && step.key === 'fresh')
@@ -500,7 +505,9 @@ class Placement {
   }> {
     const { journal, connection } = this.#context
     const { runtime } = connection
-    const grace = new Deadline(runtime, GRACE, undefined)
+    // A write of this call may have gone past its end already, and the one below may take its own moment, too.
+    const time = Math.min(GRACE, LAST_LOOK + this.#deadline.remaining())
+    const grace = new Deadline(runtime, time, undefined)
     const found = await journal.load(this.#intent.rowId, grace).catch(() => undefined)
     if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
     const { record } = found

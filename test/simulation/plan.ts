@@ -243,11 +243,16 @@ function twoOfOne(draw: Draw): Swarm {
     ...SCENE,
     habits: [
       { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.4 },
-      { effects: draw.pick(['update'], ['get'], ['get', 'update']), mishap: 'slow', chance: 0.4 },
+      {
+        effects: draw.pick(['update'], ['get'], ['get', 'update']),
+        mishap: 'slow',
+        chance: draw.pick(0.4, 0.8),
+      },
     ],
     workers: 3,
     intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: draw.pick(20_000, 60_000), maxRetries: draw.pick(0, 1) },
+    client: { totalTimeout: draw.pick(8000, 20_000, 60_000), maxRetries: draw.pick(0, 1) },
+    aborts: draw.pick(0, 0.5),
     script: [
       [AT_ONCE, 'create', 0],
       [AFTER, draw.pick('create', 'recover'), 1],

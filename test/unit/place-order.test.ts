@@ -489,6 +489,52 @@ describe('a call that ends before it claims the order', () => {
       charged: 'no',
     })
   })
+
+  /** A call whose store reads so slowly, and keeps the order before without ever saying so. */
+  async function archivedLate(reads: number, takesUpdates: boolean) {
+    const place = placeWith([])
+    const { record } = await left(place, CREATED_BEFORE, UNNAMED)
+    const { runtime, store, context } = place
+    const { get, insert, update } = store
+    const updated: unknown[] = []
+    store.get = async (scope, id) => {
+      await new Promise<void>((resolve) => void runtime.setTimer(resolve, reads))
+      return await get.call(store, scope, id)
+    }
+    store.insert = async (row) => {
+      await insert.call(store, row)
+      return await new Promise(() => {})
+    }
+    store.update = async (row, version) => {
+      updated.push(JSON.parse(row.data).state)
+      return takesUpdates ? await update.call(store, row, version) : await new Promise(() => {})
+    }
+    const error = await placed(place, UNNAMED, { settings: { totalTimeout: 1000 } }).catch(
+      (caught: unknown) => caught,
+    )
+    const took = runtime.monotonic()
+    expect(await recordOf(context, record.slot)).toMatchObject({ key: record.key, order: ORDER })
+    return { error, took, updated }
+  }
+
+  it('charges nothing and claims nothing where that took the rest of its time, of which the slot is told', async () => {
+    const { error, took, updated } = await archivedLate(60, true)
+    expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
+    expect(updated).toEqual(['created'])
+    expect(took).toBe(1000 + 225 + 60 + 60)
+  })
+
+  it('ends within a second after its time, whatever its writes before have taken of that', async () => {
+    const hanging = await archivedLate(60, false)
+    expect(hanging.error).toMatchObject({ code: 'timeout', charged: 'unknown', attempts: 0 })
+    expect(hanging.updated).toEqual(['created'])
+    expect(hanging.took).toBe(1500 + 225 + 60)
+
+    const slow = await archivedLate(200, false)
+    expect(slow.error).toMatchObject({ code: 'timeout', charged: 'unknown', attempts: 0 })
+    expect(slow.updated).toEqual([])
+    expect(slow.took).toBe(1500)
+  })
 })
 
 describe('a claim that is not stored', () => {
