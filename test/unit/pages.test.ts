@@ -403,9 +403,12 @@ describe('a service that is no list', () => {
       () => [],
       (_page, at) => fetched(rows(10, at.offset % (length * 10))),
     )
-    await expect(collect(pagesOf(server))).rejects.toThrow(
-      'The list cannot be read to its end: the server repeats its pages.',
-    )
+    await expect(collect(pagesOf(server))).rejects.toMatchObject({
+      message: expect.stringContaining(
+        'The list cannot be read to its end: the server repeats its pages.',
+      ) as string,
+      charged: 'no',
+    })
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
   })
 

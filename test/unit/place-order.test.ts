@@ -419,6 +419,41 @@ describe('a call that ends before it claims the order', () => {
     await expect(placed(other, UNNAMED)).rejects.toMatchObject({ charged: 'yes' })
   })
 
+  it('goes by what a name stands for by now, and by its own order where there is no name', async () => {
+    const abandoned = async (request: CreateOrderRequest): Promise<unknown> => {
+      const place = placeWith([], {
+        credentials: {
+          rotates: true,
+          get: async () => {
+            const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, ambiguous: false } as const
+            await remember(place.context, { ...found.record, ...closed, key: 'the next one' }, found)
+            throw new Error('gone')
+          },
+        },
+      })
+      const found = await left(place, {}, request)
+      return await placed(place, request).catch((caught: unknown) => caught)
+    }
+    expect(await abandoned(NAMED)).toMatchObject({ charged: 'no', idempotencyKey: 'the next one' })
+    expect(await abandoned(UNNAMED)).toMatchObject({ charged: 'unknown' })
+  })
+
+  it('does not know of an order without a name whose record is gone', async () => {
+    const place = placeWith([], { credentials: failing })
+    const { record } = await left(place, {}, UNNAMED)
+    const { get } = place.store
+    place.store.get = async (scope, id) => {
+      const row = await get.call(place.store, scope, id)
+      place.store.get = () => Promise.resolve(undefined)
+      return row
+    }
+    await expect(placed(place, UNNAMED)).rejects.toMatchObject({
+      code: 'configuration',
+      charged: 'unknown',
+      idempotencyKey: record.key,
+    })
+  })
+
   it.each<[string, (place: Place) => void]>([
     [
       'be read',
@@ -690,6 +725,23 @@ describe('the claim of an order', () => {
       createdAt: NOW_5,
       version: 1,
     })
+  })
+
+  it('takes one look, also at an order without a name that is in doubt', async () => {
+    const place = placeWith([CREATED])
+    await left(place, {}, UNNAMED)
+    const { get, update } = place.store
+    const calls: string[] = []
+    place.store.get = (scope, id) => {
+      calls.push('get')
+      return get.call(place.store, scope, id)
+    }
+    place.store.update = (row, version) => {
+      calls.push('update')
+      return update.call(place.store, row, version)
+    }
+    await placed(place, UNNAMED)
+    expect(calls.slice(0, 2)).toEqual(['get', 'update'])
   })
 
   it('of an order that an earlier call may have sent, goes on in doubt and in its window', async () => {
