@@ -223,7 +223,8 @@ export class Journal {
     deadline: Deadline,
     elsewhere: Elsewhere = () => undefined,
   ): Promise<boolean> {
-    if (await this.#prove(found, merge, elsewhere, this.#settling(deadline))) return true
+    // It is not lost where the caller's signal ends the wait: the background goes on with it.
+    if (await this.#prove(found, merge, elsewhere, this.#settling(deadline, deadline.signal))) return true
     this.#proveInBackground(found, merge, elsewhere)
     return false
   }
@@ -288,7 +289,7 @@ export class Journal {
     elsewhere: Elsewhere,
     deadline: Deadline,
   ): Promise<boolean> {
-    const last = new Deadline(this.#runtime, Math.max(deadline.remaining(), 0) + GRACE, undefined)
+    const last = new Deadline(this.#runtime, Math.max(deadline.remaining(), 0) + GRACE, deadline.signal)
     let newest: Found & { readonly record: JournalRecord } = found
     for (let round = 0; round < MAX_MERGES; round++) {
       const other = elsewhere(newest.record)
@@ -391,10 +392,14 @@ export class Journal {
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
   }
 
-  /** A call's ending is stored even if the call is over: what is told must be what is stored. */
-  #settling(deadline: Deadline): Deadline {
-    const time = deadline.over() === undefined ? deadline.remaining() : 0
-    return new Deadline(this.#runtime, time, undefined)
+  /**
+   * A call's ending is stored even if the call is over: what is told must be what is stored.
+   * @param signal ends the wait later on
+   */
+  #settling(deadline: Deadline, signal?: AbortSignal): Deadline {
+    return deadline.over() === undefined
+      ? new Deadline(this.#runtime, deadline.remaining(), signal)
+      : new Deadline(this.#runtime, 0, undefined)
   }
 
   /** A store that throws instead of rejecting has failed all the same. */

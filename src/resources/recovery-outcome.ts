@@ -87,6 +87,8 @@ export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => 
 
 /** How long one look at the store may take, milliseconds. */
 const LOOK = 5000
+/** How long a look may take when its call is over; two end within the second that a call may take past its deadline. */
+const GRACE = 450
 
 /** The outcome of a record that is settled. */
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
@@ -137,17 +139,31 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
 export async function newestRecord(
   context: OrderContext,
   known: Pick<Found, 'id' | 'record'>,
+  deadline: Deadline = lookOf(context),
 ): Promise<JournalRecord | undefined> {
-  const deadline = new Deadline(context.connection.runtime, LOOK, undefined)
   const found = await loadNewest(context, known, deadline).catch(() => undefined)
   return found === undefined || found instanceof Interruption ? undefined : found.record
 }
 
-/** Stores that an order exists and reports it. */
+function lookOf({ connection }: OrderContext): Deadline {
+  return new Deadline(connection.runtime, LOOK, undefined)
+}
+
+/** What is left for looking at what became of a write that may have gone on past the end of its call. */
+function lookAfter({ connection }: OrderContext, deadline: Deadline): Deadline {
+  const time = Math.min(deadline.over() === undefined ? LOOK : GRACE, deadline.remaining() + 2 * GRACE)
+  return new Deadline(connection.runtime, time, undefined)
+}
+
+/**
+ * Stores that an order exists and reports it.
+ * @param deadline the end of the call that waits for it; without one, each step may take a look's time
+ */
 export async function markCreated(
   context: OrderContext,
   found: FoundRecord,
   { order, id: orderId }: ListedOrder,
+  deadline?: Deadline,
 ): Promise<RecoveryOutcome> {
   const { runtime } = context.connection
   await proveCreated(
@@ -167,8 +183,9 @@ export async function markCreated(
         ...(order === undefined ? defined({ body }) : {}),
       }
     },
-    new Deadline(runtime, LOOK, undefined),
+    deadline ?? lookOf(context),
   )
-  const record = (await newestRecord(context, found)) ?? found.record
+  const look = deadline === undefined ? lookOf(context) : lookAfter(context, deadline)
+  const record = (await newestRecord(context, found, look)) ?? found.record
   return createdOutcome(publicRecord(record), order)
 }

@@ -129,10 +129,7 @@ export async function resolve(
     )
   }
   if (resolution.as === 'created')
-    return await resolveCreated(context, found, resolution.orderId, {
-      ...settings,
-      totalTimeout: deadline.remaining(),
-    })
+    return await resolveCreated(context, found, resolution.orderId, settings, deadline)
   if (record.state === 'created')
     throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned', record)
   if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
@@ -177,12 +174,14 @@ async function resolveCreated(
   found: FoundRecord,
   orderId: string,
   settings: CallSettings,
+  deadline: Deadline,
 ): Promise<OrderRecord> {
   const { record } = found
   if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
     throw invalid('orderId', 'differs from the id of the order that is remembered', record)
   }
-  const { value: order } = await readOrder(context, RESOLVE, orderId, 'in_doubt', settings)
+  const left = { ...settings, totalTimeout: deadline.remaining() }
+  const { value: order } = await readOrder(context, RESOLVE, orderId, 'in_doubt', left)
   const metadata = order['metadata']
   const echoed =
     typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata
@@ -191,7 +190,7 @@ async function resolveCreated(
   if (echoed !== undefined && record.externalOrderId !== undefined && echoed !== record.externalOrderId) {
     throw invalid('orderId', 'names an order with another externalOrderId', record)
   }
-  const outcome = await markCreated(context, found, { id: order.id, order })
+  const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record
 }

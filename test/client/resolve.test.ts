@@ -121,6 +121,58 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.runtime.monotonic() - before).toBe(LATE + 1000)
   })
 
+  it('ends within a second after its total time or its signal where the store does not answer, and stores it later', async () => {
+    for (const ended of ['time', 'signal'] as const) {
+      const lab = new Lab()
+      await leave(lab, true)
+      const { orderId } = lab.sandbox.expectChargedOnce('r1')
+      let silent = true
+      const controller = new AbortController()
+      const hung = lab.elsewhere({}, (operation) => {
+        if (operation === 'update' && silent && ended === 'signal')
+          lab.runtime.setTimer(() => controller.abort(), 700)
+        return operation === 'update' && silent ? 'hangs' : undefined
+      })
+      const before = lab.runtime.monotonic()
+      const options = ended === 'time' ? { totalTimeout: 700 } : { signal: controller.signal }
+      const resolving = hung.orders.resolve(NAME, { as: 'created', orderId }, options)
+      await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+      expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
+      silent = false
+      await hung.close()
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+    }
+  })
+
+  it('ends within a second after its total time where the store does not answer what became of the record', async () => {
+    for (const ended of ['time', 'signal'] as const) {
+      const lab = new Lab()
+      await leave(lab, true)
+      const { orderId } = lab.sandbox.expectChargedOnce('r1')
+      const controller = new AbortController()
+      const hung = lab.elsewhere({}, (operation, count) => {
+        if (operation !== 'update') return operation === 'get' && count > 1 ? 'hangs' : undefined
+        if (ended === 'signal') controller.abort()
+        return undefined
+      })
+      const before = lab.runtime.monotonic()
+      const options = ended === 'time' ? { totalTimeout: 700 } : { signal: controller.signal }
+      const resolving = hung.orders.resolve(NAME, { as: 'created', orderId }, options)
+      await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+      expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+    }
+  })
+
+  it('waits as long as it has time for a store that is slow', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const slow = lab.elsewhere({}, () => 'answers_late')
+    const resolving = slow.orders.resolve(NAME, { as: 'created', orderId })
+    expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
+  })
+
   it('fails where the store does not take it', async () => {
     const lab = new Lab()
     await leave(lab, true)
