@@ -238,9 +238,9 @@ export class Journal {
    * Empties a closed record; false if it changed meanwhile.
    * @throws {StoreError} if the store did not confirm it
    */
-  async forget({ row }: FoundRecord): Promise<boolean> {
+  async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const pending = this.#call(() => this.store.update(forgottenRow(row, this.#runtime.now()), row.version))
-    return await this.#confirmed(pending, 'The store did not confirm that the record was removed.')
+    return await this.#confirmed(pending, 'The store did not confirm that the record was removed.', deadline)
   }
 
   /**
@@ -375,11 +375,15 @@ export class Journal {
     return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
   }
 
-  /** A store operation outside of any call's deadline. */
-  async #confirmed<T>(pending: Promise<T>, otherwise: string): Promise<T> {
+  /** What the store answers in its time, or by the deadline where one is given. */
+  async #confirmed<T>(
+    pending: Promise<T>,
+    otherwise: string,
+    deadline: Deadline = new Deadline(this.#runtime, STORE_TIMEOUT, undefined),
+  ): Promise<T> {
     let result: T | Interruption
     try {
-      result = await new Deadline(this.#runtime, STORE_TIMEOUT, undefined).race(pending)
+      result = await this.#bounded(pending, deadline)
     } catch (cause) {
       throw storeError(otherwise, cause)
     }

@@ -197,7 +197,7 @@ export class Orders<S extends Schemas = Schemas> {
   /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
   remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
     exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
-    return this.#context.lifetime.each(remembered(this.#journal, bare(query)))
+    return this.#context.lifetime.each(remembered(this.#journal, bare(query), this.#context.defaults))
   }
 
   /** Remembered orders whose ending, or whose order, is not known. Looks into the store and never sends. */
@@ -248,10 +248,15 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Drops what is remembered of a settled order; false if nothing was. The next call with its reference or key asks the
    * service again.
+   *
+   * @throws {InvalidRequestError} if the order is not settled
+   * @throws {TimeoutError} if the store was not read within the client's `totalTimeout`; nothing was dropped
+   * @throws {StoreError} if the store failed, or did not confirm in that time that it was dropped; calling again is safe
    */
   async forget(name: OrderName): Promise<boolean> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
-    return await this.#context.lifetime.use(() => forget(this.#journal, bare(name)))
+    const { lifetime, defaults } = this.#context
+    return await lifetime.use(() => forget(this.#journal, bare(name), defaults))
   }
 
   /**

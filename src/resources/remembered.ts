@@ -1,14 +1,14 @@
 import { defined } from '../defined.ts'
 import {
-  type Charged,
   type CustomerOrderingError,
   InvalidRequestError,
+  RequestAbortedError,
   StoreError,
+  TimeoutError,
   UnresolvedOrderError,
 } from '../errors.ts'
-import { type CallSettings, noTrail } from '../http/call.ts'
+import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { errorOf } from '../http/read.ts'
 import { CLOCK_SKEW, isBusy } from '../idempotency/decision.ts'
 import { checkIdempotencyKey, rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
@@ -22,7 +22,7 @@ import {
 } from '../idempotency/record.ts'
 import type { OrderStore } from '../idempotency/store.ts'
 import { readOrder } from './look-up.ts'
-import { chargedOf, ORDERS_PATH, type OrderContext } from './order-context.ts'
+import { chargedOf, type OrderContext } from './order-context.ts'
 import { closedContent, nextGeneration } from './record-endings.ts'
 import { markCreated } from './recovery-outcome.ts'
 
@@ -37,17 +37,22 @@ export type Resolution = { readonly as: 'created'; readonly orderId: string } | 
 
 const RESOLVE = 'orders.resolve'
 
-/** Records of this scope; looks, never sends. */
+/**
+ * Records of this scope; looks, never sends.
+ * @param settings whose total time is that of a look for one name
+ */
 export async function* remembered(
   context: OrderContext,
   query: RememberedQuery,
+  settings: CallSettings,
 ): AsyncGenerator<OrderRecord, void, undefined> {
   if ('since' in query) {
     if (!Number.isFinite(query.since)) throw invalid('since', 'must be a time in milliseconds since 1970')
     yield* views(context, { since: query.since })
     return
   }
-  const found = await findRecord(context, query)
+  const deadline = deadlineOf(context, settings)
+  const found = await lookFor(context, query, { operation: 'orders.remembered', settings, deadline })
   if (found !== undefined) yield publicRecord(found.record)
 }
 
@@ -113,10 +118,9 @@ export async function resolve(
   settings: CallSettings,
 ): Promise<OrderRecord> {
   const { runtime } = context.connection
-  const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
+  const deadline = deadlineOf(context, settings)
   const decidedAt = runtime.now()
-  const found = await deadline.race(findRecord(context, name))
-  if (found instanceof Interruption) throw interrupted(found, name, settings)
+  const found = await lookFor(context, name, { operation: RESOLVE, settings, deadline })
   if (found === undefined) throw invalid(nameField(name), 'names no remembered order')
   const { record } = found
   if (context.live.get(found.id) !== undefined || isBusy(record, runtime.now())) {
@@ -156,8 +160,13 @@ function neverSent({ firstSentAt: _sent, ...record }: JournalRecord): JournalRec
 }
 
 /** Forgets a closed record: whoever orders under its name again buys again. */
-export async function forget(context: OrderContext, name: OrderName): Promise<boolean> {
-  const found = await findRecord(context, name)
+export async function forget(
+  context: OrderContext,
+  name: OrderName,
+  settings: CallSettings,
+): Promise<boolean> {
+  const deadline = deadlineOf(context, settings)
+  const found = await lookFor(context, name, { operation: 'orders.forget', settings, deadline })
   if (found === undefined) return false
   if (isPending(found.record) || context.live.get(found.id) !== undefined) {
     throw invalid(
@@ -166,7 +175,7 @@ export async function forget(context: OrderContext, name: OrderName): Promise<bo
       found.record,
     )
   }
-  return await context.journal.forget(found)
+  return await context.journal.forget(found, deadline)
 }
 
 async function resolveCreated(
@@ -195,8 +204,30 @@ async function resolveCreated(
   return outcome.record
 }
 
+/** A look of a method, which takes no longer than the method may. */
+interface NamedLook {
+  readonly operation: string
+  readonly settings: CallSettings
+  readonly deadline: Deadline
+}
+
+/** The record of that name. */
+async function lookFor(
+  context: OrderContext,
+  name: OrderName,
+  look: NamedLook,
+): Promise<FoundRecord | undefined> {
+  const found = await look.deadline.race(findRecord(context, name, look.deadline))
+  if (found instanceof Interruption) throw interrupted(found, name, look)
+  return found
+}
+
 /** The record of that name. A key may also belong to an order with a reference, or to an anonymous one. */
-async function findRecord(context: OrderContext, name: OrderName): Promise<FoundRecord | undefined> {
+async function findRecord(
+  context: OrderContext,
+  name: OrderName,
+  deadline: Deadline,
+): Promise<FoundRecord | Interruption | undefined> {
   const { journal, connection } = context
   const { runtime } = connection
   const field = nameField(name)
@@ -208,14 +239,17 @@ async function findRecord(context: OrderContext, name: OrderName): Promise<Found
     if (bad !== undefined) throw invalid(field, bad)
   }
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
-  const found = await journal.load(id, new Deadline(runtime, 10_000, undefined))
-  if (found instanceof Interruption) throw notStored(undefined)
+  const found = await journal.load(id, deadline)
+  if (found instanceof Interruption) return found
   if (found.row !== undefined && found.record !== undefined)
     return { id, row: found.row, record: found.record }
   if (field === 'externalOrderId') return undefined
   // Open records are few and what is usually looked for, so they are searched before all others.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
+      // Nobody waits for the rest of the rows any more.
+      const over = deadline.over()
+      if (over !== undefined) return over
       const record = await journal.decode(row)
       if (record === 'unanswered') throw unusableError(record)
       if (typeof record === 'object' && record.key === value) return { id: row.id, row, record }
@@ -235,30 +269,37 @@ function facts(record: JournalRecord): {
   return { idempotencyKey: record.key, ...defined({ externalOrderId: record.externalOrderId }) }
 }
 
-function notStored(record: JournalRecord | undefined): StoreError {
-  const charged: Charged = record === undefined ? 'unknown' : chargedOf(record)
+function notStored(record: JournalRecord): StoreError {
   return new StoreError(
     'The record changed meanwhile or the store did not take the change; look at it again.',
-    {
-      charged,
-      ...(record === undefined ? {} : facts(record)),
-    },
+    { charged: chargedOf(record), ...facts(record) },
   )
 }
 
+function deadlineOf({ connection }: OrderContext, { totalTimeout, signal }: CallSettings): Deadline {
+  return new Deadline(connection.runtime, totalTimeout, signal)
+}
+
 /** The call was ended while it looked the record up: nothing was asked of the service, and nothing was changed. */
-function interrupted({ why }: Interruption, name: OrderName, settings: CallSettings): CustomerOrderingError {
-  return errorOf(
-    { end: why, trail: noTrail(true) },
-    {
-      endpoint: { operation: RESOLVE, method: 'GET', permission: 'orders:read', missing: 'order' },
-      path: ORDERS_PATH,
-      charged: 'unknown',
-      now: 0,
-      reason: settings.signal?.reason,
-      ...name,
-    },
-  )
+function interrupted(
+  { why }: Interruption,
+  name: OrderName,
+  { operation, settings }: NamedLook,
+): CustomerOrderingError {
+  const facts = { charged: 'unknown', attempts: 0, ...name } as const
+  const did = 'nothing was sent, nothing was changed, and whether the order was charged is not known'
+  return why === 'aborted'
+    ? new RequestAbortedError(
+        `${operation}() was ended by the caller's signal while it read the store: ${did}. Call again if it is still wanted.`,
+        {
+          ...facts,
+          cause: settings.signal?.reason,
+        },
+      )
+    : new TimeoutError(
+        `${operation}() could not read the store within the total time of the call (totalTimeout): ${did}. Repair the store or allow more time, then call again.`,
+        { ...facts, deadline: 'total' },
+      )
 }
 
 /** @param record what is remembered of the order, whose money a wrong argument says nothing about */

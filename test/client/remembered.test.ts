@@ -73,6 +73,22 @@ describe('remembered()', () => {
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toHaveLength(270)
   })
 
+  it('ends with the total time of the client where the store does not answer for a name', async () => {
+    const lab = new Lab()
+    const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
+    for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
+      const before = lab.runtime.monotonic()
+      await expect(all(hung.orders.remembered(name))).rejects.toMatchObject({
+        code: 'timeout',
+        deadline: 'total',
+        message: expect.stringMatching(/^orders\.remembered\(\) could not read the store within/),
+        charged: 'unknown',
+        ...name,
+      })
+      expect(lab.runtime.monotonic() - before).toBe(700)
+    }
+  })
+
   it('is empty where nothing is remembered', async () => {
     const lab = new Lab()
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([])

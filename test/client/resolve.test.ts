@@ -340,6 +340,31 @@ describe('resolve(…, { as: "abandoned" })', () => {
 })
 
 describe('resolve() in either way', () => {
+  it('reads no further rows once it has ended', async () => {
+    const lab = new Lab()
+    for (let count = 0; count < 120; count++) await lab.client().orders.create(order(`r${count}`))
+    const { rows, runtime } = lab
+    const list = rows.list.bind(rows)
+    let pages = 0
+    rows.list = async (...query) => {
+      pages++
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, LATE))
+      return await list(...query)
+    }
+    const client = lab.client()
+    const before = runtime.monotonic()
+    const resolving = client.orders.resolve({ idempotencyKey: 'nobody' }, ABANDONED, { totalTimeout: 700 })
+    await expect(resolving).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringMatching(/^orders\.resolve\(\) could not read the store within .*totalTimeout/),
+      idempotencyKey: 'nobody',
+    })
+    expect(runtime.monotonic() - before).toBe(700)
+    await client.close()
+    await runtime.advance(10 * LATE)
+    expect(pages).toBe(1)
+  })
+
   it('is refused while a call is at work on the order, here or elsewhere', async () => {
     const lab = new Lab()
     const client = lab.client()
@@ -434,6 +459,32 @@ describe('forget()', () => {
     }
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
   })
+
+  it.each([
+    [
+      'the look',
+      'get',
+      { code: 'timeout', deadline: 'total', message: /^orders\.forget\(\) could not read/ },
+    ],
+    ['the removal', 'update', { code: 'store', message: /did not confirm that the record was removed/ }],
+  ] as const)(
+    'ends with the total time of the client where the store does not answer %s',
+    async (_what, hangs, told) => {
+      const lab = new Lab()
+      await lab.client().orders.create(order('r1'))
+      const plan = (operation: string) => (operation === hangs ? ('hangs' as const) : undefined)
+      const hung = lab.elsewhere({ totalTimeout: 700 }, plan)
+      const before = lab.runtime.monotonic()
+      const error = await failure(hung.orders.forget(NAME))
+      expect(error).toMatchObject({
+        ...told,
+        message: expect.stringMatching(told.message),
+        charged: 'unknown',
+      })
+      expect(lab.runtime.monotonic() - before).toBe(700)
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+    },
+  )
 
   it('does not forget a charge that is proven only afterwards', async () => {
     const lab = new Lab()

@@ -107,7 +107,7 @@ describe('the newest version of an order', () => {
   it('is nothing where the record is gone or was forgotten', async () => {
     const context = orderContext()
     const mine = await remember(context, { ...LEFT_OPEN, ...CREATED })
-    await context.journal.forget(mine)
+    await context.journal.forget(mine, soon(context))
     expect(await loadNewest(context, mine, soon(context))).not.toHaveProperty('record')
     const other = { ...mine, id: 'nowhere' }
     expect(await loadNewest(context, other, soon(context))).toEqual({ id: 'nowhere' })

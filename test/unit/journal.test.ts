@@ -425,7 +425,7 @@ describe('a proof', () => {
     const { journal: own, other, rows, deadline, stored } = journal()
     const found = await writes(own.write(nothing, content, deadline()))
     const theirs = await writes(other.write(found, refused, deadline()))
-    await other.forget(theirs)
+    await other.forget(theirs, deadline())
     expect(await own.prove(found, merge, deadline())).toBe(true)
     expect((await stored())?.state).toBe('created')
     expect(rows).toBeDefined()
@@ -571,7 +571,7 @@ describe('a read', () => {
   it('gives the row of a forgotten record, so that its versions go on', async () => {
     const { journal: own, deadline } = journal()
     const found = await writes(own.write(nothing, refused, deadline()))
-    expect(await own.forget(found)).toBe(true)
+    expect(await own.forget(found, deadline())).toBe(true)
     const again = (await own.load('id', deadline())) as Found
     expect(again.record).toBeUndefined()
     expect(again.row?.version).toBe(2)
@@ -599,7 +599,7 @@ describe('lists and removals', () => {
     Object.assign(rows, silent, {
       listOpen: () => Promise.reject(new Error('no')),
     } satisfies Partial<OrderStore>)
-    await expect(own.forget(found)).rejects.toMatchObject({
+    await expect(own.forget(found, deadline())).rejects.toMatchObject({
       code: 'store',
       message: 'The store did not confirm that the record was removed.',
     })
