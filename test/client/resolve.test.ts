@@ -319,6 +319,18 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(keys(lab)).toHaveLength(2)
   })
 
+  it('believes the service again under a key that is the order’s very name and belonged to another payload', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } })
+    await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    expect(await lab.record('key:k1')).toMatchObject({ foreign: true })
+    await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
+    expect(await lab.record('key:k1')).toMatchObject({ foreign: false })
+    lab.drain()
+    const error = await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
+  })
+
   it('is not undone by a proof of the old charge: that order is what the reference stands for', async () => {
     const lab = new Lab()
     const process = lab.process()
@@ -374,6 +386,25 @@ describe('resolve() in either way', () => {
       const resolved = where.orders.resolve(NAME, ABANDONED)
       await expect(resolved).rejects.toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
     }
+    await ending
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is refused while a call of this process is about to order again what was refused, as forget() is', async () => {
+    const lab = new Lab()
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const waiting: ((apiKey: string) => void)[] = []
+    const client = lab.client({ apiKey: () => new Promise((resolve) => waiting.push(resolve)) })
+    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
+    await expect(client.orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({ code: 'unresolved_order' })
+    await expect(client.orders.forget(NAME)).rejects.toMatchObject({
+      code: 'invalid_request',
+      issues: [{ path: 'externalOrderId' }],
+    })
+    for (const resolve of waiting) resolve(lab.sandbox.apiKey)
     await ending
     lab.sandbox.expectChargedOnce('r1')
   })

@@ -74,6 +74,13 @@ describe('with connections that nobody else has a hand in, a request may have be
 
   test.each([
     ['another way', [failure('ECONNREFUSED', 'connect'), failure('ECONNRESET', 'read')]],
+    [
+      'after it had been reached, for a reason that has no connection as its own',
+      [
+        failure('ECONNREFUSED', 'connect'),
+        Object.assign(failure('ECONNRESET', 'read'), { cause: failure('ECONNREFUSED', 'connect') }),
+      ],
+    ],
     ['without saying how', [failure('ECONNREFUSED', 'connect'), new Error('x')]],
   ])('if only some addresses of a host could not be reached and one failed %s', async (_how, errors) => {
     connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
