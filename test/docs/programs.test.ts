@@ -50,6 +50,12 @@ const run = (program: string, args: readonly string[], environment = {}) => {
 }
 
 describe('the programs', () => {
+  it('refuse a soak of no time at all, which would find that nothing grew', () => {
+    const { status, stdout, stderr } = run('test/soak/run.ts', ['0', '0'])
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toMatch(/^HOURS and MINUTES are not both 0\./)
+  })
+
   it.each(Object.entries(PROGRAMS))('%s tells its usage, and refuses %j', (program, refused) => {
     const help = run(program, ['--help'])
     expect(help).toMatchObject({ status: 0, stderr: '' })

@@ -1,5 +1,5 @@
 /** The soak as a program; `--help` tells how it is called. */
-import { decimal, oneOf, readArguments, wholeNumber } from '../../scripts/arguments.ts'
+import { decimal, oneOf, readArguments, UsageError, wholeNumber } from '../../scripts/arguments.ts'
 import { LEAKS } from './clients.ts'
 import { grown, type Look } from './flat.ts'
 import { soak } from './sockets.ts'
@@ -15,11 +15,15 @@ const { hours, minutes, leak } = readArguments(
     positionals: 2,
     options: { leak: { type: 'string' } },
   },
-  ({ values, positionals: [hours = '168', minutes = '30'] }) => ({
-    hours: wholeNumber('HOURS', hours),
-    minutes: decimal('MINUTES', minutes),
-    leak: values.leak === undefined ? undefined : oneOf('--leak', values.leak, LEAKS),
-  }),
+  ({ values, positionals: [hours = '168', minutes = '30'] }) => {
+    const read = {
+      hours: wholeNumber('HOURS', hours),
+      minutes: decimal('MINUTES', minutes),
+      leak: values.leak === undefined ? undefined : oneOf('--leak', values.leak, LEAKS),
+    }
+    if (read.hours === 0 && read.minutes === 0) throw new UsageError('HOURS and MINUTES are not both 0.')
+    return read
+  },
 )
 
 function print({ orders, bytes, objects, listeners, rows, resources }: Look): void {
