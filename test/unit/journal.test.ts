@@ -13,6 +13,7 @@ import type { Codec, JournalRecord } from '../../src/idempotency/record.ts'
 import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { faultyStore, type StoreFault, type StorePlan } from '../client/support/faulty-store.ts'
+import { collect } from '../support/heap.ts'
 import { fakeRuntime } from '../support/runtime.ts'
 
 const TOTAL = 120_000
@@ -587,6 +588,22 @@ describe('lists and removals', () => {
     const seen = new Set<string>()
     for await (const { id } of own.rows({ open: true })) seen.add(id)
     expect(seen.size).toBe(250)
+  })
+
+  it('leave nothing behind of a removal that has ended', async () => {
+    const { journal: own, store } = journal()
+    let reason: WeakRef<Error> | undefined
+    store.prune = async () => {
+      const error = new Error('no')
+      reason = new WeakRef(error)
+      throw error
+    }
+    await own.prune({ createdBefore: 0, rejectedBefore: 0 }).catch(() => {})
+    // A WeakRef keeps what it refers to until the turn in which it was made has ended.
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+    expect(reason?.deref()).toBeUndefined()
+    await own.flush({ whole: true })
   })
 
   it('say so where the store does not answer', async () => {

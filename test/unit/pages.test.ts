@@ -412,6 +412,21 @@ describe('a service that is no list', () => {
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
   })
 
+  it('is read to its end where short pages have what one long before began with', async () => {
+    const end = 30
+    const server = serve(
+      () => [],
+      (_page, _at, count) => {
+        if (count > end) return fetched([])
+        if (count === 16) return fetched(rows(10))
+        return fetched(count > 16 && count % 3 === 1 ? rows(3) : rows(10, count * 10))
+      },
+    )
+    const found = await collect(pagesOf(server))
+    expect(new Set(found).size).toBe(10 + 25 * 10)
+    expect(server.asked).toHaveLength(end + 1)
+  })
+
   it('ends in an error if its pages come twice each and go in a circle, after one that does not come again', async () => {
     const server = serve(
       () => [],
