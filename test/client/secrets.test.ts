@@ -24,6 +24,7 @@ const leaks = (values: Readonly<Record<string, unknown>>): string[] => leaksOf(C
 
 /** A client whose every output is collected. */
 function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, options: ClientOptions = {}) {
+  const runtime = fetch === undefined ? undefined : fakeRuntime({ auto: true })
   const events: unknown[] = []
   const lines: unknown[] = []
   const consoles = (['log', 'info', 'warn', 'error', 'debug'] as const).map((name) =>
@@ -58,7 +59,7 @@ function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, o
         : { fetch: (input, init) => fetch(new Request(input, init)) as Promise<Response> }),
       ...options,
     },
-    fetch === undefined ? {} : fakeRuntime({ auto: true }),
+    runtime ?? {},
   )
   const everything = async (): Promise<Record<string, unknown>> => {
     const rows = []
@@ -75,7 +76,7 @@ function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, o
       consoles: consoles.length,
     }
   }
-  return { client, everything }
+  return { client, everything, runtime }
 }
 afterEach(() => {
   vi.restoreAllMocks()
@@ -308,6 +309,90 @@ describe('the API key does not leave a success', () => {
     })
     await client.balance.retrieve()
     expect(seen).toEqual([[['authorization', `Bearer ${CANARY}`]]])
+  })
+})
+
+describe.each([
+  ['as it is', (text: string) => text],
+  ['in base64', btoa],
+  ['in base64 for URLs', (text: string) => Buffer.from(text).toString('base64url')],
+  ['percent-encoded', encodeURIComponent],
+])('a service whose every answer has the API key %s', (_how, spell) => {
+  const CALL = { ...request, metadata: {} }
+  const named = (externalOrderId: string) => ({ ...CALL, metadata: { externalOrderId } })
+
+  /** A service that works, and says in each order how it was asked for. The answers to some orders are lost. */
+  function echoing() {
+    const orders: { readonly id: string }[] = []
+    return observed(async (input) => {
+      const text = spell(input.headers.get('authorization') ?? '')
+      const { pathname, searchParams } = new URL(input.url)
+      const answer = (body: unknown, status = 200) =>
+        Response.json(body, { status, headers: headersWith(text) })
+      if (input.method === 'POST') {
+        const { metadata } = JSON.parse(await input.text())
+        const order = {
+          id: `ord_${orders.length}`,
+          status: 'pending',
+          amount: 1,
+          metadata,
+          note: text,
+          echoed: { [text]: [text] },
+        }
+        orders.push(order)
+        if (metadata?.externalOrderId?.startsWith('lost-')) throw new TypeError(text)
+        return answer(order, 201)
+      }
+      if (pathname !== '/v1/orders') return answer(orders.find(({ id }) => pathname.endsWith(`/${id}`)))
+      const offset = Number(searchParams.get('offset'))
+      return answer(orders.slice(offset, offset + Number(searchParams.get('limit') ?? 50)))
+    })
+  }
+
+  const list = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
+    const found: T[] = []
+    for await (const item of items) found.push(item)
+    return found
+  }
+
+  test('hears of it neither from what is placed or settled, nor from what is remembered', async () => {
+    const { client, everything, runtime } = echoing()
+    const { orders } = client
+    const create = await orders.create(named('r1'))
+    const again = await orders.create(named('r1'))
+    const createMany = await list(orders.createMany([named('r2'), named('lost-3'), named('lost-4')]))
+    expect(createMany.filter((result) => 'order' in result)).toHaveLength(1)
+    const enqueue = await orders.enqueue(named('r5'))
+    const unresolved = await list(orders.unresolved())
+    expect(unresolved).toHaveLength(3)
+    const resolve = await orders.resolve({ externalOrderId: 'lost-3' }, { as: 'created', orderId: 'ord_2' })
+    expect(resolve).toMatchObject({ state: 'created' })
+    // What was lost is too old to be sent again, and is looked up in the list.
+    runtime?.jump(60 * 60_000)
+    const recover = await list(orders.recover())
+    expect(recover.map(({ outcome, order }) => [outcome, order?.amount])).toEqual([
+      ['created', 1],
+      ['created', 1],
+    ])
+    const remembered = await list(orders.remembered({ since: 0 }))
+    expect(remembered).toHaveLength(5)
+    const values = { create, again, createMany, enqueue, unresolved, resolve, recover, remembered }
+    expect(inspect(values, { depth: 9 })).toContain('[redacted]')
+    expect(leaks({ ...values, ...(await everything()) })).toEqual([])
+  })
+
+  test('hands it out in what is read, and it is neither remembered nor printed', async () => {
+    const { client, everything } = echoing()
+    await client.orders.create(named('r1'))
+    const read: Readonly<Record<string, unknown>> = {
+      list: await client.orders.list().toArray({ max: 1 }),
+      retrieve: await client.orders.retrieve('ord_0'),
+      waitFor: await client.orders.waitFor('ord_0', { until: () => true }),
+      request: await client.request({ method: 'GET', path: '/v1/orders' }),
+      reconcile: await list(client.orders.reconcile()),
+    }
+    for (const [name, value] of Object.entries(read)) expect(leaks({ [name]: value }), name).not.toEqual([])
+    expect(leaks(await everything())).toEqual([])
   })
 })
 

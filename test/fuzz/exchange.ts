@@ -480,11 +480,12 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
     broken.push(...invariant(log))
   const { serverMessage } = isObject(error) ? error : {}
   const values: Record<string, unknown> = { error, serverMessage, events, lines, rows: log.rows }
-  // What a read returns is the service's own data, whatever it is; headers are the client's to clean.
+  // What a read returns is the service's own data, whatever it is, but not what is stored of it; headers are the client's to clean.
   const info = isObject(result) || Array.isArray(result) ? responseInfo(result as object) : undefined
   values['info'] = info
   values['headers'] = info === undefined ? [] : [...info.headers]
-  if (!heard.some(({ echoes }) => echoes) || call.money === 'order') values['result'] = result
+  const clean = call.money === 'order' || call.settles === 'recover' || call.settles === 'resolve'
+  if (clean || !heard.some(({ echoes }) => echoes)) values['result'] = result
   // By all means now and then, because it takes as long as the rest.
   const closely = heard.some(({ echoes, plan }) => echoes && plan.template % 8 === 0)
   const look = closely ? leaks : leaksAtAGlance
