@@ -419,6 +419,8 @@ export class Process {
         // The dead tell nothing.
         if (this.died) return
         const { record, reason } = outcome
+        // What a list shows was bought before.
+        world.observe()
         world.note(
           this.name,
           () => `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
