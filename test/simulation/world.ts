@@ -143,7 +143,7 @@ export class World {
 
   /** Writes down what happened, which is put into words only if somebody wants to read them. */
   note(who: string, what: () => string): void {
-    this.trace?.push(`${String(this.time.now - START).padStart(8)} ms  ${who}: ${what()}`)
+    this.trace?.push(`${String(Math.round(this.time.now - START)).padStart(8)} ms  ${who}: ${what()}`)
   }
 
   /** What the clients of all processes are given, checked, with all defaults. */
