@@ -216,15 +216,16 @@ export class Journal {
    * only: they beat every other ending. Returns false if the store could not take it now; it is tried again in the
    * background then.
    * @param elsewhere where it belongs if that version is another order's by now; a row that is there already says enough
+   * @param signal ends the wait, and with it no more than that; default until the deadline
    */
   async prove(
     found: FoundRecord,
     merge: (newest: JournalRecord) => RecordContent | undefined,
     deadline: Deadline,
     elsewhere: Elsewhere = () => undefined,
+    signal?: AbortSignal,
   ): Promise<boolean> {
-    // It is not lost where the caller's signal ends the wait: the background goes on with it.
-    if (await this.#prove(found, merge, elsewhere, this.#settling(deadline, deadline.signal))) return true
+    if (await this.#prove(found, merge, elsewhere, this.#settling(deadline, signal))) return true
     this.#proveInBackground(found, merge, elsewhere)
     return false
   }

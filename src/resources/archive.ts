@@ -24,6 +24,7 @@ export function proveCreated(
   mine: FoundRecord,
   contentOver: (newest: JournalRecord) => RecordContent | undefined,
   deadline: Deadline,
+  signal?: AbortSignal,
 ): Promise<boolean> {
   const { record } = mine
   return context.journal.prove(
@@ -36,6 +37,7 @@ export function proveCreated(
       const content = servesAnother(newest, record) ? contentOver(record) : undefined
       return content && { id: idOf(context, slot), content: { ...content, slot } }
     },
+    signal,
   )
 }
 

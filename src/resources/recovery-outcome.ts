@@ -184,6 +184,7 @@ export async function markCreated(
       }
     },
     deadline ?? lookOf(context),
+    deadline?.signal,
   )
   const look = deadline === undefined ? lookOf(context) : lookAfter(context, deadline)
   const record = (await newestRecord(context, found, look)) ?? found.record
