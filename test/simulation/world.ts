@@ -67,6 +67,15 @@ interface Running {
   asksForOpen: boolean
 }
 
+/** What a call is about. */
+interface CallFacts {
+  readonly intent?: Intent | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly payload?: string
+  readonly anew?: number
+  readonly signal?: AbortSignal | undefined
+}
+
 /** A request that the service has, and what it makes of it. */
 interface Processing {
   readonly logged: LoggedRequest
@@ -110,6 +119,7 @@ export class World {
     this.rotates = plan.steps.some(({ kind }) => kind === 'rotate')
     this.without = without
     this.trace = trace
+    this.log.everyAbort = true
     const server = {}
     this.sandbox = createSandbox({
       seed: plan.seed,
@@ -273,6 +283,11 @@ function requestOf(
   return { serviceId: 'svc_standard', target: name, quantity, metadata }
 }
 
+/** What tells one order from another, in the words of the log. */
+function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): string {
+  return `${quantity} of ${serviceId} for ${target}`
+}
+
 function optionsOf({ account, client }: Plan): ClientOptions {
   return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
 }
@@ -389,14 +404,15 @@ export class Process {
       if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
       return { told }
     }
-    await this.#run('create', intent, idempotencyKey, action, anew ? 1 : 0, given)
+    const facts = { intent, idempotencyKey, payload: payloadOf(request), anew: anew ? 1 : 0, signal: given }
+    await this.#run('create', facts, action)
   }
 
   /** Writes an order down, to be sent by the next recovery. */
   async enqueue(intent: Intent): Promise<void> {
     const { idempotencyKey } = intent.plan
     const request = requestOf(intent.plan, 1, undefined)
-    await this.#run('enqueue', intent, undefined, async () => {
+    await this.#run('enqueue', { intent, payload: payloadOf(request) }, async () => {
       await this.#orders
         .enqueue(request, idempotencyKey === undefined ? {} : { idempotencyKey })
         .then(() => this.#world.enqueued.add(intent), this.#toldBy)
@@ -413,7 +429,7 @@ export class Process {
 
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
-    await this.#run('recover', undefined, undefined, async (call, logged) => {
+    await this.#run('recover', {}, async (call, logged) => {
       const world = this.#world
       const report = (outcome: RecoveryOutcome): void => {
         // The dead tell nothing.
@@ -440,7 +456,7 @@ export class Process {
     if (record === undefined) return
     const { externalOrderId } = intent.plan
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
-    await this.#run('resolve', intent, undefined, async (call) => {
+    await this.#run('resolve', { intent }, async (call) => {
       const told = await this.#orders
         .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
         .then((): undefined => undefined, this.#toldBy)
@@ -493,11 +509,8 @@ export class Process {
 
   async #run(
     kind: LoggedCall['kind'],
-    intent: Intent | undefined,
-    idempotencyKey: string | undefined,
+    { intent, idempotencyKey, payload, anew = 0, signal }: CallFacts,
     action: (options: RequestOptions, logged: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
-    anew = 0,
-    signal?: AbortSignal,
   ): Promise<void> {
     const { log, plan } = this.#world
     const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
@@ -506,6 +519,8 @@ export class Process {
       kind,
       ...(intent === undefined ? {} : { intent: intent.logged.name }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(payload === undefined ? {} : { payload }),
+      process: this.#number,
       time: this.#monotonic,
       wall: this.#now(),
       totalTimeout,
@@ -524,6 +539,7 @@ export class Process {
       look: undefined,
       asksForOpen: false,
     }
+    if (signal?.aborted === true) logged.abortedAt = log.next()
     this.#running.add(running)
     this.#world.running.add(running)
     this.#world.note(this.name, () => `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
@@ -542,8 +558,15 @@ export class Process {
   #abort(after: number): AbortSignal {
     const controller = new AbortController()
     if (after === 0) controller.abort(GIVEN_UP)
-    else this.#world.time.setTimer(this, () => controller.abort(GIVEN_UP), after)
+    else this.#world.time.setTimer(this, () => this.#fire(controller), after)
     return controller.signal
+  }
+
+  #fire(controller: AbortController): void {
+    const { log } = this.#world
+    for (const { signal, logged } of this.#running)
+      if (signal === controller.signal) logged.abortedAt ??= log.next()
+    controller.abort(GIVEN_UP)
   }
 
   /** What a failed call tells. Anything but one of our errors is a bug. */
@@ -790,10 +813,12 @@ export class Process {
       const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
       return { request: read, arrive: send }
     }
-    const { target } = JSON.parse(body ?? '') as { readonly target: string }
+    const asked = JSON.parse(body ?? '') as CreateOrderRequest
+    const { target } = asked
     world.observe()
     const order = world.log.request({
-      intent: target,
+      intent: target ?? '',
+      payload: payloadOf(asked),
       key: headers.get('idempotency-key') ?? '',
       body: body ?? '',
       ...(call === undefined ? {} : { call: Number(call) }),

@@ -104,9 +104,39 @@ export const stability: Invariant = (log) => {
 /**
  * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
  * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`. What a recovery says of
- * a record tells the same: `created` is `'yes'`, `rejected` is `'no'`.
+ * a record tells the same: `created` is `'yes'`, `rejected` is `'no'`. An order that a `create()` hands out is the one that
+ * it asked for, and without a name not that of a call beside it in the same process.
  */
-export const truth: Invariant = (log) => [...truthOfCreates(log), ...truthOfRecoveries(log)]
+export const truth: Invariant = (log) => [
+  ...truthOfCreates(log),
+  ...truthOfRecoveries(log),
+  ...ordersAskedFor(log),
+]
+
+const ordersAskedFor: Invariant = (log) =>
+  creates(log).flatMap((call) => {
+    const { intent, payload, told } = call
+    // An error that names an order hands none out.
+    if (told?.orderId === undefined || told.code !== undefined) return []
+    const { orderId } = told
+    const charge = log.charges.find((candidate) => candidate.orderId === orderId)
+    const bought = log.requests.find(({ at }) => at === charge?.requestedAt)?.payload
+    if (payload !== undefined && bought !== undefined && bought !== payload)
+      return [`I5: ${intent} asked for ${payload} and got the order ${orderId} for ${bought}`]
+    if (call.process === undefined || !isAnonymous(log, intent)) return []
+    const twin = log.calls.find(
+      (other) =>
+        other !== call &&
+        other.process === call.process &&
+        other.kind === 'create' &&
+        other.intent === intent &&
+        (other.told?.orderId === orderId || other.id === charge?.call) &&
+        overlaps(other, call),
+    )
+    return twin === undefined
+      ? []
+      : [`I5: ${intent} has no name and got the order ${orderId} of call ${twin.id} beside it`]
+  })
 
 const truthOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
@@ -566,9 +596,18 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
     case 'past_window':
       return pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
     case 'aborted':
-      return pending.some(({ hold }) => hold === 'aborted')
+      // The record is no reason by itself: it may have been written so without one.
+      return log.everyAbort
+        ? log.calls.some((other) => other.intent === intent && (other.abortedAt ?? until) < until)
+        : pending.some(({ hold }) => hold === 'aborted')
     case 'refused_after_doubt':
-      return refused || pending.some(({ hold }) => hold === 'refused')
+      return (
+        refused ||
+        log.requests.some(
+          ({ key, heard, status, answeredAt }) =>
+            key === said.key && heard === true && DEFINITE.has(status ?? 0) && (answeredAt ?? until) < until,
+        )
+      )
     case 'api_key_changed':
       return log.rotated && pending.some(({ apiKeyTag }) => apiKeyTag !== '')
     case 'unreadable':
@@ -612,6 +651,12 @@ function saysNothing({ told }: LoggedCall): boolean {
 
 function wantedOf(log: RunLog, name: string | undefined): number {
   return log.intents.find((intent) => intent.name === name)?.wanted ?? 1
+}
+
+/** True if nothing but its payload names an order. */
+function isAnonymous({ intents }: RunLog, name: string | undefined): boolean {
+  const intent = intents.find((candidate) => candidate.name === name)
+  return intent?.slots.some((slot) => slot.startsWith('anon:')) === true
 }
 
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {
