@@ -570,4 +570,34 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'an order is taken to be sent later and not written down',
+    edits: [
+      edit(
+        'resources/enqueue.ts',
+        'const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)',
+        'if (record === undefined)\n      return publicRecord({ ...content, version: 1, createdAt: runtime.now(), updatedAt: runtime.now() })\n    const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)',
+      ),
+    ],
+  },
+  {
+    name: 'a decision that an order exists is not stored',
+    edits: [
+      edit(
+        'resources/remembered.ts',
+        'const outcome = await markCreated(context, found, { id: order.id, order })',
+        "const outcome = { record: publicRecord({ ...record, state: 'created' }) }\n  void markCreated",
+      ),
+    ],
+  },
+  {
+    name: 'a decision that the store does not take is told as not charged',
+    edits: [
+      edit(
+        'resources/remembered.ts',
+        "const charged: Charged = record === undefined ? 'unknown' : chargedOf(record)",
+        "const charged: Charged = 'no'",
+      ),
+    ],
+  },
 ]

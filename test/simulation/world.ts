@@ -67,11 +67,17 @@ interface Running {
   asksForOpen: boolean
 }
 
+/** How a call ended. */
+type CallEnd = Pick<LoggedCall, 'told' | 'succeeded'>
+
+const SUCCEEDED: CallEnd = { succeeded: true }
+
 /** What a call is about. */
 interface CallFacts {
   readonly intent?: Intent | undefined
   readonly idempotencyKey?: string | undefined
   readonly payload?: string
+  readonly decision?: LoggedCall['decision']
   readonly anew?: number
   readonly signal?: AbortSignal | undefined
 }
@@ -104,8 +110,6 @@ export class World {
   /** Requests and writes that are on their way, also those of the dead. */
   underWay = 0
   readonly running: Set<Running> = new Set()
-  /** Orders that were written down to be sent. */
-  readonly enqueued: Set<Intent> = new Set()
   readonly #workers: (Process | undefined)[] = []
   readonly #all: Process[] = []
   readonly #offsets: number[] = []
@@ -413,10 +417,9 @@ export class Process {
     const { idempotencyKey } = intent.plan
     const request = requestOf(intent.plan, 1, undefined)
     await this.#run('enqueue', { intent, payload: payloadOf(request) }, async () => {
-      await this.#orders
+      return await this.#orders
         .enqueue(request, idempotencyKey === undefined ? {} : { idempotencyKey })
-        .then(() => this.#world.enqueued.add(intent), this.#toldBy)
-      return {}
+        .then(() => SUCCEEDED, this.#refusedBy)
     })
   }
 
@@ -456,12 +459,12 @@ export class Process {
     if (record === undefined) return
     const { externalOrderId } = intent.plan
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
-    await this.#run('resolve', { intent }, async (call) => {
-      const told = await this.#orders
+    const decision = orderId === undefined ? {} : { orderId }
+    await this.#run('resolve', { intent, decision }, (call) =>
+      this.#orders
         .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
-        .then((): undefined => undefined, this.#toldBy)
-      return told === undefined ? {} : { told }
-    })
+        .then(() => SUCCEEDED, this.#refusedBy),
+    )
   }
 
   /** The clock that stands still while the process sleeps. */
@@ -509,8 +512,8 @@ export class Process {
 
   async #run(
     kind: LoggedCall['kind'],
-    { intent, idempotencyKey, payload, anew = 0, signal }: CallFacts,
-    action: (options: RequestOptions, logged: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
+    { intent, idempotencyKey, payload, decision, anew = 0, signal }: CallFacts,
+    action: (options: RequestOptions, logged: LoggedCall) => Promise<CallEnd>,
   ): Promise<void> {
     const { log, plan } = this.#world
     const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
@@ -520,6 +523,7 @@ export class Process {
       ...(intent === undefined ? {} : { intent: intent.logged.name }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(payload === undefined ? {} : { payload }),
+      ...(decision === undefined ? {} : { decision }),
       process: this.#number,
       time: this.#monotonic,
       wall: this.#now(),
@@ -561,6 +565,8 @@ export class Process {
     else this.#world.time.setTimer(this, () => this.#fire(controller), after)
     return controller.signal
   }
+
+  #refusedBy = (error: unknown): CallEnd => ({ told: this.#toldBy(error) })
 
   #fire(controller: AbortController): void {
     const { log } = this.#world

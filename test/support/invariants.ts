@@ -30,9 +30,33 @@ export const oneCharge: Invariant = (log) =>
 
 /**
  * I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person, for a
- * reason that there is. What the service's list shows needs nobody.
+ * reason that there is. What the service's list shows needs nobody. Nor is an order lost that `enqueue()` has taken: it is
+ * created, closed because the service or a person refused it, or still open, which is I12's to judge.
  */
-export const noneLost: Invariant = (log) => {
+export const noneLost: Invariant = (log) => [...noneUnheardOf(log), ...noneGivenUp(log)]
+
+/** Statuses that say nothing against the order itself. */
+const PASSING: ReadonlySet<number> = new Set([401, 403, 425, 429])
+
+const noneGivenUp: Invariant = (log) => {
+  if (!log.recovered || !log.everyWrite) return []
+  return log.calls.flatMap(({ kind, intent, succeeded, at }) => {
+    if (kind !== 'enqueue' || succeeded !== true || intent === undefined) return []
+    const rows = inForceSince(mainRowsOf(log, intent), at)
+    const isSettled = ({ record }: LoggedRow): boolean => {
+      if (record?.state !== 'rejected') return record?.state === 'created'
+      const { kind: why, status } = record.rejection ?? {}
+      return (
+        why !== 'cancelled' && (why !== 'not_processed' || (status !== undefined && !PASSING.has(status)))
+      )
+    }
+    return rows.at(-1)?.record?.state === 'open' || rows.some(isSettled)
+      ? []
+      : [`I2: ${intent} was written down to be sent, and was given up without being refused`]
+  })
+}
+
+const noneUnheardOf: Invariant = (log) => {
   if (!log.recovered) return []
   return log.charges.flatMap(({ intent, key, orderId }) => {
     const returned = log.calls.some(({ told }) => told?.orderId === orderId)
@@ -108,7 +132,7 @@ export const stability: Invariant = (log) => {
  * it asked for, and without a name not that of a call beside it in the same process.
  */
 export const truth: Invariant = (log) => [
-  ...truthOfCreates(log),
+  ...truthOfCallers(log),
   ...truthOfRecoveries(log),
   ...ordersAskedFor(log),
 ]
@@ -138,8 +162,10 @@ const ordersAskedFor: Invariant = (log) =>
       : [`I5: ${intent} has no name and got the order ${orderId} of call ${twin.id} beside it`]
   })
 
-const truthOfCreates: Invariant = (log) =>
-  creates(log).flatMap((call) => {
+const truthOfCallers: Invariant = (log) =>
+  log.calls.flatMap((call) => {
+    // A recovery that fails as a whole speaks of no order.
+    if (call.kind === 'recover') return []
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined) return []
     const charges = log.charges.filter((charge) => charge.intent === intent)
@@ -239,7 +265,37 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
  * moment between its beginning and its saying so, `created` at the latest at the end of the run; and it has a reason for
  * needing a person.
  */
-export const agreement: Invariant = (log) => [...agreementOfCreates(log), ...agreementOfRecoveries(log)]
+export const agreement: Invariant = (log) => [
+  ...agreementOfCreates(log),
+  ...agreementOfRecoveries(log),
+  ...agreementOfSuccesses(log),
+]
+
+/**
+ * An `enqueue()` that took an order has its record stored, not closed, and a `resolve()` that took a decision has it stored, at
+ * some moment between their beginning and their end.
+ */
+const agreementOfSuccesses: Invariant = (log) => {
+  if (!log.everyWrite) return []
+  return log.calls.flatMap(({ kind, intent, succeeded, decision, at, endedAt = at }) => {
+    if (succeeded !== true || intent === undefined) return []
+    const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
+    if (kind === 'enqueue') {
+      const isKept = ({ record }: LoggedRow): boolean =>
+        record?.state === 'open' || record?.state === 'created'
+      return rows.some(isKept) ? [] : [`I6: enqueue() took ${intent} and no record says so`]
+    }
+    if (decision === undefined) return []
+    const { orderId } = decision
+    const isDecided = ({ record }: LoggedRow): boolean =>
+      orderId === undefined
+        ? record?.state === 'rejected' && record.rejection?.kind !== 'conflict'
+        : record?.state === 'created' && record.order?.id === orderId
+    return rows.some(isDecided)
+      ? []
+      : [`I6: resolve() took ${intent} for ${orderId ?? 'given up'} and no record says so`]
+  })
+}
 
 const agreementOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
@@ -400,7 +456,8 @@ const MAX_REPLAYS = 2
 const MAX_SWEEPS = 2
 
 /**
- * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record, plus in-progress polls and body replays. An
+ * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record and one more where it goes on to the next key of a
+ * queued order that was refused again, plus in-progress polls and body replays. An
  * order is read by its id once by a recovery, which does that for what it could not read, and 1 + maxRetries times by
  * another call; a page of the list is read by recoveries only, once in a sweep.
  */
@@ -456,7 +513,8 @@ const BY_ID = /\/orders\/[^/?]+$/
 
 function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: LoggedCall): string[] {
   const sent = log.requests.filter(({ call }) => call === id)
-  const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
+  const own =
+    kind === 'recover' ? log.intents.length + nextKeys(sent) : kind === 'create' ? 1 + maxRetries : 0
   if (sent.length <= own) return []
   const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
   // Where a charge is proven, further requests of a call only read the order.
@@ -469,6 +527,21 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
   return sent.length <= most
     ? []
     : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
+}
+
+/** Orders whose next key a recovery sent at once, after it had heard of a refusal under the one before. */
+function nextKeys(sent: readonly LoggedRequest[]): number {
+  const moved = new Set<string>()
+  for (const { intent, key, at } of sent) {
+    const isRefused = (other: LoggedRequest): boolean =>
+      other.intent === intent &&
+      other.key !== key &&
+      other.heard === true &&
+      REFUSALS.has(other.status ?? 0) &&
+      (other.answeredAt ?? at) < at
+    if (!moved.has(intent) && sent.some(isRefused)) moved.add(intent)
+  }
+  return moved.size
 }
 
 /** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
@@ -623,6 +696,11 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
 function isPastWindow({ wall, repeatsFor, clockSet }: LoggedCall, said: Recovered, sentAt: number): boolean {
   if (wall === undefined || repeatsFor === undefined || clockSet === true) return true
   return said.wall - sentAt > repeatsFor || wall - sentAt < -CLOCK_SKEW
+}
+
+/** The versions of one row from the one on that was the newest at a moment. */
+function inForceSince(rows: readonly LoggedRow[], moment: number): LoggedRow[] {
+  return rows.filter((_, index) => (rows[index + 1]?.at ?? Number.POSITIVE_INFINITY) > moment)
 }
 
 /** The versions of the record of which a recovery speaks that were the newest at some moment between two others. */

@@ -126,7 +126,7 @@ export interface LoggedCall {
   /** True if it resolved, where it is an `enqueue()` or a `resolve()` of a harness that judges them. */
   succeeded?: boolean
   /** Of `resolve`, where the harness keeps it: the order that a person has found, or that it is given up. */
-  readonly decision?: { readonly orderId?: string }
+  readonly decision?: { readonly orderId?: string } | undefined
   /** True if a write of a call that had ended or died landed during this one. */
   disturbed?: boolean
 }
@@ -221,7 +221,7 @@ export class RunRecorder implements RunLog {
     return logged
   }
 
-  ended(call: LoggedCall, time: number, end: Pick<LoggedCall, 'told' | 'recovered'>): void {
+  ended(call: LoggedCall, time: number, end: Pick<LoggedCall, 'told' | 'recovered' | 'succeeded'>): void {
     Object.assign(call, { endedAt: this.next(), endedTime: time, ...end })
   }
 

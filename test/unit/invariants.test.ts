@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
-import { agreement, truth } from '../support/invariants.ts'
+import { agreement, noneLost, truth } from '../support/invariants.ts'
 import { type LoggedCall, type LoggedRequest, RunRecorder } from '../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
@@ -158,5 +158,51 @@ describe('what a recovery leaves to a person', () => {
     expect(left('refused_after_doubt', refused(402, true))).toEqual([])
     expect(left('refused_after_doubt', refused(402, false))).toEqual(unfounded)
     expect(left('refused_after_doubt', refused(500, true))).toEqual(unfounded)
+  })
+})
+
+describe('what enqueue() and resolve() took', () => {
+  const taken = (facts: Partial<LoggedCall>, record: Partial<JournalRecord> | undefined): string[] => {
+    const log = logOf()
+    const call = began(log, facts)
+    if (record !== undefined) stored(log, RECORD, record)
+    log.ended(call, 1, { succeeded: true })
+    return agreement(log)
+  }
+
+  it('is stored by then', () => {
+    expect(taken({ kind: 'enqueue' }, {})).toEqual([])
+    expect(taken({ kind: 'enqueue' }, undefined)).toEqual(['I6: enqueue() took a and no record says so'])
+    const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
+    expect(taken(decided, { state: 'created', readable: true, order: { id: 'o' } })).toEqual([])
+    expect(taken(decided, { state: 'open' })).toEqual(['I6: resolve() took a for o and no record says so'])
+  })
+
+  it('is not said to be uncharged where it was charged', () => {
+    const told = (charged: 'no' | 'unknown'): string[] => {
+      const log = logOf()
+      bought(log, began(log))
+      const call = began(log, { kind: 'resolve' })
+      log.ended(call, 1, { told: { charged, code: 'store' } })
+      return truth(log)
+    }
+    expect(told('unknown')).toEqual([])
+    expect(told('no')).toEqual([expect.stringMatching(/^I5: a was told 'no' \(store\) after it was charged/)])
+  })
+
+  it('is not given up without a refusal', () => {
+    const closed = (rejection: JournalRecord['rejection']): string[] => {
+      const log = logOf()
+      log.recovered = true
+      const call = began(log, { kind: 'enqueue' })
+      stored(log, RECORD)
+      log.ended(call, 1, { succeeded: true })
+      stored(log, RECORD, { state: 'rejected', ...(rejection === undefined ? {} : { rejection }) })
+      return noneLost(log)
+    }
+    expect(closed({ kind: 'refused', status: 402 })).toEqual([])
+    expect(closed({ kind: 'not_processed', status: 429 })).toEqual([
+      'I2: a was written down to be sent, and was given up without being refused',
+    ])
   })
 })
