@@ -22,6 +22,8 @@ npx node test/fuzz/run.ts --seed N [--path P]
     if (path !== undefined && seed === undefined) throw new UsageError('--path belongs to a --seed.')
     if (seed !== undefined && (answers ?? from ?? threads) !== undefined)
       throw new UsageError('--seed runs one seed: neither ANSWERS nor --from nor --threads go with it.')
+    if (path !== undefined && !/^\d+(:\d+)*$/.test(path))
+      throw new UsageError('--path is numbers with colons between them, as a failure prints it.')
     return {
       count: positiveInteger('ANSWERS', answers ?? '1_000_000'),
       seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
@@ -36,7 +38,11 @@ async function runOne(seed: number): Promise<void> {
   const counts = noCounts()
   await runSeed(seed, counts, path)
   for (const { report } of counts.failures) console.log(report)
-  if (counts.failures.length === 0) console.log(`Nothing is wrong in ${counts.exchanges} exchanges.`)
+  if (counts.failures.length === 0) {
+    // A path that no failure has printed leads to some other exchange, and not to what it was meant for.
+    const elsewhere = path === undefined ? '' : ' The seed without --path tells whether another one is.'
+    console.log(`Nothing is wrong in ${counts.exchanges} exchanges.${elsewhere}`)
+  }
   process.exitCode = counts.failures.length === 0 && counts.exchanges > 0 ? 0 : 1
 }
 

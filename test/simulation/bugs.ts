@@ -74,8 +74,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const gotAway = threw === undefined ? 'NOT NOTICED' : `NOT NOTICED (${how})`
     console.log(`${bug.name}\n  ${noticed === undefined ? gotAway : `seed ${noticed.seed}: ${how}`}`)
   }
-  console.log(
-    `${bugs.length} bugs, ${missed} not noticed within ${most} seeds, the slowest of the others at seed ${slowest}`,
-  )
+  const others = slowest === 0 ? '' : `, the slowest of the others at seed ${slowest}`
+  console.log(`seeded bugs: ${bugs.length}, not noticed within ${most} seeds: ${missed}${others}`)
   process.exitCode = missed === 0 ? 0 : 1
 }

@@ -74,6 +74,7 @@ async function runMany(): Promise<void> {
     },
   }).finally(() => built.remove())
   const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
+  if (failures.length > MOST_TOLD) console.log(`and ${failures.length - MOST_TOLD} more`)
   if (failures.length > 0) console.log(PROMISES)
   console.log(
     `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +

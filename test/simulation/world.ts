@@ -157,7 +157,7 @@ export class World {
 
   /** Writes down what happened, which is put into words only if somebody wants to read them. */
   note(who: string, what: () => string): void {
-    this.trace?.push(`${String(this.time.now - START).padStart(8)} ms  ${who}: ${what()}`)
+    this.trace?.push(`${String(Math.round(this.time.now - START)).padStart(8)} ms  ${who}: ${what()}`)
   }
 
   /** What the clients of all processes are given, checked, with all defaults. */
@@ -438,6 +438,8 @@ export class Process {
         // The dead tell nothing.
         if (this.died) return
         const { record, reason } = outcome
+        // What a list shows was bought before.
+        world.observe()
         world.note(
           this.name,
           () => `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
