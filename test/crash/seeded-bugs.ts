@@ -535,4 +535,69 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'a join in flight takes the order of a call beside it, whatever that one asks for and without a name',
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        "if (twin.fingerprint !== fingerprint)\n      throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)\n    if (slot.startsWith('anon:')) throw this.#errors.duplicate(undefined)",
+        'void [slot, fingerprint, request, differingRequestFields]',
+      ),
+    ],
+  },
+  {
+    name: 'whoever asks for another quantity gets the order that there is',
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        'if (twin.fingerprint !== fingerprint)\n      throw',
+        'if (Date.now() < 0)\n      throw',
+      ),
+      edit(
+        'idempotency/decision.ts',
+        "if (record.fingerprint !== wanted.fingerprint) return { action: 'conflict', over: 'payload' }",
+        '',
+      ),
+    ],
+  },
+  {
+    name: 'every order in doubt counts as one whose caller has given up',
+    edits: [
+      edit(
+        'resources/send-order.ts',
+        "const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'",
+        "const hold = 'aborted' as const",
+      ),
+    ],
+  },
+  {
+    name: 'an order is taken to be sent later and not written down',
+    edits: [
+      edit(
+        'resources/enqueue.ts',
+        'const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)',
+        'if (record === undefined)\n      return publicRecord({ ...content, version: 1, createdAt: runtime.now(), updatedAt: runtime.now() })\n    const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)',
+      ),
+    ],
+  },
+  {
+    name: 'a decision that an order exists is not stored',
+    edits: [
+      edit(
+        'resources/remembered.ts',
+        'const outcome = await markCreated(context, found, { id: order.id, order })',
+        "const outcome = { record: publicRecord({ ...record, state: 'created' }) }\n  void markCreated",
+      ),
+    ],
+  },
+  {
+    name: 'a decision that the store does not take is told as not charged',
+    edits: [
+      edit(
+        'resources/remembered.ts',
+        "const charged: Charged = record === undefined ? 'unknown' : chargedOf(record)",
+        "const charged: Charged = 'no'",
+      ),
+    ],
+  },
 ]

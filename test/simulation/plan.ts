@@ -418,6 +418,7 @@ function anySwarm(draw: Draw): Swarm {
         { kill: 2 },
         { recover: 2, kill: 1 },
         { recover: 2, resolve: 2 },
+        { recover: 2, enqueue: 2 },
       ),
     },
     client: { totalTimeout: draw.pick(20_000, 120_000), timeout: draw.pick(30_000, 5000) },
@@ -479,6 +480,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
             ['rotate', kinds.rotate ?? 0],
             ['revoke', kinds.revoke ?? 0],
             ['publish', kinds.publish ?? 0],
+            ['enqueue', kinds.enqueue ?? 0],
           ))
     switch (kind) {
       case 'create':
@@ -547,6 +549,7 @@ function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
     rotate: rotates ? 2 : 0,
     revoke: rotates ? 0.5 : 0,
     publish: 0.3,
+    enqueue: 0.7,
   }
 }
 

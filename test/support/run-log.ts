@@ -17,6 +17,8 @@ export interface RunLog {
   readonly everyWrite: boolean
   /** True if every request is in `requests` or `reads`, with the call that sent it. */
   readonly everyRequest: boolean
+  /** True if it is known of every call whether its caller's signal fired. */
+  readonly everyAbort: boolean
   /** True if the service's list shows every order's reference, and its rows stay where they are. */
   readonly listsReferences: boolean
   /** True if more than one API key was in use. */
@@ -94,6 +96,10 @@ export interface LoggedCall {
   readonly intent?: string
   /** Idempotency-Key that the caller gave, where the harness keeps it. */
   readonly idempotencyKey?: string
+  /** What it asks for, in the words that tell one order from another (its metadata does not), where the harness keeps it. */
+  readonly payload?: string
+  /** Number of its process, where the harness keeps it. */
+  readonly process?: number
   readonly at: number
   /** The time by the run's clock, milliseconds. */
   readonly time: number
@@ -115,6 +121,12 @@ export interface LoggedCall {
   recovered?: Recovered[]
   /** True if the store failed, hung or lost an answer during the call. */
   storeTrouble?: boolean
+  /** When the caller's signal fired, where the harness keeps it and it did before the call's end. */
+  abortedAt?: number
+  /** True if it resolved, where it is an `enqueue()` or a `resolve()` of a harness that judges them. */
+  succeeded?: boolean
+  /** Of `resolve`, where the harness keeps it: the order that a person has found, or that it is given up. */
+  readonly decision?: { readonly orderId?: string } | undefined
   /** True if a write of a call that had ended or died landed during this one. */
   disturbed?: boolean
 }
@@ -125,6 +137,8 @@ export interface LoggedRequest {
   readonly intent: string
   readonly key: string
   readonly body: string
+  /** What the body asks for, as in {@link LoggedCall.payload}, where the harness keeps it. */
+  readonly payload?: string
   /** The call that sent it, where that is known. */
   readonly call?: number
   /** Status of the answer, once there was one. */
@@ -179,6 +193,7 @@ export class RunRecorder implements RunLog {
   readonly rows: LoggedRow[] = []
   everyWrite = true
   everyRequest = true
+  everyAbort = false
   listsReferences = false
   rotated = false
   recovered = false
@@ -206,7 +221,7 @@ export class RunRecorder implements RunLog {
     return logged
   }
 
-  ended(call: LoggedCall, time: number, end: Pick<LoggedCall, 'told' | 'recovered'>): void {
+  ended(call: LoggedCall, time: number, end: Pick<LoggedCall, 'told' | 'recovered' | 'succeeded'>): void {
     Object.assign(call, { endedAt: this.next(), endedTime: time, ...end })
   }
 
