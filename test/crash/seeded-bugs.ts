@@ -585,7 +585,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/remembered.ts',
-        'const outcome = await markCreated(context, found, { id: order.id, order })',
+        'const outcome = await markCreated(context, found, { id: order.id, order }, deadline)',
         "const outcome = { record: publicRecord({ ...record, state: 'created' }) }\n  void markCreated",
       ),
     ],
@@ -595,8 +595,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/remembered.ts',
-        "const charged: Charged = record === undefined ? 'unknown' : chargedOf(record)",
-        "const charged: Charged = 'no'",
+        '{ charged: chargedOf(record), ...facts(record) },\n  )',
+        "{ charged: 'no', ...facts(record) },\n  )",
       ),
     ],
   },

@@ -688,8 +688,10 @@ export class Process {
       return running.look === undefined || (!running.look.heard && this.#isOver(running))
     })
     if (calls.length === 0) return undefined
-    // After trouble with the store, an earlier call may look in the background.
-    const certain = this.#running.size === 1 && this.#firstTrouble >= this.#effects
+    // After trouble with the store, an earlier call may look in the background; and a call may have to end before a
+    // record is unsealed, so that it has not looked at all.
+    const { sealed } = this.#world.plan
+    const certain = this.#running.size === 1 && this.#firstTrouble >= this.#effects && !sealed
     const look: FirstLook = { certain, heard: false }
     for (const call of calls) call.look = look
     return look
