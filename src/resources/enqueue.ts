@@ -3,8 +3,16 @@ import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { decideAction } from '../idempotency/decision.ts'
 import { readIntent } from '../idempotency/intent.ts'
-import { type OrderRecord, publicRecord, unusableError } from '../idempotency/record.ts'
+import type { RecordContent } from '../idempotency/journal.ts'
+import {
+  isUnsent,
+  type JournalRecord,
+  type OrderRecord,
+  publicRecord,
+  unusableError,
+} from '../idempotency/record.ts'
 import type { EnqueueOptions } from '../options.ts'
+import type { Runtime } from '../runtime.ts'
 import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings.ts'
 import type { OrderContext } from './order-context.ts'
@@ -42,6 +50,7 @@ export async function enqueueOrder(
     if (found instanceof Interruption) throw errors.notStored(undefined, 'unknown', undefined, undefined)
     const { record } = found
     let moved = false
+    let taken: RecordContent | undefined
     if (record !== undefined) {
       if (record.slot !== intent.slot) throw unusableError('corrupt', record.key)
       // As recovery will see it, which sends one request, with an API key that is not known here.
@@ -55,13 +64,18 @@ export async function enqueueOrder(
       // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
       // wait for its end would hold the caller's transaction.
       if (step.action === 'wait') throw errors.unresolved(record, 'busy')
-      if (step.action !== 'reopen') return publicRecord(record)
-      moved = step.key === 'given'
+      // The same goes for a call whose machine sleeps. It can close nothing that was written since.
+      if (step.action === 'continue' && !isUnsent(record)) taken = takenOver(runtime, record)
+      else if (step.action !== 'reopen') return publicRecord(record)
+      else moved = step.key === 'given'
     }
-    const content = unsentContent(context, intent, record, { moved })
     // What was refused under this key: hearing it again moves the order to its next one.
     const rejection = moved ? undefined : record?.rejection
-    const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)
+    const content = taken ?? {
+      ...unsentContent(context, intent, record, { moved }),
+      ...defined({ rejection }),
+    }
+    const written = await journal.write(found, content, deadline, within)
     if (written.result === 'written') return publicRecord(written.found.record)
     if (written.result !== 'lost') {
       let charged = written.result === 'failed' ? moneyOf(record) : 'unknown'
@@ -73,4 +87,9 @@ export async function enqueueOrder(
     }
     await deadline.sleep(PAUSE)
   }
+}
+
+/** The record of a call that is taken for dead, as it is, but no longer that call's. */
+function takenOver(runtime: Runtime, { busyUntil: _busyUntil, ...record }: JournalRecord): RecordContent {
+  return { ...record, claim: runtime.randomId() }
 }

@@ -144,6 +144,23 @@ describe('what enqueue() finds', () => {
     expect(await lab.record('ref:r1')).toBeUndefined()
   })
 
+  it('is kept where a call that was taken for dead wakes up and closes what it has written as not sent', async () => {
+    const lab = new Lab()
+    const asleep = lab.process({ totalTimeout: 60_000 }, (operation) =>
+      operation === 'insert' ? 'answers_late' : undefined,
+    )
+    const { ending } = await lab.begin(() => told(asleep.client.orders.create(order('r1'))))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', version: 1 })
+    asleep.stop()
+    lab.runtime.jump(BUSY)
+    expect(await lab.elsewhere().orders.enqueue(order('r1'))).toMatchObject({ state: 'open' })
+    await lab.runtime.advance(BUSY)
+    asleep.wake()
+    expect((await ending).error).toMatchObject({ charged: 'unknown' })
+    expect(await recover(lab)).toEqual(['r1 created'])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
   it('is another order with the same name: a conflict', async () => {
     const lab = new Lab()
     const client = lab.client()
@@ -177,7 +194,7 @@ describe('what enqueue() finds', () => {
     const unresolved = { code: 'unresolved_order', charged: 'unknown' }
     await expect(lab.client().orders.enqueue(order('r1'))).rejects.toMatchObject(unresolved)
     // Inside of its window recovery repeats it, so there is nothing to do.
-    expect(await lab.client().orders.enqueue(order('r2'))).toMatchObject({ state: 'open', version: 1 })
+    expect(await lab.client().orders.enqueue(order('r2'))).toMatchObject({ state: 'open', version: 2 })
     lab.runtime.jump(WINDOW)
     await expect(lab.client().orders.enqueue(order('r2'))).rejects.toMatchObject(unresolved)
     lab.sandbox.expectCharges(0)
