@@ -109,7 +109,7 @@ export function planOf(seed: number): Plan {
   const client: ClientPlan = {
     safeRetryWindow: draw.pick(20 * MINUTE, 20 * MINUTE, 5 * MINUTE),
     timeout: draw.pick(30_000, 30_000, 5_000),
-    totalTimeout: draw.pick(120_000, 120_000, 20_000),
+    totalTimeout: draw.pick(120_000, 120_000, 20_000, 3000),
     maxRetries: draw.pick(4, 4, 1, 0),
     idempotencyScope: keyScope === 'customer' && draw.chance(0.5) ? 'customer' : 'apiKey',
     remember: draw.pick('order', 'order', 'id'),
@@ -212,6 +212,7 @@ function drawSwarm(draw: Draw): Swarm {
     [twoOfOne, 6],
     [slowProof, 7],
     [sleepingRotation, 5],
+    [sleepingBeginning, 3],
     [slowPerson, 2],
     [queue, 3],
     [manyLookedUp, 1],
@@ -337,6 +338,25 @@ function slowPerson(draw: Draw): Swarm {
       [AFTER, 'resolve', 0],
       [AT_ONCE, 'create', 1],
       [AFTER, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** A call falls asleep when it has written its order, and somebody who takes it for dead has the order sent later on. */
+function sleepingBeginning(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: draw.pick(['insert'], ['insert'], ['insert', 'update']), mishap: 'sleeps', chance: 0.6 },
+    ],
+    workers: 3,
+    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    client: { totalTimeout: draw.pick(3000, 20_000), timeout: draw.pick(30_000, 5000) },
+    server: { processingTime: 0 },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, 'enqueue', 1],
+      [USUAL_GAPS, draw.pick('create', 'recover', 'enqueue')],
     ],
   }
 }

@@ -1,5 +1,5 @@
 import { brokenPromises } from '../support/invariants.ts'
-import { Deadlock } from '../support/virtual-time.ts'
+import { Deadlock, Livelock } from '../support/virtual-time.ts'
 import { LONGEST_FLIGHT, type Plan, type Step, skewOf } from './plan.ts'
 import { type Without, World } from './world.ts'
 
@@ -41,7 +41,7 @@ export async function simulate(
     try {
       await world.time.run(part)
     } catch (error) {
-      threw = !(error instanceof Deadlock)
+      threw = !(error instanceof Deadlock || error instanceof Livelock)
       const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
       broken.push(threw ? `threw ${text}` : `I9: ${text}`)
     }

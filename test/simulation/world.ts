@@ -80,6 +80,8 @@ interface CallFacts {
   readonly decision?: LoggedCall['decision']
   readonly anew?: number
   readonly signal?: AbortSignal | undefined
+  /** True if it may send keys after the safe-retry window. */
+  readonly sendsLate?: boolean
 }
 
 /** A request that the service has, and what it makes of it. */
@@ -432,7 +434,7 @@ export class Process {
 
   /** Runs `recover()` to its end and notes its outcomes. */
   async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
-    await this.#run('recover', {}, async (call, logged) => {
+    await this.#run('recover', { sendsLate: options.replay === 'all' }, async (call, logged) => {
       const world = this.#world
       const report = (outcome: RecoveryOutcome): void => {
         // The dead tell nothing.
@@ -514,7 +516,7 @@ export class Process {
 
   async #run(
     kind: LoggedCall['kind'],
-    { intent, idempotencyKey, payload, decision, anew = 0, signal }: CallFacts,
+    { intent, idempotencyKey, payload, decision, anew = 0, signal, sendsLate = false }: CallFacts,
     action: (options: RequestOptions, logged: LoggedCall) => Promise<CallEnd>,
   ): Promise<void> {
     const { log, plan } = this.#world
@@ -531,7 +533,7 @@ export class Process {
       wall: this.#now(),
       totalTimeout,
       maxRetries,
-      repeatsFor: safeRetryWindow - timeout,
+      ...(sendsLate ? {} : { repeatsFor: safeRetryWindow - timeout, sendsFor: safeRetryWindow }),
     })
     // A call that waits for the order of another one hears what became of that one's writes.
     for (const { logged: other, intent: same } of this.#running)
@@ -831,6 +833,7 @@ export class Process {
       payload: payloadOf(asked),
       key: headers.get('idempotency-key') ?? '',
       body: body ?? '',
+      wall: this.#now(),
       ...(call === undefined ? {} : { call: Number(call) }),
     })
     world.note(this.name, () => `call ${call} sends ${target} with key ${order.key}`)

@@ -19,8 +19,23 @@ import type {
 /** One promise. */
 export type Invariant = (log: RunLog) => string[]
 
-/** I1: an intent is charged at most as often as its caller wanted it, which is once. */
-export const oneCharge: Invariant = (log) =>
+/**
+ * I1: an intent is charged at most as often as its caller wanted it, which is once. No key leaves later than the safe-retry
+ * window after its first send, by the sender's clock: after that, a service that forgets keys would charge again.
+ */
+export const oneCharge: Invariant = (log) => [...chargedOften(log), ...sentLate(log)]
+
+const sentLate: Invariant = (log) =>
+  log.requests.flatMap(({ at, call, intent, key, wall }) => {
+    const { sendsFor, clockSet } = log.calls[call ?? -1] ?? {}
+    if (wall === undefined || sendsFor === undefined || clockSet === true) return []
+    const { firstSentAt } = log.rows.findLast((row) => row.at < at && row.record?.key === key)?.record ?? {}
+    return firstSentAt === undefined || wall - firstSentAt <= sendsFor
+      ? []
+      : [`I1: ${intent} was sent with key ${key} ${wall - firstSentAt} ms after its first send`]
+  })
+
+const chargedOften: Invariant = (log) =>
   log.intents.flatMap(({ name, wanted }) => {
     const charges = log.charges.filter(({ intent }) => intent === name)
     if (charges.length <= wanted) return []
@@ -383,9 +398,14 @@ export const generations: Invariant = (log) => {
       broken.push(`I7: generation ${record.generation} of ${record.slot} has none before it`)
       continue
     }
+    // Whoever gives an order up closes it under its next key.
     const abandoned = log.rows.some(
       (row) =>
-        row.at < request.at && row.record?.slot === record.slot && row.record.rejection?.kind === 'abandoned',
+        row.at < request.at &&
+        row.record?.slot === record.slot &&
+        row.record.createdAt === record.createdAt &&
+        row.record.generation === record.generation &&
+        row.record.rejection?.kind === 'abandoned',
     )
     if (abandoned) continue
     const sent = log.requests.filter(({ key, at }) => key === earlier.key && at < request.at)
@@ -437,13 +457,22 @@ export const silence: Invariant = (log) => {
   })
 }
 
+/** What a recovery may take for the store at each of its records and pages, milliseconds. */
+const STORE_TIME = 30_000
+
+/** The time of a recovery is that of its records and of the pages that it reads, each of which has its own. */
+function timeOfRecovery({ reads }: RunLog, { id, totalTimeout, recovered = [] }: LoggedCall): number {
+  const pages = reads.filter(({ call }) => call === id).length
+  return (recovered.length + pages + 1) * (totalTimeout + STORE_TIME)
+}
+
 /** I9: every call of a living process ends within its time and one second; nothing is left behind. */
 export const termination: Invariant = (log) => [
   ...log.calls.flatMap((call) => {
     if (call.died === true) return []
     if (call.endedTime === undefined) return [`I9: ${call.kind} of ${call.intent ?? 'all'} never ended`]
     const took = call.endedTime - call.time
-    if (call.kind === 'recover' || took <= call.totalTimeout + 1000) return []
+    if (took <= (call.kind === 'recover' ? timeOfRecovery(log, call) : call.totalTimeout + 1000)) return []
     return [`I9: ${call.kind} of ${call.intent} took ${took} ms of ${call.totalTimeout}`]
   }),
   ...(log.leftovers === 0 ? [] : [`I9: ${log.leftovers} timers or listeners are left`]),

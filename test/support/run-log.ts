@@ -109,6 +109,8 @@ export interface LoggedCall {
   readonly wall?: number
   /** Of `recover`, where the harness keeps it: for how long after its first send a key is sent again, milliseconds. */
   readonly repeatsFor?: number
+  /** For how long after its first send a key may leave again, milliseconds, where the harness keeps it and there is a limit. */
+  readonly sendsFor?: number
   /** True if its process's clock on the wall was set meanwhile. */
   clockSet?: boolean
   /** Absent while the call goes on, and for ever if its process died, unless it is known when that was. */
@@ -137,6 +139,8 @@ export interface LoggedRequest {
   readonly intent: string
   readonly key: string
   readonly body: string
+  /** The clock on the wall of the process that sends it, milliseconds, where the harness keeps it. */
+  readonly wall?: number
   /** What the body asks for, as in {@link LoggedCall.payload}, where the harness keeps it. */
   readonly payload?: string
   /** The call that sent it, where that is known. */

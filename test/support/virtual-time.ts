@@ -17,6 +17,18 @@ export class Deadlock extends Error {
   }
 }
 
+/** Somebody does the same for ever. */
+export class Livelock extends Error {
+  override readonly name = 'Livelock'
+
+  constructor() {
+    super(`there is no end after ${MOST_TURNS} turns`)
+  }
+}
+
+/** Far more turns than any run takes. */
+const MOST_TURNS = 1_000_000
+
 /** Time that passes only while everybody waits, for the clocks of all processes of a run and of their service. */
 export class VirtualTime {
   /** Milliseconds since 1970; both clocks of {@link runtime} start here. */
@@ -77,12 +89,13 @@ export class VirtualTime {
       settled = true
     }
     promise.then(settle, settle)
-    for (;;) {
+    for (let turns = 0; turns < MOST_TURNS; turns++) {
       // All that can happen without time passing happens in microtasks, so before the next turn of the event loop.
       await turn()
       if (settled) return await promise
       if (!this.#fire(Number.POSITIVE_INFINITY)) throw new Deadlock()
     }
+    throw new Livelock()
   }
 
   /** Lets that much time pass. */
