@@ -575,8 +575,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/enqueue.ts',
-        'const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)',
-        'if (record === undefined)\n      return publicRecord({ ...content, version: 1, createdAt: runtime.now(), updatedAt: runtime.now() })\n    const written = await journal.write(found, { ...content, ...defined({ rejection }) }, deadline, within)',
+        'const written = await journal.write(found, content, deadline, within)',
+        'if (record === undefined)\n      return publicRecord({ ...content, version: 1, createdAt: runtime.now(), updatedAt: runtime.now() })\n    const written = await journal.write(found, content, deadline, within)',
       ),
     ],
   },
@@ -597,6 +597,41 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         'resources/remembered.ts',
         '{ charged: chargedOf(record), ...facts(record) },\n  )',
         "{ charged: 'no', ...facts(record) },\n  )",
+      ),
+    ],
+  },
+  {
+    name: 'an order that is to be sent later is left to a call that may only be asleep',
+    edits: [
+      edit(
+        'resources/enqueue.ts',
+        "if (step.action === 'continue' && !isUnsent(record)) taken = takenOver(runtime, record)\n      else if (step.action !== 'reopen')",
+        "if (step.action === 'continue' && !isUnsent(record)) void takenOver\n      if (step.action !== 'reopen')",
+      ),
+    ],
+  },
+  {
+    name: 'a key is sent minutes after the safe-retry window',
+    edits: [
+      edit(
+        'idempotency/decision.ts',
+        'since + circumstances.totalTimeout <= circumstances.safeRetryWindow',
+        'since <= circumstances.safeRetryWindow + 120_000',
+      ),
+      edit(
+        'resources/send-order.ts',
+        '(record.firstSentAt ?? runtime.now()) + context.safeRetryWindow',
+        '(record.firstSentAt ?? runtime.now()) + context.safeRetryWindow + 180_000',
+      ),
+    ],
+  },
+  {
+    name: 'recovery waits for an hour at each record',
+    edits: [
+      edit(
+        'resources/recover.ts',
+        '  const { journal, live, connection } = context\n  const { settings } = options\n',
+        '  const { journal, live, connection } = context\n  const { settings } = options\n  await new Promise<void>((done) => void connection.runtime.setTimer(done, 3_600_000))\n',
       ),
     ],
   },
