@@ -635,4 +635,14 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'any success with an id counts as an order',
+    edits: [
+      edit(
+        'idempotency/classify.ts',
+        'if (status === 201 && orderId !== undefined)',
+        'if (orderId !== undefined)',
+      ),
+    ],
+  },
 ]

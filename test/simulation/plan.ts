@@ -725,7 +725,8 @@ function drawFault(draw: Draw): FaultAction {
       return {
         type: 'bytes',
         status: draw.pick(200, 202),
-        body: draw.pick('<html>login</html>', '', '{}'),
+        // The last may be any page's, and is no order.
+        body: draw.pick('<html>login</html>', '', '{}', '{"id":"a-page"}'),
         commit,
       }
   }
