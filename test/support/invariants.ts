@@ -754,7 +754,7 @@ function creates(log: RunLog): LoggedCall[] {
 
 /** True if the call found its own arguments wrong, which says nothing about any order. */
 function saysNothing({ told }: LoggedCall): boolean {
-  return told?.code === 'invalid_request' || told?.code === 'configuration'
+  return told?.code === 'invalid_request'
 }
 
 function wantedOf(log: RunLog, name: string | undefined): number {
