@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { all } from '../support/all.ts'
+import { storeOver } from '../support/store-over.ts'
 import { anonymousOrder, failure, Lab, order, told } from './support/lab.ts'
 
 const BUSY = 2 * 60_000
@@ -171,6 +172,31 @@ describe('resolve(…, { as: "created" })', () => {
     const slow = lab.elsewhere({}, () => 'answers_late')
     const resolving = slow.orders.resolve(NAME, { as: 'created', orderId })
     expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
+  })
+
+  it('takes a moment past its time to see what it has stored at the last moment', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {
+      await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
+      return await result
+    }
+    let updated = false
+    const store = storeOver(lab.rows, {
+      get: (scope, id) => delayed(updated ? 300 : 0, lab.rows.get(scope, id)),
+      update: (row, version) => {
+        updated = true
+        return delayed(900, lab.rows.update(row, version))
+      },
+      close: async () => {},
+    })
+    const before = lab.runtime.monotonic()
+    const resolving = lab
+      .client({ store })
+      .orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: 1000 })
+    expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
+    expect(lab.runtime.monotonic() - before).toBe(1200)
   })
 
   it('fails where the store does not take it', async () => {

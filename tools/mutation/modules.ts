@@ -119,7 +119,7 @@ export const MODULES: readonly Module[] = [
   {
     name: 'archive',
     files: ['resources/archive.ts', 'resources/recovery-outcome.ts'],
-    tests: ['unit/{archive,recovery-outcome}.test.ts', 'client/{anonymous,recover}.test.ts'],
+    tests: ['unit/{archive,recovery-outcome}.test.ts', 'client/{anonymous,recover,resolve}.test.ts'],
   },
   {
     name: 'recovery',
