@@ -346,7 +346,9 @@ class Placement {
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
     const newest = sent.overtaken ? await this.#newest(claimed) : undefined
-    if (newest?.state === 'created' && newest.readable) return this.#remembered(newest)
+    // Not one of another payload, which somebody has ordered under this name once this call was refused.
+    const same = newest?.fingerprint === this.#intent.fingerprint
+    if (same && newest.state === 'created' && newest.readable) return this.#remembered(newest)
     const charged = newest?.state === 'created' ? 'yes' : sent.charged
     throw this.#errors.sent(sent, charged, this.#context.connection.runtime.now())
   }

@@ -835,6 +835,16 @@ describe('an order whose record somebody else has written meanwhile', () => {
     expect(info).toMatchObject({ attempts: 0, replayed: true })
   })
 
+  it('is not returned if it has another payload, but the wallet was charged for it', async () => {
+    const other = {
+      state: 'created',
+      readable: true,
+      order: ORDER,
+      fingerprint: 'of another payload',
+    } as const
+    await expect(placed(overtaken(other), NAMED)).rejects.toMatchObject({ status: 402, charged: 'yes' })
+  })
+
   it.each<[string, Partial<RecordContent>]>([
     ['yes', { state: 'created', order: { id: 'o1' } }],
     ['unknown', {}],
