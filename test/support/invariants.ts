@@ -245,12 +245,13 @@ function askedAfter(
   moment: number,
 ): boolean {
   const asked = log.calls.some(
-    ({ id, kind, intent, at, endedAt }) =>
+    ({ id, kind, intent, at, endedAt, told }) =>
       id !== call.id &&
       kind !== 'recover' &&
       intent === name &&
       at < charge.requestedAt &&
-      (endedAt === undefined || endedAt > moment),
+      // What an enqueue() that does not know has written may come later, and asks for the order then.
+      (endedAt === undefined || endedAt > moment || (kind === 'enqueue' && told?.charged === 'unknown')),
   )
   return asked && charge.call !== call.id && charge.requestedAt > moment
 }
