@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
-import { agreement, noneLost, truth } from '../support/invariants.ts'
+import {
+  agreement,
+  amplification,
+  generations,
+  noneLost,
+  oneCharge,
+  termination,
+  truth,
+} from '../support/invariants.ts'
 import { type LoggedCall, type LoggedRequest, RunRecorder } from '../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
@@ -204,5 +212,81 @@ describe('what enqueue() and resolve() took', () => {
     expect(closed({ kind: 'not_processed', status: 429 })).toEqual([
       'I2: a was written down to be sent, and was given up without being refused',
     ])
+  })
+})
+
+describe('a key that leaves again', () => {
+  const leaving = (wall: number, facts: Partial<LoggedCall> = {}): string[] => {
+    const log = logOf()
+    stored(log, RECORD)
+    const call = began(log, { sendsFor: 1000, ...facts })
+    log.request({ intent: 'a', key: 'k', body: '{}', call: call.id, wall })
+    return oneCharge(log)
+  }
+
+  it('does so within the safe-retry window, by the clock of the process that sends it', () => {
+    expect(leaving(1000)).toEqual([])
+    expect(leaving(1001)).toEqual(['I1: a was sent with key k 1001 ms after its first send'])
+  })
+
+  it('is not judged where the clock was set meanwhile, or nobody says how long that is', () => {
+    expect(leaving(1001, { clockSet: true })).toEqual([])
+    const log = logOf()
+    stored(log, RECORD)
+    log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 1001 })
+    expect(oneCharge(log)).toEqual([])
+  })
+})
+
+describe('the time of a recovery', () => {
+  const taking = (milliseconds: number, records: number): string[] => {
+    const log = logOf()
+    const call = began(log, { kind: 'recover' })
+    for (let index = 0; index < records; index++)
+      log.said(call, { intent: 'a', outcome: 'in_progress', key: 'k', wall: 0 })
+    log.ended(call, milliseconds, {})
+    return termination(log)
+  }
+
+  it('is that of its records, each of which has its own', () => {
+    expect(taking(31_000, 0)).toEqual([])
+    expect(taking(31_001, 0)).toEqual([expect.stringMatching(/^I9: recover .* took 31001 ms/)])
+    expect(taking(62_000, 1)).toEqual([])
+    expect(taking(62_001, 1)).toHaveLength(1)
+  })
+})
+
+describe('the next key of an order', () => {
+  /** An order whose second key is sent although nobody refused the first, after a person gave up one generation. */
+  const givenUp = (generation: number): string[] => {
+    const log = logOf()
+    stored(log, RECORD)
+    sent(log, began(log))
+    const rejection = { kind: 'abandoned' } as const
+    stored(log, RECORD, { key: `k${generation}`, generation, state: 'rejected', rejection })
+    stored(log, RECORD, { key: 'k1', generation: 1 })
+    stored(log, RECORD, { key: 'k2', generation: 2 })
+    log.request({ intent: 'a', key: 'k2', body: '{}', call: began(log).id })
+    return generations(log)
+  }
+
+  it('may be sent where a person gave up the key before it, and no other one', () => {
+    expect(givenUp(2)).toEqual([])
+    expect(givenUp(1)).toEqual([expect.stringMatching(/^I7: .* not refused twice/)])
+  })
+
+  it('may be sent by the recovery that heard the one before it refused, once more than there are orders', () => {
+    const sending = (statuses: readonly number[]): string[] => {
+      const log = logOf()
+      const call = began(log, { kind: 'recover' })
+      for (const [index, status] of statuses.entries()) {
+        const request = log.request({ intent: 'a', key: `k${index}`, body: '{}', call: call.id })
+        log.answered(request, status, undefined, true)
+      }
+      return amplification(log)
+    }
+    expect(sending([402, 201])).toEqual([])
+    expect(sending([503, 201])).toEqual([expect.stringMatching(/^I10: 2 requests by recover/)])
+    expect(sending([402, 402, 201])).toEqual([expect.stringMatching(/^I10: 3 requests by recover/)])
   })
 })
