@@ -13,6 +13,7 @@ const TESTS = [
   'test/unit/outcome',
   'test/unit/classify',
   'test/unit/scan-orders',
+  'test/unit/place-order',
   'test/client/idempotency',
   'test/client/conflicts',
   'test/client/enqueue',

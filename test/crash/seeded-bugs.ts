@@ -645,4 +645,14 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'a refused call is given what somebody else ordered under its name',
+    edits: [
+      edit(
+        'resources/place-order.ts',
+        "if (same && newest.state === 'created' && newest.readable)",
+        "void same\n    if (newest?.state === 'created' && newest.readable)",
+      ),
+    ],
+  },
 ]

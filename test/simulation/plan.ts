@@ -213,6 +213,7 @@ function drawSwarm(draw: Draw): Swarm {
     [slowProof, 7],
     [sleepingRotation, 5],
     [sleepingBeginning, 3],
+    [slowRefusal, 2],
     [slowPerson, 2],
     [queue, 3],
     [manyLookedUp, 1],
@@ -357,6 +358,29 @@ function sleepingBeginning(draw: Draw): Swarm {
       [AT_ONCE, 'create', 0],
       [AFTER, 'enqueue', 1],
       [USUAL_GAPS, draw.pick('create', 'recover', 'enqueue')],
+    ],
+  }
+}
+
+/** A call is slow to write down that it was refused, and somebody orders something else under its name. */
+function slowRefusal(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [{ effects: ['update'], mishap: draw.pick('slow answer', 'sleeps'), chance: 0.5 }],
+    faults: [
+      {
+        match: { operation: 'createOrder' },
+        times: 1,
+        action: { type: 'status', status: draw.pick(400, 404, 422), code: 'OTHER' },
+      },
+    ],
+    workers: 3,
+    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    server: { processingTime: 0 },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [SOON, 'create', 1],
+      [USUAL_GAPS, draw.pick('create', 'recover')],
     ],
   }
 }
