@@ -99,7 +99,7 @@ export class Orders<S extends Schemas = Schemas> {
         },
       }),
     )
-    attachInfo(value, info)
+    attachInfo(value, () => ({ ...info, headers: info.headers() }))
     return value
   }
 

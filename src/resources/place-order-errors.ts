@@ -12,7 +12,7 @@ import {
 import { noTrail } from '../http/call.ts'
 import type { Interruption } from '../http/deadline.ts'
 import { chargedSentence, conflictSentence } from '../http/failure.ts'
-import { answerFacts, type ErrorContext, errorOf, infoOf } from '../http/read.ts'
+import { type ErrorContext, errorOf, factsOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
 import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
@@ -120,7 +120,7 @@ export class PlaceOrderErrors {
     // A 201 was heard, so whatever the attempts to read the order ended with, that is what went wrong.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
-      const { status, requestId } = bare(answerFacts(infoOf(ending.trail, 0)))
+      const { status, requestId } = bare(factsOf(ending.trail))
       const issues = outcome?.issues ?? []
       const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
       const answered = sent.charged === 'yes' ? 201 : status

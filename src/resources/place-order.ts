@@ -5,7 +5,7 @@ import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { answerFacts, infoOf } from '../http/read.ts'
+import { answerFacts, factsOf, infoLater } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
@@ -45,7 +45,18 @@ export interface PlaceOrderOptions<Output> {
 /** An order, or what the caller's schema made of it, and what came with it. */
 export interface OrderReply<T> {
   readonly value: T
-  readonly info: ResponseInfo
+  readonly info: OrderInfo
+}
+
+/** What came with an order. The headers are looked through when somebody asks, which is seldom. */
+export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
+  headers(): Headers
+}
+
+/** What came with the answer that an order was in. */
+interface Came {
+  readonly facts: Pick<ResponseInfo, 'status' | 'requestId'>
+  headers(): Headers
 }
 
 /** An order as a reply, and whether it is stored. */
@@ -341,7 +352,8 @@ class Placement {
       const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
       const replayed =
         continued || told === 'true' ? true : told === 'false' || sent.fresh ? false : undefined
-      const came = infoOf(trail, 0)
+      const info = infoLater(trail, 0)
+      const came = { facts: factsOf(trail), headers: () => info().headers }
       return this.#reply(sent.order, came, sent.attempts, sent.record.key, replayed, sent.remembered)
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
@@ -448,14 +460,15 @@ class Placement {
       )
       remembered = written.result === 'written' || written.result === 'lost'
     }
-    const came = info()
-    return this.#reply(value, came, came.attempts, record.key, true, remembered)
+    const { attempts, headers, ...facts } = info()
+    const came = { facts: answerFacts(facts), headers: () => headers }
+    return this.#reply(value, came, attempts, record.key, true, remembered)
   }
 
   #reply(
     order: Order,
-    /** What came with the answer, where there was one. */
-    came: ResponseInfo | undefined,
+    /** Where there was an answer. */
+    came: Came | undefined,
     attempts: number,
     key: string | undefined,
     replayed: boolean | undefined,
@@ -467,15 +480,12 @@ class Placement {
       value: order,
       remembered,
       info: {
-        ...(came === undefined ? {} : answerFacts(came)),
+        ...came?.facts,
         attempts,
         durationMs: this.#deadline.elapsed(),
         supportReference: supportReference(names),
         ...defined({ idempotencyKey: key, replayed }),
-        // Looked through when somebody asks, which is seldom.
-        get headers() {
-          return came?.headers ?? new Headers()
-        },
+        headers: came?.headers ?? (() => new Headers()),
       },
     }
   }

@@ -191,9 +191,6 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     if (row === undefined) throw new TypeError(`there is no order ${JSON.stringify(orderId)}`)
     return row
   }
-  // A loaded state brings its own keys.
-  const secretOf = (id: string): string | undefined =>
-    [...world.tables.apiKeys.values()].find((row) => row.id === id)?.secret
   const setBalance = (customer: string | { readonly id: string }, amount: number): void => {
     const row = customerOf(customer)
     const changed = { ...row, wallet: { amount, currency: row.wallet?.currency ?? currency } }
@@ -208,21 +205,16 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     faultDraws.restore(random.faults)
   }
 
-  return {
+  const sandbox: Shown = {
+    [SHOWN]: { world, apiKey, organizationApiKey },
     baseUrl: baseUrl.href.replace(/\/+$/, ''),
-    get apiKey() {
-      return secretOf('key_personal') ?? apiKey
-    },
-    get organizationApiKey() {
-      return secretOf('key_organization') ?? organizationApiKey
-    },
+    apiKey,
+    organizationApiKey,
     customerId: 'cus_personal',
     organizationId: 'cus_organization',
     fetch: createFetch(answer, baseUrl),
     handle: async (request) => answer('text' in request ? await messageOf(request) : request),
-    get behaviour() {
-      return world.behaviour
-    },
+    behaviour: startBehaviour,
     configure(changes) {
       world.behaviour = withBehaviour(world.behaviour, changes)
     },
@@ -234,9 +226,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       remove: faults.remove,
     },
     requests,
-    get ledger() {
-      return world.tables.ledger
-    },
+    ledger: initial.ledger,
     ...createAssertions({ ledger: () => world.tables.ledger, customerOf }),
     customers: () => [...world.tables.customers.values()],
     apiKeys: () => [...world.tables.apiKeys.values()],
@@ -317,6 +307,45 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
+  return Object.defineProperties(sandbox, accessors)
+}
+
+/** Where the accessors of a sandbox find what they show. */
+const SHOWN = Symbol('shown')
+
+interface Shown extends Sandbox {
+  readonly [SHOWN]: {
+    readonly world: World
+    /** The texts of the keys where a loaded state has none. */
+    readonly apiKey: string
+    readonly organizationApiKey: string
+  }
+}
+
+/**
+ * What a sandbox shows as it is now. All sandboxes share these functions: with accessors of its own in its literal, V8
+ * keeps a sandbox, and whatever its clock belongs to, until the next full garbage collection.
+ */
+const accessors = {
+  apiKey: shown(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
+  organizationApiKey: shown(
+    ({ world, organizationApiKey }) => secretOf(world, 'key_organization') ?? organizationApiKey,
+  ),
+  behaviour: shown(({ world }) => world.behaviour),
+  ledger: shown(({ world }) => world.tables.ledger),
+}
+
+function shown(read: (from: Shown[typeof SHOWN]) => unknown): PropertyDescriptor {
+  return {
+    enumerable: true,
+    get(this: Shown) {
+      return read(this[SHOWN])
+    },
+  }
+}
+
+function secretOf({ tables }: World, id: string): string | undefined {
+  return [...tables.apiKeys.values()].find((row) => row.id === id)?.secret
 }
 
 /** Timers, cut short when the signal fires. */

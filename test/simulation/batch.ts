@@ -31,8 +31,6 @@ export interface Progress {
   readonly over: boolean
 }
 
-/** Runs that share the turns of the event loop. They have nothing else in common. */
-const TOGETHER = 6
 /** Seeds between two reports. */
 const REPORT = 500
 
@@ -40,31 +38,22 @@ async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
   // Thousands of runs a second throw errors that nobody looks at.
   Error.stackTraceLimit = 0
   const began = process.threadCpuUsage()
-  let next = from
-  let stopped = false
   let since = empty()
   const report = (over: boolean): void => {
     const { user, system } = process.threadCpuUsage(began)
     parentPort?.postMessage({ ...since, cpu: (user + system) / 1000, over } satisfies Progress)
     since = empty()
   }
-  const lane = async (): Promise<void> => {
-    while (next < to && !stopped) {
-      const seed = next
-      next += stride
-      const { broken, threw, requests, charges, deaths } = await simulate(planOf(seed))
-      since.seeds++
-      since.requests += requests
-      since.charges += charges
-      since.deaths += deaths
-      if (broken.length > 0) {
-        since.failures.push({ seed, broken, threw })
-        stopped ||= untilFailure && !threw
-      }
-      if (since.seeds >= REPORT) report(false)
-    }
+  for (let seed = from; seed < to; seed += stride) {
+    const { broken, threw, requests, charges, deaths } = await simulate(planOf(seed))
+    since.seeds++
+    since.requests += requests
+    since.charges += charges
+    since.deaths += deaths
+    if (broken.length > 0) since.failures.push({ seed, broken, threw })
+    if (broken.length > 0 && untilFailure && !threw) break
+    if (since.seeds >= REPORT) report(false)
   }
-  await Promise.all(Array.from({ length: TOGETHER }, lane))
   report(true)
 }
 

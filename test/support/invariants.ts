@@ -783,15 +783,13 @@ interface RowsByIntent {
   readonly all: Map<string, LoggedRow[]>
 }
 
-const found = new WeakMap<RunLog, RowsByIntent>()
+/** Of the log that was looked through last: all rules look through one log before the next one is asked about. */
+let found: (RowsByIntent & { readonly log: RunLog }) | undefined
 
 function rowsByIntent(log: RunLog): RowsByIntent {
-  let known = found.get(log)
-  if (known?.count !== log.rows.length) {
-    known = { count: log.rows.length, main: new Map(), all: new Map() }
-    found.set(log, known)
-  }
-  return known
+  if (found?.log !== log || found.count !== log.rows.length)
+    found = { log, count: log.rows.length, main: new Map(), all: new Map() }
+  return found
 }
 
 /** All versions of the records that stand for an intent, archived ones included. */

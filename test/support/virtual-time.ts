@@ -29,12 +29,26 @@ export class Livelock extends Error {
 /** Far more turns than any run takes. */
 const MOST_TURNS = 1_000_000
 
+/** Resolves when all has happened that can happen without time passing. */
+export type Turn = () => Promise<void>
+
+/** The next turn of the event loop, for all that streams and requests of the platform do. */
+const nextLoop: Turn = () => new Promise((resolve) => setImmediate(resolve))
+
+/** The end of the microtasks, which costs less: where nothing happens but in them. */
+export const afterMicrotasks: Turn = () => new Promise((resolve) => process.nextTick(resolve))
+
 /** Time that passes only while everybody waits, for the clocks of all processes of a run and of their service. */
 export class VirtualTime {
   /** Milliseconds since 1970; both clocks of {@link runtime} start here. */
   now: number = Date.UTC(2026, 0, 1)
   readonly #timers = new Set<Timer>()
+  readonly #turn: Turn
   #order = 0
+
+  constructor(turn: Turn = nextLoop) {
+    this.#turn = turn
+  }
 
   /** Clocks, timers and ids for one process; the same seed gives the same random numbers and ids. */
   runtime(owner: object, seed: number): Runtime {
@@ -90,8 +104,7 @@ export class VirtualTime {
     }
     promise.then(settle, settle)
     for (let turns = 0; turns < MOST_TURNS; turns++) {
-      // All that can happen without time passing happens in microtasks, so before the next turn of the event loop.
-      await turn()
+      await this.#turn()
       if (settled) return await promise
       if (!this.#fire(Number.POSITIVE_INFINITY)) throw new Deadlock()
     }
@@ -101,7 +114,7 @@ export class VirtualTime {
   /** Lets that much time pass. */
   async advance(milliseconds: number): Promise<void> {
     const until = this.now + milliseconds
-    do await turn()
+    do await this.#turn()
     while (this.#fire(until))
     this.now = until
   }
@@ -119,8 +132,6 @@ export class VirtualTime {
     return true
   }
 }
-
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const derived = new Map<string, string>()
 

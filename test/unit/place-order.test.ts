@@ -134,7 +134,7 @@ describe('what comes with an order', () => {
     const { value, info } = await placed(place, NAMED)
     const key = place.requests[0]?.headers['idempotency-key']
     expect(value).toEqual(ORDER)
-    expect({ ...info, headers: [...info.headers] }).toEqual({
+    expect({ ...info, headers: [...info.headers()] }).toEqual({
       status: 201,
       requestId: 'req-1',
       attempts: 1,
@@ -145,7 +145,7 @@ describe('what comes with an order', () => {
     })
     expect(place.settled).toMatchObject([{ ok: true, durationMs: 700, attempts: 1, remembered: true }])
     const again = await placed(place, NAMED)
-    expect({ ...again.info, headers: [...again.info.headers] }).toEqual({
+    expect({ ...again.info, headers: [...again.info.headers()] }).toEqual({
       attempts: 0,
       durationMs: 0,
       idempotencyKey: key,
