@@ -14,7 +14,7 @@ import { CustomerOrderingClient } from '../../src/client.ts'
 import { Reporter } from '../../src/hooks.ts'
 import { type Connection, perform } from '../../src/http/call.ts'
 import { Deadline } from '../../src/http/deadline.ts'
-import { infoOf, MAX_ITEM_BYTES } from '../../src/http/read.ts'
+import { infoLater, MAX_ITEM_BYTES } from '../../src/http/read.ts'
 import { createTransport } from '../../src/http/transport.ts'
 import { canonicalJson } from '../../src/idempotency/canonical.ts'
 import { classify } from '../../src/idempotency/classify.ts'
@@ -87,7 +87,7 @@ async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> 
     },
   })
   if (ending.end !== 'done') throw new Error(`the service did not answer: ${ending.end}`)
-  attachInfo(ending.value, infoOf(ending.trail, deadline.elapsed()))
+  attachInfo(ending.value, infoLater(ending.trail, deadline.elapsed()))
   return ending.value
 }
 

@@ -1,3 +1,4 @@
+import { isAnonymous } from './identity.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
 /** What a call wants to buy, as far as its identity goes. */
@@ -61,7 +62,7 @@ export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, n
 
 /** What `create()` does with the record that it finds in its slot; docs/idempotency.md has it as a table. */
 export function decideAction(record: JournalRecord, wanted: Wanted, circumstances: Circumstances): Action {
-  const anonymous = wanted.slot.startsWith('anon:')
+  const anonymous = isAnonymous(wanted.slot)
   const otherKey = wanted.idempotencyKey !== undefined && wanted.idempotencyKey !== record.key
   const fits = inWindow(record, circumstances)
 

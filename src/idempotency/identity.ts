@@ -46,7 +46,14 @@ export interface IntentNames {
 export function slotOf(names: IntentNames): string {
   if (names.externalOrderId !== undefined) return `ref:${names.externalOrderId}`
   if (names.idempotencyKey !== undefined) return `key:${names.idempotencyKey}`
-  return `anon:${names.fingerprint}`
+  return `${ANONYMOUS}${names.fingerprint}`
+}
+
+const ANONYMOUS = 'anon:'
+
+/** True of the slot of an intent without a name: the next order of the same payload has the same slot. */
+export function isAnonymous(slot: string): boolean {
+  return slot.startsWith(ANONYMOUS)
 }
 
 /** What a derived key is made of. */

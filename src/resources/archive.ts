@@ -3,7 +3,7 @@
  * before it stays under its key, in a row of its own.
  */
 import { type Deadline, Interruption } from '../http/deadline.ts'
-import { rowIdOf } from '../idempotency/identity.ts'
+import { isAnonymous, rowIdOf } from '../idempotency/identity.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import type { OrderContext } from './order-context.ts'
@@ -55,7 +55,7 @@ export async function loadNewest(
 
 /** True if an anonymous slot has another order than a call's. */
 function servesAnother(newest: JournalRecord, mine: JournalRecord): boolean {
-  return newest.slot.startsWith('anon:') && newest.key !== mine.key
+  return isAnonymous(newest.slot) && newest.key !== mine.key
 }
 
 function archiveSlot({ key }: Pick<RecordContent, 'key'>): string {

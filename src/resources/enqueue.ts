@@ -2,6 +2,7 @@ import { defined } from '../defined.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { decideAction } from '../idempotency/decision.ts'
+import { isAnonymous } from '../idempotency/identity.ts'
 import { readIntent } from '../idempotency/intent.ts'
 import type { RecordContent } from '../idempotency/journal.ts'
 import {
@@ -41,7 +42,7 @@ export async function enqueueOrder(
     )
   const intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
   // Nobody could ask what became of it, and a second one would be another order.
-  if (intent.slot.startsWith('anon:'))
+  if (isAnonymous(intent.slot))
     refuseArgument('must be given, or options.idempotencyKey', 'metadata.externalOrderId')
   const errors = new PlaceOrderErrors(intent, undefined)
   const deadline = new Deadline(runtime, totalTimeout, undefined)

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { Charged, CustomerOrderingError } from '../errors.ts'
+import type { CustomerOrderingError } from '../errors.ts'
 import { supportReference } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
@@ -8,8 +8,9 @@ import { segment } from '../http/path.ts'
 import { answerFacts, factsOf, infoLater } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
+import { isAnonymous } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
-import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
+import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
 import type { LiveCall } from '../idempotency/live.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import type { ResponseInfo } from '../response-info.ts'
@@ -27,9 +28,9 @@ import {
   sameApiKey,
   tagOf,
 } from './order-context.ts'
-import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
-import { closedContent } from './record-endings.ts'
+import { PlaceOrderErrors } from './place-order-errors.ts'
 import { sendOrder } from './send-order.ts'
+import { GRACE, UnclaimedOrder } from './unclaimed.ts'
 import { unsentContent } from './unsent.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
@@ -67,10 +68,6 @@ interface Placed extends OrderReply<Order> {
 /** First wait and longest wait between looks at a record that another process is working on, milliseconds. */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
-/** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
-const GRACE = 450
-/** The same for a call that may write over the record then, which ends within a second, whatever it has done before. */
-const LAST_LOOK = 500
 
 /**
  * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/idempotency.md), claims
@@ -111,6 +108,7 @@ class Placement {
   readonly #settings: CallSettings
   readonly #deadline: Deadline
   readonly #errors: PlaceOrderErrors
+  readonly #unclaimed: UnclaimedOrder
   readonly #callId: string
   readonly #startedAt: number
   readonly #duplicateKey: string | undefined
@@ -134,6 +132,13 @@ class Placement {
     this.#callId = runtime.randomId()
     this.#startedAt = runtime.now()
     this.#duplicateKey = duplicateKey
+    this.#unclaimed = new UnclaimedOrder({
+      context,
+      intent,
+      duplicateKey,
+      deadline: this.#deadline,
+      errors: this.#errors,
+    })
   }
 
   async run<Output>({ finish }: PlaceOrderOptions<Output>): Promise<OrderReply<Output>> {
@@ -186,7 +191,7 @@ class Placement {
       throw this.#errors.conflict(['idempotencyKey'], undefined)
     if (twin.fingerprint !== fingerprint)
       throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)
-    if (slot.startsWith('anon:')) throw this.#errors.duplicate(undefined)
+    if (isAnonymous(slot)) throw this.#errors.duplicate(undefined)
     const placed = await this.#deadline.race(twin.ended.then(copyOf))
     if (placed instanceof Interruption) throw this.#errors.interrupted(placed, 'unknown', twin.idempotencyKey)
     if (placed === undefined) return undefined
@@ -207,7 +212,7 @@ class Placement {
       if (record !== undefined && record.slot !== this.#intent.slot)
         throw unusableError('corrupt', record.key)
       if (first && entitled && record !== undefined && this.#isOlder(record)) earlier = record
-      if (first && record?.state === 'open' && record.slot.startsWith('anon:')) this.#asked = record
+      if (first && record?.state === 'open' && isAnonymous(record.slot)) this.#asked = record
       first = false
       const credential = await this.#askCredential(record)
       const step = this.#decide(record, credential)
@@ -236,7 +241,7 @@ class Placement {
         if (++losses > 1) await this.#wait(look)
         continue
       }
-      if (written.result !== 'written') throw await this.#unclaimed(written, base, content, same)
+      if (written.result !== 'written') throw await this.#unclaimed.notStored(written, base, content, same)
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
       const unsent = record !== undefined && isUnsent(record)
       const again = (unsent || step.action === 'reopen') && earlier?.key === content.key
@@ -244,42 +249,6 @@ class Placement {
       const continued = (step.action === 'continue' && !unsent) || step.action === 'read'
       return await this.#send(written.found, credential, { earlier: heardBefore, continued, queued: unsent })
     }
-  }
-
-  /**
-   * The error of a call whose claim is not stored, or not known to be. A write in doubt, this call's or an earlier one's, may
-   * be applied when nobody counts on it any more, and recovery would send it: only a closed record over it makes sure that
-   * nothing will be bought.
-   */
-  async #unclaimed(
-    written: Extract<Written, { readonly cause: unknown }>,
-    base: Found,
-    content: RecordContent,
-    record: JournalRecord | undefined,
-  ): Promise<CustomerOrderingError> {
-    let charged = moneyOf(record)
-    if (charged === 'no') {
-      const { connection, journal } = this.#context
-      const known = record?.key === content.key ? record.rejection : undefined
-      const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
-      const time = Math.min(GRACE, Math.max(this.#deadline.remaining(), 0))
-      const grace = new Deadline(connection.runtime, time, undefined)
-      // A codec that has just failed is not asked again.
-      const fenced =
-        written.result === 'failed' ? journal.fence(base, grace) : this.#close(base, closed, grace)
-      if (!(await fenced)) charged = 'unknown'
-    }
-    const over = this.#deadline.over()
-    return over === undefined
-      ? this.#errors.notStored(written.cause, charged, content.key, record, written.repair)
-      : this.#errors.interrupted(over, charged, content.key)
-  }
-
-  /** Puts a closed record over what was found; where the codec cannot seal one, what was found itself. */
-  async #close(found: Found, content: RecordContent, deadline: Deadline): Promise<boolean> {
-    const { journal } = this.#context
-    const { result } = await journal.write(found, content, deadline)
-    return result === 'written' || (result === 'failed' && (await journal.fence(found, deadline)))
   }
 
   async #wait(milliseconds: number): Promise<void> {
@@ -386,13 +355,13 @@ class Placement {
 
   /** The API key, where the record may lead to a request. */
   async #askCredential(record: JournalRecord | undefined): Promise<string | null> {
-    const returned = record?.state === 'created' && record.readable && !record.slot.startsWith('anon:')
+    const returned = record?.state === 'created' && record.readable && !isAnonymous(record.slot)
     if (this.#credential !== undefined) return this.#credential
     if (returned) return null
     const asked = await askCredential(this.#context.connection.credentials, this.#deadline)
     if (asked instanceof Interruption) throw await this.#interruptedEarly(asked)
     if (asked !== null && typeof asked === 'object') {
-      const left = await this.#leaveUnclaimed()
+      const left = await this.#unclaimed.leave(this.#asked)
       throw this.#errors.noCredential(asked.error, left.charged, left.record?.key)
     }
     this.#credential = asked
@@ -430,7 +399,7 @@ class Placement {
     if (written.result === 'written' || written.result === 'lost') return
     // The new order was not even claimed.
     const over = this.#deadline.over()
-    const { charged } = await this.#leaveUnclaimed()
+    const { charged } = await this.#unclaimed.leave(this.#asked)
     throw over === undefined
       ? this.#errors.notStored(written.cause, charged, undefined, undefined, written.repair)
       : this.#errors.interrupted(over, charged, undefined)
@@ -503,45 +472,8 @@ class Placement {
 
   /** The error of a call that ended before it claimed the record; what that says about the wallet is worth a moment more. */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
-    const { charged, record } = await this.#leaveUnclaimed()
+    const { charged, record } = await this.#unclaimed.leave(this.#asked)
     return this.#errors.interrupted(interruption, charged, record?.key)
-  }
-
-  /**
-   * What a call may say that ends without a claim. `'no'` is said of a record that it has written over, and of none that it
-   * has only read: what another call wrote and gave up may still be on its way, and recovery would send what it opens.
-   */
-  async #leaveUnclaimed(): Promise<{
-    readonly charged: Charged
-    readonly record: JournalRecord | undefined
-  }> {
-    const { journal, connection } = this.#context
-    const { runtime } = connection
-    // A write of this call may have gone past its end already, and the one below may take its own moment, too.
-    const time = Math.min(GRACE, LAST_LOOK + this.#deadline.remaining())
-    const grace = new Deadline(runtime, time, undefined)
-    const found = await journal.load(this.#intent.rowId, grace).catch(() => undefined)
-    if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
-    const { record } = found
-    const asked = this.#asked
-    // What its slot serves by now says nothing about the order that this call asks for again.
-    if (asked !== undefined && record?.key !== asked.key) return { charged: 'unknown', record: asked }
-    // The order before this one, of which only the slot is the same.
-    const other =
-      asked === undefined && record?.state === 'created' && record.readable && record.slot.startsWith('anon:')
-    const own = other ? undefined : record
-    const charged = moneyOf(own)
-    if (charged !== 'no') return { charged, record: own }
-    const begun = { moved: false, duplicateKey: this.#duplicateKey }
-    const content =
-      record === undefined
-        ? closedContent(
-            unsentContent(this.#context, this.#intent, undefined, begun),
-            { kind: 'cancelled' },
-            0,
-          )
-        : { ...record, claim: runtime.randomId() }
-    return { charged: (await this.#close(found, content, grace)) ? 'no' : 'unknown', record: own }
   }
 }
 

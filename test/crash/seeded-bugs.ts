@@ -400,11 +400,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a call that ends early believes the record that it has only read',
     edits: [
-      edit(
-        'resources/place-order.ts',
-        '(await this.#close(found, content, grace))',
-        '(content !== undefined)',
-      ),
+      edit('resources/unclaimed.ts', '(await this.#close(found, content, grace))', '(content !== undefined)'),
     ],
   },
   {
@@ -432,7 +428,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/archive.ts',
-        "return newest.slot.startsWith('anon:') && newest.key !== mine.key",
+        'return isAnonymous(newest.slot) && newest.key !== mine.key',
         'return false',
       ),
     ],
@@ -540,7 +536,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/place-order.ts',
-        "if (twin.fingerprint !== fingerprint)\n      throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)\n    if (slot.startsWith('anon:')) throw this.#errors.duplicate(undefined)",
+        'if (twin.fingerprint !== fingerprint)\n      throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)\n    if (isAnonymous(slot)) throw this.#errors.duplicate(undefined)',
         'void [slot, fingerprint, request, differingRequestFields]',
       ),
     ],

@@ -82,6 +82,8 @@ export type Step =
 const MINUTE = 60_000
 /** Longest that a request or a write is on its way after it was given up. */
 export const LONGEST_FLIGHT: number = 4 * MINUTE
+/** Where the service is. */
+export const HERE = 'sandbox.test'
 /** Where redirects lead to. */
 export const ELSEWHERE = 'elsewhere.test'
 const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']

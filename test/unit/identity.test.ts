@@ -8,6 +8,7 @@ import {
   differingFields,
   fieldTags,
   fingerprintOf,
+  isAnonymous,
   KEY_NAMESPACE,
   normalizeServer,
   rowIdOf,
@@ -114,6 +115,13 @@ describe('slots', () => {
     expect(slotOf({ idempotencyKey: 'k', fingerprint })).toBe('key:k')
     expect(slotOf({ fingerprint })).toBe('anon:f')
     expect(slotOf({ externalOrderId: undefined, idempotencyKey: undefined, fingerprint })).toBe('anon:f')
+  })
+
+  test('only a slot without a name is anonymous, whatever the name is', () => {
+    const fingerprint = 'f'
+    expect(isAnonymous(slotOf({ fingerprint }))).toBe(true)
+    expect(isAnonymous(slotOf({ idempotencyKey: 'anon:k', fingerprint }))).toBe(false)
+    expect(isAnonymous(slotOf({ externalOrderId: 'anon:', fingerprint }))).toBe(false)
   })
 
   test('a reference that looks like another slot stays a reference', () => {

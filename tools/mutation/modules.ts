@@ -99,7 +99,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'placing',
-    files: ['resources/place-order.ts'],
+    files: ['resources/place-order.ts', 'resources/unclaimed.ts'],
     tests: [
       'unit/place-order.test.ts',
       'client/{idempotency,anonymous,traces,hooks,generations,conflicts,retry,abort,enqueue}.test.ts',

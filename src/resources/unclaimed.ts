@@ -1,0 +1,106 @@
+import type { Charged, CustomerOrderingError } from '../errors.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { isAnonymous } from '../idempotency/identity.ts'
+import type { Intent } from '../idempotency/intent.ts'
+import type { Found, RecordContent, Written } from '../idempotency/journal.ts'
+import type { JournalRecord } from '../idempotency/record.ts'
+import type { OrderContext } from './order-context.ts'
+import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
+import { closedContent } from './record-endings.ts'
+import { unsentContent } from './unsent.ts'
+
+/** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
+export const GRACE = 450
+/** The same for a call that may write over the record then, which ends within a second, whatever it has done before. */
+const LAST_LOOK = 500
+
+/** The call that ends without a claim. */
+interface Call {
+  readonly context: OrderContext
+  readonly intent: Intent
+  readonly duplicateKey: string | undefined
+  readonly deadline: Deadline
+  readonly errors: PlaceOrderErrors
+}
+
+/** What a call without a claim leaves behind. */
+interface Left {
+  readonly charged: Charged
+  readonly record: JournalRecord | undefined
+}
+
+/** An order that its call could not claim, so that nothing was sent: what the call may say of the wallet, and makes sure of. */
+export class UnclaimedOrder {
+  readonly #call: Call
+
+  constructor(call: Call) {
+    this.#call = call
+  }
+
+  /**
+   * The error of a call whose claim is not stored, or not known to be. A write in doubt, this call's or an earlier one's, may
+   * be applied when nobody counts on it any more, and recovery would send it: only a closed record over it makes sure that
+   * nothing will be bought.
+   */
+  async notStored(
+    written: Extract<Written, { readonly cause: unknown }>,
+    base: Found,
+    content: RecordContent,
+    record: JournalRecord | undefined,
+  ): Promise<CustomerOrderingError> {
+    const { context, deadline, errors } = this.#call
+    const { connection, journal } = context
+    let charged = moneyOf(record)
+    if (charged === 'no') {
+      const known = record?.key === content.key ? record.rejection : undefined
+      const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
+      const time = Math.min(GRACE, Math.max(deadline.remaining(), 0))
+      const grace = new Deadline(connection.runtime, time, undefined)
+      // A codec that has just failed is not asked again.
+      const fenced =
+        written.result === 'failed' ? journal.fence(base, grace) : this.#close(base, closed, grace)
+      if (!(await fenced)) charged = 'unknown'
+    }
+    const over = deadline.over()
+    return over === undefined
+      ? errors.notStored(written.cause, charged, content.key, record, written.repair)
+      : errors.interrupted(over, charged, content.key)
+  }
+
+  /** Puts a closed record over what was found; where the codec cannot seal one, what was found itself. */
+  async #close(found: Found, content: RecordContent, deadline: Deadline): Promise<boolean> {
+    const { journal } = this.#call.context
+    const { result } = await journal.write(found, content, deadline)
+    return result === 'written' || (result === 'failed' && (await journal.fence(found, deadline)))
+  }
+
+  /**
+   * What a call may say that ends without a claim. `'no'` is said of a record that it has written over, and of none that it
+   * has only read: what another call wrote and gave up may still be on its way, and recovery would send what it opens.
+   */
+  async leave(asked: JournalRecord | undefined): Promise<Left> {
+    const { context, intent, deadline, duplicateKey } = this.#call
+    const { journal } = context
+    const { runtime } = context.connection
+    // A write of this call may have gone past its end already, and the one below may take its own moment, too.
+    const time = Math.min(GRACE, LAST_LOOK + deadline.remaining())
+    const grace = new Deadline(runtime, time, undefined)
+    const found = await journal.load(intent.rowId, grace).catch(() => undefined)
+    if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
+    const { record } = found
+    // What its slot serves by now says nothing about the order that this call asks for again.
+    if (asked !== undefined && record?.key !== asked.key) return { charged: 'unknown', record: asked }
+    // The order before this one, of which only the slot is the same.
+    const other =
+      asked === undefined && record?.state === 'created' && record.readable && isAnonymous(record.slot)
+    const own = other ? undefined : record
+    const charged = moneyOf(own)
+    if (charged !== 'no') return { charged, record: own }
+    const begun = { moved: false, duplicateKey }
+    const content =
+      record === undefined
+        ? closedContent(unsentContent(context, intent, undefined, begun), { kind: 'cancelled' }, 0)
+        : { ...record, claim: runtime.randomId() }
+    return { charged: (await this.#close(found, content, grace)) ? 'no' : 'unknown', record: own }
+  }
+}
