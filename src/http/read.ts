@@ -194,20 +194,28 @@ export function errorOf(
 /** What errors and results repeat of the last answer of a call. */
 export function factsOf({ secrets, last }: Trail): Pick<ResponseInfo, 'status' | 'requestId'> {
   const answer = answerOf(last)
-  return answer === undefined
-    ? {}
-    : { status: answer.status, ...defined({ requestId: requestIdOf(answer.headers, secrets) }) }
+  return answer === undefined ? {} : factsOfAnswer(answer.status, answer.headers, secrets)
 }
 
-/**
- * What came with the last answer of a call, made when somebody asks. It holds nothing else of the call, its body least
- * of all. Not an accessor in an object literal: V8 keeps what such an accessor closes over until the next full garbage
- * collection (measured with Node 24: every object survives the scavenges that free those without one).
+function factsOfAnswer(
+  status: number,
+  headers: AnswerHeaders,
+  secrets: Iterable<string>,
+): Pick<ResponseInfo, 'status' | 'requestId'> {
+  return { status, ...defined({ requestId: requestIdOf(headers, secrets) }) }
+}
+
+/*
+ * What follows is made when somebody asks, which is seldom, by functions that hold nothing else of the call, its body
+ * least of all. Not by accessors of object literals: V8 takes such an object for a live one until the next full garbage
+ * collection, so that all of them are copied into the old generation (measured with Node 24).
  */
+
+/** What came with the last answer of a call. */
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
   const answer = answerOf(last)
   return answer === undefined
-    ? () => ({ attempts, durationMs, headers: new Headers() })
+    ? () => ({ attempts, durationMs, headers: noHeaders() })
     : answerInfo(answer.status, answer.headers, attempts, durationMs, secrets)
 }
 
@@ -219,12 +227,26 @@ function answerInfo(
   secrets: Iterable<string>,
 ): () => ResponseInfo {
   return () => ({
-    status,
-    ...defined({ requestId: requestIdOf(headers, secrets) }),
+    ...factsOfAnswer(status, headers, secrets),
     attempts,
     durationMs,
     headers: cleaned(headers, secrets),
   })
+}
+
+/** The headers of the last answer of a call. */
+export function headersLater({ secrets, last }: Trail): () => Headers {
+  const answer = answerOf(last)
+  return answer === undefined ? noHeaders : answerHeaders(answer.headers, secrets)
+}
+
+function answerHeaders(headers: AnswerHeaders, secrets: Iterable<string>): () => Headers {
+  return () => cleaned(headers, secrets)
+}
+
+/** The headers where there was no answer. */
+export function noHeaders(): Headers {
+  return new Headers()
 }
 
 /** What errors and results repeat of an answer: what is missing there must not come out of a polluted `Object.prototype`. */

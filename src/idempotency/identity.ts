@@ -34,6 +34,8 @@ export interface IntentNames {
   readonly fingerprint: string
 }
 
+const ANONYMOUS = 'anon:'
+
 /**
  * The slot of an intent: the name under which it is remembered. Two calls are the same order if and only if they have
  * the same slot (within one {@link scopeOf}).
@@ -48,8 +50,6 @@ export function slotOf(names: IntentNames): string {
   if (names.idempotencyKey !== undefined) return `key:${names.idempotencyKey}`
   return `${ANONYMOUS}${names.fingerprint}`
 }
-
-const ANONYMOUS = 'anon:'
 
 /** True of the slot of an intent without a name: the next order of the same payload has the same slot. */
 export function isAnonymous(slot: string): boolean {

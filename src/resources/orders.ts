@@ -26,7 +26,7 @@ import type {
   WaitForOptions,
 } from '../options.ts'
 import type { Pages } from '../pages.ts'
-import { attachInfo, responseInfo } from '../response-info.ts'
+import { attachInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
@@ -35,7 +35,7 @@ import { type CreateManyResult, createMany } from './create-many.ts'
 import { enqueueOrder } from './enqueue.ts'
 import { type ListEndpoint, listPages } from './list-pages.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
-import { placeOrder } from './place-order.ts'
+import { type OrderReply, placeOrder, responseInfoOf } from './place-order.ts'
 import { type Reconciled, reconcile } from './reconcile.ts'
 import { type RecoveryOutcome, recover } from './recover.ts'
 import type { Finish } from './recovery-outcome.ts'
@@ -84,10 +84,15 @@ export class Orders<S extends Schemas = Schemas> {
    * })
    */
   async create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderOf<S>> {
+    const { value } = await this.#create(request, options)
+    return value
+  }
+
+  async #create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderReply<OrderOf<S>>> {
     const { idempotencyKey, allowDuplicate, service, ...call } = readArguments.create(options)
     const settings = callSettings(this.#context.defaults, call)
     const further = { idempotencyKey, allowDuplicate, service }
-    const { value, info } = await this.#context.lifetime.use(() =>
+    const reply = await this.#context.lifetime.use(() =>
       placeOrder(this.#journal, request, {
         settings,
         ...further,
@@ -99,8 +104,8 @@ export class Orders<S extends Schemas = Schemas> {
         },
       }),
     )
-    attachInfo(value, () => ({ ...info, headers: info.headers() }))
-    return value
+    attachInfo(reply.value, responseInfoOf(reply.info))
+    return reply
   }
 
   /**
@@ -331,8 +336,8 @@ export class Orders<S extends Schemas = Schemas> {
       if (!keyed) refuseMisshapenRow(row)
       if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
         refuseArgument(`must be given, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
-      const order = await this.create(request, { ...call, ...defined({ idempotencyKey }) })
-      return { request, order, replayed: responseInfo(order)?.replayed, charged: 'yes' }
+      const { value, info } = await this.#create(request, { ...call, ...defined({ idempotencyKey }) })
+      return { request, order: value, replayed: info.replayed, charged: 'yes' }
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
       return { request, error, charged: error.charged }

@@ -5,7 +5,7 @@ import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
-import { answerFacts, factsOf, infoLater } from '../http/read.ts'
+import { answerFacts, factsOf, headersLater, noHeaders } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
@@ -49,16 +49,24 @@ export interface OrderReply<T> {
   readonly info: OrderInfo
 }
 
-/** What came with an order. The headers are looked through when somebody asks, which is seldom. */
+/** What came with an order. The headers are made when somebody asks, which is seldom. */
 export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
   headers(): Headers
 }
 
-/** What came with the answer that an order was in. */
-interface Came {
-  readonly facts: Pick<ResponseInfo, 'status' | 'requestId'>
-  headers(): Headers
+/**
+ * What came with an order, for {@link attachInfo}. A function of the module: one that is made within a call would keep
+ * what that call was given, its request and its signal among it, for as long as the caller keeps the order.
+ */
+export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
+  return () => {
+    const { headers, ...rest } = info
+    return { ...rest, headers: headers() }
+  }
 }
+
+/** What an order repeats of the answer that it came in. */
+type Answered = Pick<OrderInfo, 'status' | 'requestId' | 'headers'>
 
 /** An order as a reply, and whether it is stored. */
 interface Placed extends OrderReply<Order> {
@@ -321,9 +329,8 @@ class Placement {
       const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
       const replayed =
         continued || told === 'true' ? true : told === 'false' || sent.fresh ? false : undefined
-      const info = infoLater(trail, 0)
-      const came = { facts: factsOf(trail), headers: () => info().headers }
-      return this.#reply(sent.order, came, sent.attempts, sent.record.key, replayed, sent.remembered)
+      const answered = { ...factsOf(trail), headers: headersLater(trail) }
+      return this.#reply(sent.order, answered, sent.attempts, sent.record.key, replayed, sent.remembered)
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
     const newest = sent.overtaken ? await this.#newest(claimed) : undefined
@@ -361,7 +368,7 @@ class Placement {
     const asked = await askCredential(this.#context.connection.credentials, this.#deadline)
     if (asked instanceof Interruption) throw await this.#interruptedEarly(asked)
     if (asked !== null && typeof asked === 'object') {
-      const left = await this.#unclaimed.leave(this.#asked)
+      const left = await this.#unclaimed.leaveBehind(this.#asked)
       throw this.#errors.noCredential(asked.error, left.charged, left.record?.key)
     }
     this.#credential = asked
@@ -399,7 +406,7 @@ class Placement {
     if (written.result === 'written' || written.result === 'lost') return
     // The new order was not even claimed.
     const over = this.#deadline.over()
-    const { charged } = await this.#unclaimed.leave(this.#asked)
+    const { charged } = await this.#unclaimed.leaveBehind(this.#asked)
     throw over === undefined
       ? this.#errors.notStored(written.cause, charged, undefined, undefined, written.repair)
       : this.#errors.interrupted(over, charged, undefined)
@@ -429,15 +436,15 @@ class Placement {
       )
       remembered = written.result === 'written' || written.result === 'lost'
     }
-    const { attempts, headers, ...facts } = info()
-    const came = { facts: answerFacts(facts), headers: () => headers }
-    return this.#reply(value, came, attempts, record.key, true, remembered)
+    const came = info()
+    const answered = { ...answerFacts(came), headers: () => came.headers }
+    return this.#reply(value, answered, came.attempts, record.key, true, remembered)
   }
 
   #reply(
     order: Order,
-    /** Where there was an answer. */
-    came: Came | undefined,
+    /** Of the answer, where there was one. */
+    answered: Answered | undefined,
     attempts: number,
     key: string | undefined,
     replayed: boolean | undefined,
@@ -449,12 +456,12 @@ class Placement {
       value: order,
       remembered,
       info: {
-        ...came?.facts,
+        ...answered,
         attempts,
         durationMs: this.#deadline.elapsed(),
         supportReference: supportReference(names),
         ...defined({ idempotencyKey: key, replayed }),
-        headers: came?.headers ?? (() => new Headers()),
+        headers: answered?.headers ?? noHeaders,
       },
     }
   }
@@ -472,7 +479,7 @@ class Placement {
 
   /** The error of a call that ended before it claimed the record; what that says about the wallet is worth a moment more. */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
-    const { charged, record } = await this.#unclaimed.leave(this.#asked)
+    const { charged, record } = await this.#unclaimed.leaveBehind(this.#asked)
     return this.#errors.interrupted(interruption, charged, record?.key)
   }
 }

@@ -15,7 +15,7 @@ export const GRACE = 450
 const LAST_LOOK = 500
 
 /** The call that ends without a claim. */
-interface Call {
+interface UnclaimedCall {
   readonly context: OrderContext
   readonly intent: Intent
   readonly duplicateKey: string | undefined
@@ -24,16 +24,16 @@ interface Call {
 }
 
 /** What a call without a claim leaves behind. */
-interface Left {
+interface LeftBehind {
   readonly charged: Charged
   readonly record: JournalRecord | undefined
 }
 
 /** An order that its call could not claim, so that nothing was sent: what the call may say of the wallet, and makes sure of. */
 export class UnclaimedOrder {
-  readonly #call: Call
+  readonly #call: UnclaimedCall
 
-  constructor(call: Call) {
+  constructor(call: UnclaimedCall) {
     this.#call = call
   }
 
@@ -78,7 +78,7 @@ export class UnclaimedOrder {
    * What a call may say that ends without a claim. `'no'` is said of a record that it has written over, and of none that it
    * has only read: what another call wrote and gave up may still be on its way, and recovery would send what it opens.
    */
-  async leave(asked: JournalRecord | undefined): Promise<Left> {
+  async leaveBehind(asked: JournalRecord | undefined): Promise<LeftBehind> {
     const { context, intent, deadline, duplicateKey } = this.#call
     const { journal } = context
     const { runtime } = context.connection

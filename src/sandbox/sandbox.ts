@@ -205,8 +205,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     faultDraws.restore(random.faults)
   }
 
-  const sandbox: Shown = {
-    [SHOWN]: { world, apiKey, organizationApiKey },
+  const sandbox: Sandbox = {
     baseUrl: baseUrl.href.replace(/\/+$/, ''),
     apiKey,
     organizationApiKey,
@@ -307,41 +306,53 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
+  // Those of `accessors` are in the literal for the types, and for the order in which they are printed.
+  const shown: Shown = { world, apiKey, organizationApiKey }
+  Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
   return Object.defineProperties(sandbox, accessors)
 }
 
-/** Where the accessors of a sandbox find what they show. */
+/** What the accessors of a sandbox look at. */
+interface Shown {
+  readonly world: World
+  /** The texts of the keys where a loaded state has none. */
+  readonly apiKey: string
+  readonly organizationApiKey: string
+}
+
+/** Where they find it, and nobody else does who prints or copies a sandbox. */
 const SHOWN = Symbol('shown')
 
-interface Shown extends Sandbox {
-  readonly [SHOWN]: {
-    readonly world: World
-    /** The texts of the keys where a loaded state has none. */
-    readonly apiKey: string
-    readonly organizationApiKey: string
-  }
-}
+type Changing = 'apiKey' | 'organizationApiKey' | 'behaviour' | 'ledger'
 
 /**
- * What a sandbox shows as it is now. All sandboxes share these functions: with accessors of its own in its literal, V8
- * keeps a sandbox, and whatever its clock belongs to, until the next full garbage collection.
+ * What a sandbox shows as it is now. All sandboxes share these functions, for the reason in src/http/read.ts: a literal
+ * with accessors keeps whatever the clock of the sandbox belongs to.
  */
-const accessors = {
-  apiKey: shown(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
-  organizationApiKey: shown(
+const accessors: { readonly [K in Changing]: TypedPropertyDescriptor<Sandbox[K]> } = {
+  apiKey: accessor<'apiKey'>(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
+  organizationApiKey: accessor<'organizationApiKey'>(
     ({ world, organizationApiKey }) => secretOf(world, 'key_organization') ?? organizationApiKey,
   ),
-  behaviour: shown(({ world }) => world.behaviour),
-  ledger: shown(({ world }) => world.tables.ledger),
+  behaviour: accessor<'behaviour'>(({ world }) => world.behaviour),
+  ledger: accessor<'ledger'>(({ world }) => world.tables.ledger),
 }
 
-function shown(read: (from: Shown[typeof SHOWN]) => unknown): PropertyDescriptor {
-  return {
+function accessor<K extends Changing>(
+  show: (shown: Shown) => Sandbox[K],
+): TypedPropertyDescriptor<Sandbox[K]> {
+  return ownOnly({
     enumerable: true,
-    get(this: Shown) {
-      return read(this[SHOWN])
+    get(this: { readonly [SHOWN]: Shown }) {
+      return show(this[SHOWN])
     },
-  }
+  })
+}
+
+/** A property's descriptor, of which nothing is part that somebody has added to `Object.prototype`. */
+function ownOnly<T extends PropertyDescriptor>(descriptor: T): T {
+  Object.setPrototypeOf(descriptor, null)
+  return descriptor
 }
 
 function secretOf({ tables }: World, id: string): string | undefined {

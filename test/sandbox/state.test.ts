@@ -1,8 +1,57 @@
+import { inspect } from 'node:util'
 import { createSandbox, type Sandbox, type SandboxState } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { caller, manualClock, settled, validBody } from './caller.ts'
 
 const copyOf = (state: SandboxState): SandboxState => JSON.parse(JSON.stringify(state))
+
+/** The functions behind a sandbox's own accessors. */
+function accessorsOf(sandbox: Sandbox): (() => unknown)[] {
+  return Object.values(Object.getOwnPropertyDescriptors(sandbox)).flatMap(({ get }) => get ?? [])
+}
+
+describe('what a sandbox shows', () => {
+  test('is as it is now, and stays in a copy as it was', async () => {
+    const sandbox = createSandbox({ seed: 5 })
+    const copy = { ...sandbox }
+    const { apiKey, organizationApiKey, behaviour, ledger } = sandbox
+    expect(copy).toMatchObject({ apiKey, organizationApiKey })
+    sandbox.configure({ keyScope: behaviour.keyScope === 'apiKey' ? 'customer' : 'apiKey' })
+    expect(sandbox.behaviour.keyScope).not.toBe(behaviour.keyScope)
+    sandbox.load(createSandbox({ seed: 6 }).dump())
+    expect(sandbox.apiKey).not.toBe(apiKey)
+    expect(sandbox.organizationApiKey).not.toBe(organizationApiKey)
+    await caller(sandbox).order('k')
+    expect(sandbox.ledger).toHaveLength(1)
+    expect(ledger).toEqual([])
+    expect(copy.behaviour).toBe(behaviour)
+    expect(copy.ledger).toBe(ledger)
+  })
+
+  test('is read by accessors that all sandboxes share, so that none of them keeps a sandbox', () => {
+    const accessors = accessorsOf(createSandbox())
+    expect(accessors).toHaveLength(4)
+    expect(accessorsOf(createSandbox())).toEqual(accessors)
+  })
+
+  test('is not found in a print or a copy of it', () => {
+    const sandbox = createSandbox({ apiKey: 'personal_canary' })
+    expect(inspect(sandbox, { depth: 10 })).not.toContain('canary')
+    expect(Object.getOwnPropertySymbols({ ...sandbox })).toEqual([])
+  })
+
+  test('does not depend on what was added to Object.prototype', () => {
+    const added = { value: 1, writable: true, set: 1 }
+    let shown: string | undefined
+    try {
+      Object.assign(Object.prototype, added)
+      shown = createSandbox({ apiKey: 'k' }).apiKey
+    } finally {
+      for (const name of Object.keys(added)) Reflect.deleteProperty(Object.prototype, name)
+    }
+    expect(shown).toBe('k')
+  })
+})
 
 describe('dump and load', () => {
   test('carry everything over to another sandbox, keys and wallets included', async () => {

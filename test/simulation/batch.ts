@@ -1,5 +1,6 @@
 /** Runs seeds in a worker thread. It is bundled before it runs, so that a seeded bug can be put into the source. */
 import { parentPort, workerData } from 'node:worker_threads'
+import { nextLoop } from '../support/virtual-time.ts'
 import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 
@@ -38,6 +39,9 @@ async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
   // Thousands of runs a second throw errors that nobody looks at.
   Error.stackTraceLimit = 0
   const began = process.threadCpuUsage()
+  // Each of them would end a process of a caller.
+  let unhandled: string[] = []
+  process.on('unhandledRejection', (reason) => unhandled.push(`threw, and nobody handled it: ${reason}`))
   let since = empty()
   const report = (over: boolean): void => {
     const { user, system } = process.threadCpuUsage(began)
@@ -46,12 +50,17 @@ async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
   }
   for (let seed = from; seed < to; seed += stride) {
     const { broken, threw, requests, charges, deaths } = await simulate(planOf(seed))
+    await nextLoop()
     since.seeds++
     since.requests += requests
     since.charges += charges
     since.deaths += deaths
-    if (broken.length > 0) since.failures.push({ seed, broken, threw })
-    if (broken.length > 0 && untilFailure && !threw) break
+    if (broken.length + unhandled.length > 0) {
+      const failure = { seed, broken: [...broken, ...unhandled], threw: threw || unhandled.length > 0 }
+      unhandled = []
+      since.failures.push(failure)
+      if (untilFailure && !failure.threw) break
+    }
     if (since.seeds >= REPORT) report(false)
   }
   report(true)

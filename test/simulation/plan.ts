@@ -88,7 +88,7 @@ export const HERE = 'sandbox.test'
 export const ELSEWHERE = 'elsewhere.test'
 const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
 const PRICE = 250
-/** One seed in so many runs the whole client over ky, which costs about as much as all the rest of a seed. */
+/** One seed in so many runs the whole client over ky, which costs about three times as much as all the rest of a seed. */
 const WHOLE_SHARE = 32
 /** A stream that no process has. */
 const MOOD = 1_000_000
@@ -176,6 +176,8 @@ interface Swarm {
   readonly aborts: number
   /** Where the order of the steps is not left to chance: their kinds, the time before each, and whose they are. */
   readonly script?: readonly Scripted[]
+  /** Chance that a call changes the payload, where that is not the usual one. */
+  readonly changes?: number
   readonly workers?: number
   readonly intents?: readonly IntentPlan[]
   readonly ending?: 'late'
@@ -379,6 +381,7 @@ function slowRefusal(draw: Draw): Swarm {
     workers: 3,
     intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
     server: { processingTime: 0 },
+    changes: 0.5,
     script: [
       [AT_ONCE, 'create', 0],
       [SOON, 'create', 1],
@@ -535,7 +538,8 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
           kind,
           worker,
           intent: draw.below(intents.length),
-          quantity: draw.weighted([1, 8], [2, 1]),
+          quantity:
+            swarm?.changes === undefined ? draw.weighted([1, 8], [2, 1]) : draw.chance(swarm.changes) ? 2 : 1,
           otherKey: draw.chance(0.05),
           ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
           ...(draw.chance(aborts) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),

@@ -5,6 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { hunt, MOST_SEEDS } from './bugs.ts'
+import { bundle, runSeeds } from './threads.ts'
 
 const SAMPLE = 4
 const DAY = 24 * 60 * 60 * 1000
@@ -35,6 +36,23 @@ describe('the simulation', () => {
     const { noticed, threw } = await hunt({ name: 'an edit that only throws', edits }, 2, 500)
     expect(noticed).toBeUndefined()
     expect(threw).toContain('threw TypeError: the edit does not work')
+  })
+
+  it('finds a promise that is rejected and handled by nobody', async () => {
+    const edits = [
+      {
+        file: 'resources/remembered.ts',
+        search: 'journal.prune(limits).catch(({ code }: StoreError) => {',
+        replace: "Promise.reject(new Error('planted')).then(() => {\n    const code = ''",
+      },
+    ]
+    const built = await bundle(edits)
+    const { failures } = await runSeeds(built, { from: 1, count: 400, threads: 2 }).finally(() =>
+      built.remove(),
+    )
+    const told = failures.filter(({ broken }) => broken.some((text) => text.includes('nobody handled it')))
+    expect(told.length).toBeGreaterThan(0)
+    expect(told.every(({ threw }) => threw)).toBe(true)
   })
 
   it('knows why it cannot notice the others', () => {

@@ -5,7 +5,7 @@ import { createSandbox, type Sandbox, type SandboxRequest } from '../../src/sand
 import type { Settings } from '../../src/settings.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../support/run-log.ts'
-import { afterMicrotasks, VirtualTime } from '../support/virtual-time.ts'
+import { afterMicrotasks, nextLoop, VirtualTime } from '../support/virtual-time.ts'
 import { HERE, type IntentPlan, type Plan } from './plan.ts'
 import { requestOf, settingsOf } from './plan-client.ts'
 import { Process, type Running } from './process.ts'
@@ -26,6 +26,11 @@ interface Processing {
 }
 
 const START = new VirtualTime().now
+/**
+ * In one seed of so many, time passes only after a turn of the event loop, so that a promise which is rejected and handled
+ * too late is found as well. In all, one that nobody handles is found at the end.
+ */
+const LOOPS_SHARE = 4
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
 /** A service, a store that survives everything, and workers that come and go. */
@@ -60,7 +65,8 @@ export class World {
 
   constructor(plan: Plan, without: Without, trace: string[] | undefined) {
     this.plan = plan
-    this.time = plan.whole ? new VirtualTime() : new VirtualTime(afterMicrotasks)
+    const loops = plan.whole || plan.seed % LOOPS_SHARE === 0
+    this.time = new VirtualTime(loops ? nextLoop : afterMicrotasks)
     this.rotates = plan.steps.some(({ kind }) => kind === 'rotate')
     this.without = without
     this.trace = trace

@@ -783,7 +783,10 @@ interface RowsByIntent {
   readonly all: Map<string, LoggedRow[]>
 }
 
-/** Of the log that was looked through last: all rules look through one log before the next one is asked about. */
+/**
+ * Of the log that was looked through last: all rules look through one log before the next one is asked about. Not a
+ * WeakMap, whose values outlive their keys until the next full garbage collection.
+ */
 let found: (RowsByIntent & { readonly log: RunLog }) | undefined
 
 function rowsByIntent(log: RunLog): RowsByIntent {

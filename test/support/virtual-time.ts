@@ -32,10 +32,13 @@ const MOST_TURNS = 1_000_000
 /** Resolves when all has happened that can happen without time passing. */
 export type Turn = () => Promise<void>
 
-/** The next turn of the event loop, for all that streams and requests of the platform do. */
-const nextLoop: Turn = () => new Promise((resolve) => setImmediate(resolve))
+/**
+ * The next turn of the event loop: streams and requests of the platform have done all they can, and Node has looked for
+ * rejected promises that nobody handles.
+ */
+export const nextLoop: Turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** The end of the microtasks, which costs less: where nothing happens but in them. */
+/** The end of the microtasks, which costs less, where nothing happens but in them. Node looks for no rejected promises then. */
 export const afterMicrotasks: Turn = () => new Promise((resolve) => process.nextTick(resolve))
 
 /** Time that passes only while everybody waits, for the clocks of all processes of a run and of their service. */

@@ -134,6 +134,7 @@ describe('what comes with an order', () => {
     const { value, info } = await placed(place, NAMED)
     const key = place.requests[0]?.headers['idempotency-key']
     expect(value).toEqual(ORDER)
+    expect(Object.values(Object.getOwnPropertyDescriptors(info)).flatMap(({ get }) => get ?? [])).toEqual([])
     expect({ ...info, headers: [...info.headers()] }).toEqual({
       status: 201,
       requestId: 'req-1',
