@@ -268,6 +268,7 @@ describe('an order whose stored id is all that is known of it', () => {
       replayed: true,
       idempotencyKey: record.key,
     })
+    expect(info.headers().get('x-request-id')).toBe('req-1')
     const stored = await recordOf(place.context, 'ref:r1')
     expect(stored).toMatchObject({ state: 'created', readable: true, order: ORDER, version: 2 })
     expect(stored).not.toHaveProperty('body')
@@ -850,6 +851,8 @@ describe('an order whose record somebody else has written meanwhile', () => {
     ['yes', { state: 'created', order: { id: 'o1' } }],
     ['unknown', {}],
     ['unknown', { state: 'rejected', rejection: { kind: 'refused' } }],
+    // Only its state says that an order exists.
+    ['unknown', { state: 'rejected', rejection: { kind: 'refused' }, readable: true, order: ORDER }],
   ])('is told as charged %s by what is stored: %j', async (charged, changes) => {
     await expect(placed(overtaken(changes), NAMED)).rejects.toMatchObject({ charged })
   })
