@@ -333,7 +333,8 @@ export function send(
     status: plan.status,
     ...(whole ? { text: new TextDecoder().decode(bytes) } : {}),
     failed,
-    echoes: spellingsIn(sentText, key).length > 0,
+    // A piece of the key may be whole only where JSON no longer escapes what is in it.
+    echoes: [sentText, sentText.replaceAll('\\"', '"')].some((text) => spellingsIn(text, key).length > 0),
     broken: spellingsIn(sentText, key).length > 0 && wholeSpellingsIn(sentText, key).length === 0,
     taken: () => taken,
     peak: () => peak,
