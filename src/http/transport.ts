@@ -87,12 +87,19 @@ interface Attempt {
   leave: () => void
 }
 
+/** Keeps an HTTP cache out of reads: a cached list of orders proves nothing, and a cached balance may be another key's. */
+const NO_STORE = { cache: 'no-store' } as const
+
 /** A transport over ky, which performs exactly one attempt: no retries, no redirects, no hooks, no thrown statuses. */
 export function createTransport({ fetch: given, runtime }: TransportOptions): Transport {
   // Looked up once: a fetch that is patched later is still used, but then nothing is believed to be unsent.
   const platform = given === undefined ? globalThis.fetch : undefined
 
   const own = given !== undefined && isOwnFetch(given)
+  const { Request } = globalThis
+  // Asked of the prototype: where the option is missing, some platforms throw on it (workerd before 2024-11-11), and
+  // fetch polyfills change the URL.
+  const uncached = Request?.prototype !== undefined && 'cache' in Request.prototype && NO_STORE
 
   return async (request) => {
     if (request.signal?.aborted === true) return { kind: 'aborted' }
@@ -120,6 +127,7 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
             body: request.body ?? null,
             redirect: 'manual',
             signal: controller.signal,
+            ...((request.method === 'GET' || request.method === 'HEAD') && uncached),
           })
         } catch (error) {
           // Kept here because ky wraps some errors and not others, differently by runtime.

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type AttemptRequest, type AttemptResult, createTransport } from '../../src/http/transport.ts'
 import { type FakeRuntime, fakeRuntime } from '../support/runtime.ts'
 
@@ -57,6 +57,42 @@ describe("a caller's fetch", () => {
     expect(body).toBe('{"a":1}')
     expect(init?.signal).toBeInstanceOf(AbortSignal)
     expect(init?.signal?.aborted).toBe(false)
+  })
+
+  describe('and the HTTP cache', () => {
+    afterEach(() => void vi.unstubAllGlobals())
+
+    async function cacheOf(changes: Partial<AttemptRequest>): Promise<RequestInit | undefined> {
+      let seen: RequestInit | undefined
+      await attempt(async (_input, init) => {
+        seen = init
+        return new Response('{}')
+      }, changes)
+      return seen
+    }
+
+    test.each(['GET', 'HEAD'])(
+      '%s is sent with `cache: no-store`, because a cached list is no evidence',
+      async (method) => {
+        expect(await cacheOf({ method, body: undefined })).toHaveProperty('cache', 'no-store')
+      },
+    )
+
+    test('POST names no cache mode, because no cache answers it', async () => {
+      expect(await cacheOf({})).not.toHaveProperty('cache')
+    })
+
+    test('a platform whose Request lacks the option is sent no cache mode, because it may throw on one', async () => {
+      vi.stubGlobal(
+        'Request',
+        class {
+          constructor(url: string) {
+            Object.assign(this, { url, headers: new Headers(), clone: () => this })
+          }
+        },
+      )
+      expect(await cacheOf({ method: 'GET', body: undefined })).not.toHaveProperty('cache')
+    })
   })
 
   const text = (): (() => Promise<string>) => async () => '{}'
