@@ -1,10 +1,16 @@
 import { createServer as createTlsServer } from 'node:https'
 import net from 'node:net'
 import tls from 'node:tls'
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { platformRuntime } from '../../src/runtime.ts'
+import { serveSandbox } from '../../src/sandbox/server.ts'
+import { all } from '../support/all.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
 import { answerText, listening } from '../support/raw-http.ts'
 import { attempt } from './support/attempt.ts'
+import { fetchUnderTest } from './support/fetch-under-test.ts'
 import { rawServer } from './support/raw-server.ts'
 import { refusing, unsentOf } from './support/refusing.ts'
 
@@ -45,6 +51,7 @@ describe('with connections that nobody else has a hand in, a request is surely u
     ['EADDRNOTAVAIL', 'connect'],
     ['EAI_AGAIN', 'getaddrinfo'],
     ['ENOTFOUND', 'getaddrinfo'],
+    ['ENOTFOUND', 'queryA'],
     ['UND_ERR_CONNECT_TIMEOUT', undefined],
   ])('if connecting fails with %s (%s)', async (code, syscall) => {
     connectionsFail(failure(code, syscall))
@@ -62,7 +69,16 @@ describe('with connections that nobody else has a hand in, a request may have be
   test.each([
     ['ECONNRESET', 'read'],
     ['EPIPE', 'write'],
+    // A route that was lost while the response was on its way. Recorded with network namespaces on Linux
+    // (tcp_retries2 = 3): the service had committed the POST.
+    ['ENETUNREACH', 'read'],
+    ['EHOSTUNREACH', 'read'],
+    ['EHOSTUNREACH', 'write'],
     ['ETIMEDOUT', 'read'],
+    ['ETIMEDOUT', 'write'],
+    ['ECONNREFUSED', 'read'],
+    ['ECONNREFUSED', undefined],
+    ['ENOTFOUND', undefined],
     ['ECONNABORTED', 'write'],
     ['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', undefined],
     ['EMFILE', undefined],
@@ -82,6 +98,8 @@ describe('with connections that nobody else has a hand in, a request may have be
       ],
     ],
     ['without saying how', [failure('ECONNREFUSED', 'connect'), new Error('x')]],
+    ['on an established connection', [failure('ECONNREFUSED', 'connect'), failure('EHOSTUNREACH', 'read')]],
+    ['without any reason at all', []],
   ])('if only some addresses of a host could not be reached and one failed %s', async (_how, errors) => {
     connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
     expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe(false)
@@ -93,6 +111,52 @@ describe('with connections that nobody else has a hand in, a request may have be
   ])('as far as anybody can prove, with %s', async (_what, url) => {
     expect(unsentOf(await attempt(url))).toBe(false)
   })
+})
+
+test('an order whose response is lost together with its route is charged once, also if it was enqueued', async () => {
+  let ahead = 0
+  const now = (): number => Date.now() + ahead
+  const sandbox = createSandbox({ now, behaviour: { keyLifetime: 3_600_000 } })
+  sandbox.faults.add({
+    match: { operation: 'createOrder' },
+    times: 'always',
+    action: { type: 'stall', commit: true },
+  })
+  const sockets: net.Socket[] = []
+  const { connect } = net
+  const spy = vi.spyOn(net, 'connect').mockImplementation((...args: unknown[]): net.Socket => {
+    const socket: net.Socket = Reflect.apply(connect, net, args)
+    sockets.push(socket)
+    return socket
+  })
+  onTestFinished(() => spy.mockRestore())
+  const server = await serveSandbox(sandbox, {
+    onRequest: ({ delivery }) => {
+      if (delivery === 'stall') for (const socket of sockets) socket.destroy(failure('EHOSTUNREACH', 'read'))
+    },
+  })
+  onTestFinished(() => server.close())
+  const { orders } = new CustomerOrderingClient(
+    { baseUrl: server.url, apiKey: sandbox.apiKey, account: 'shop', maxRetries: 0, fetch: fetchUnderTest() },
+    { ...platformRuntime, now },
+  )
+  const order = (externalOrderId: string) => ({
+    serviceId: 'svc_standard',
+    target: '@someone',
+    quantity: 2,
+    metadata: { externalOrderId },
+  })
+
+  await expect(orders.create(order('r1'))).rejects.toMatchObject({ code: 'connection', charged: 'unknown' })
+  sandbox.expectChargedOnce('r1')
+
+  await orders.enqueue(order('r2'))
+  await all(orders.recover())
+  sandbox.expectChargedOnce('r2')
+  // The service has forgotten the key, so sending it again would buy again.
+  ahead += 2 * 3_600_000
+  await all(orders.recover())
+  sandbox.expectChargedOnce('r2')
 })
 
 describe('a server with TLS', () => {
