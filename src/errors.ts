@@ -51,6 +51,12 @@ export interface ErrorFacts {
   readonly cause?: unknown
 }
 
+/** What a store says when it rejects. */
+export interface StoreErrorFacts extends ErrorFacts {
+  /** `false` only where the write is certain to have had no effect and to have none later; see {@link StoreError.applied}. */
+  readonly applied?: false
+}
+
 const BRAND = Symbol.for('customer-ordering-sdk.error')
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
@@ -220,6 +226,16 @@ export class StoreError extends CustomerOrderingError {
     brand(this, 'StoreError')
   }
   override readonly code = 'store'
+  /**
+   * `false` from a store that is certain of it: neither the write that failed nor one before it to the same row is applied
+   * later. Absent where nobody knows, which the client then finds out by itself.
+   */
+  readonly applied?: false
+
+  constructor(message: string, facts: StoreErrorFacts = {}) {
+    super(message, facts)
+    if (bare(facts).applied === false) this.applied = false
+  }
 }
 
 /** An order without reference or key has a twin that is being placed right now. Nothing was sent for this call. */

@@ -30,6 +30,7 @@ export {
   RequestAbortedError,
   ServerError,
   StoreError,
+  type StoreErrorFacts,
   type SupportReference,
   TimeoutError,
   UnresolvedOrderError,

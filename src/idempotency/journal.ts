@@ -43,14 +43,21 @@ export interface FoundRecord extends Found {
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
 /**
- * How a conditional write ended. `failed`: it could not be put into a row, so nothing reached the store. `doubt`: it is not there, and may still be applied,
- * also where the store has rejected it: a database goes on with a statement whose client has stopped waiting.
+ * How a conditional write ended.
+ * - `lost`: another writer was faster.
+ * - `failed`: it could not be put into a row, so nothing reached the store.
+ * - `refused`: the store is certain that it never happens, as with a full disk (see {@link StoreError.applied}).
+ * - `doubt`: it is not there, and may still be applied, also where the store has rejected it: a database goes on with a
+ *   statement whose client has stopped waiting.
  */
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
   | { readonly result: 'lost' }
   | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
-  | { readonly result: 'doubt'; readonly repair?: undefined; readonly cause: unknown }
+  | { readonly result: 'refused' | 'doubt'; readonly repair?: undefined; readonly cause: unknown }
+
+/** A write that is not there, and why. */
+export type Unwritten = Extract<Written, { readonly cause: unknown }>
 
 /** What the journal needs. */
 export interface JournalOptions {
@@ -204,11 +211,14 @@ export class Journal {
     }
     // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const read = await this.#read(id, grace, store).catch(() => undefined)
-    const current = read instanceof Interruption ? undefined : read
+    const read = await this.#read(id, grace, store).catch(() => 'unreadable' as const)
+    const unread = read instanceof Interruption || read === 'unreadable'
+    const current = unread ? undefined : read
     if (current?.version === version && current.data === row.data) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
-    return { result: 'doubt', cause: failure }
+    // A client that repeats a statement may be refused the second time after the first was applied, so the row decides, too.
+    const refused = !unread && failure instanceof StoreError && failure.applied === false
+    return { result: refused ? 'refused' : 'doubt', cause: failure }
   }
 
   /**

@@ -68,6 +68,9 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  *   statement whose client has stopped waiting. The journal reads back, and before it calls an order not charged it
  *   writes a closed row, over which a late write no longer fits. So a write must be one conditional statement, never a
  *   read and a write of its own behind it. Never swallow a failure.
+ * - A `StoreError` with `applied: false` says that a rejected write is certain to have had no effect and that neither it
+ *   nor an earlier write of this store object to the same row has one later: a full disk, a read-only database. Reject
+ *   with it where that is so, and with any other error where it is not known.
  * - Reads after a resolved write see it (no replicas that lag).
  * - A row handed in or out is not shared: later changes to the caller's object do not reach the store.
  */

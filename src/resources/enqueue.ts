@@ -48,7 +48,8 @@ export async function enqueueOrder(
   const deadline = new Deadline(runtime, totalTimeout, undefined)
   for (;;) {
     const found = await journal.load(intent.rowId, deadline, within)
-    if (found instanceof Interruption) throw errors.notStored(undefined, 'unknown', undefined, undefined)
+    if (found instanceof Interruption)
+      throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
     const { record } = found
     let moved = false
     let taken: RecordContent | undefined
@@ -79,12 +80,12 @@ export async function enqueueOrder(
     const written = await journal.write(found, content, deadline, within)
     if (written.result === 'written') return publicRecord(written.found.record)
     if (written.result !== 'lost') {
-      let charged = written.result === 'failed' ? moneyOf(record) : 'unknown'
+      let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
       // What an earlier call gave up may still open the record. In the caller's transaction, a write against it would be
       // rolled back together with the rest.
-      if (charged === 'no' && (within !== undefined || !(await journal.fence(found, deadline))))
-        charged = 'unknown'
-      throw errors.notStored(written.cause, charged, content.key, record, written.repair)
+      const fences = written.result === 'failed' && charged === 'no'
+      if (fences && (within !== undefined || !(await journal.fence(found, deadline)))) charged = 'unknown'
+      throw errors.notStored(written, charged, content.key, record)
     }
     await deadline.sleep(PAUSE)
   }

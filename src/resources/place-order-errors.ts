@@ -16,7 +16,7 @@ import { type ErrorContext, errorOf, factsOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
 import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
-import { reasonOf } from '../idempotency/journal.ts'
+import { reasonOf, type Unwritten } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import { issuesText } from '../schemas/check.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
@@ -85,17 +85,15 @@ export class PlaceOrderErrors {
    * @param charged what is known of the wallet
    * @param key the key that would have been sent
    * @param record what is remembered of the same intent
-   * @param repair what to repair, where it is not the store
    */
   notStored(
-    cause: unknown,
+    { result, cause, repair = 'Repair the store' }: Unwritten,
     charged: Charged,
     key: string | undefined,
     record: JournalRecord | undefined,
-    repair = 'Repair the store',
   ): CustomerOrderingError {
     const what =
-      charged === 'unknown'
+      charged === 'unknown' && result !== 'refused'
         ? 'It is not certain that the order could not be stored'
         : 'The order could not be stored'
     return new StoreError(

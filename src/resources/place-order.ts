@@ -408,7 +408,7 @@ class Placement {
     const over = this.#deadline.over()
     const { charged } = await this.#unclaimed.leaveBehind(this.#asked)
     throw over === undefined
-      ? this.#errors.notStored(written.cause, charged, undefined, undefined, written.repair)
+      ? this.#errors.notStored(written, charged, undefined, undefined)
       : this.#errors.interrupted(over, charged, undefined)
   }
 

@@ -2,7 +2,7 @@ import type { Charged, CustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
-import type { Found, RecordContent, Written } from '../idempotency/journal.ts'
+import type { Found, RecordContent, Unwritten } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import type { OrderContext } from './order-context.ts'
 import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
@@ -43,7 +43,7 @@ export class UnclaimedOrder {
    * nothing will be bought.
    */
   async notStored(
-    written: Extract<Written, { readonly cause: unknown }>,
+    written: Unwritten,
     base: Found,
     content: RecordContent,
     record: JournalRecord | undefined,
@@ -51,7 +51,7 @@ export class UnclaimedOrder {
     const { context, deadline, errors } = this.#call
     const { connection, journal } = context
     let charged = moneyOf(record)
-    if (charged === 'no') {
+    if (charged === 'no' && written.result !== 'refused') {
       const known = record?.key === content.key ? record.rejection : undefined
       const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
       const time = Math.min(GRACE, Math.max(deadline.remaining(), 0))
@@ -63,15 +63,19 @@ export class UnclaimedOrder {
     }
     const over = deadline.over()
     return over === undefined
-      ? errors.notStored(written.cause, charged, content.key, record, written.repair)
+      ? errors.notStored(written, charged, content.key, record)
       : errors.interrupted(over, charged, content.key)
   }
 
-  /** Puts a closed record over what was found; where the codec cannot seal one, what was found itself. */
+  /**
+   * Puts a closed record over what was found; where the codec cannot seal one, what was found itself. A store that refuses
+   * it is certain that no write before it is still on its way.
+   */
   async #close(found: Found, content: RecordContent, deadline: Deadline): Promise<boolean> {
     const { journal } = this.#call.context
     const { result } = await journal.write(found, content, deadline)
-    return result === 'written' || (result === 'failed' && (await journal.fence(found, deadline)))
+    if (result === 'failed') return await journal.fence(found, deadline)
+    return result === 'written' || result === 'refused'
   }
 
   /**

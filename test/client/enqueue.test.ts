@@ -513,6 +513,7 @@ describe('a transaction of the caller', () => {
 
   it.each([
     ['rejects', 'unknown'],
+    ['refuses', 'no'],
     ['throws', 'unknown'],
     ['hangs', 'unknown'],
     ['loses_answer', 'written'],

@@ -10,6 +10,7 @@ const MINUTE = 60_000
 const FAULTS: readonly StoreFault[] = [
   'throws',
   'rejects',
+  'refuses',
   'hangs',
   'answers_late',
   'loses_answer',
@@ -158,6 +159,54 @@ describe('a store that refuses the first write', () => {
     expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
     expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
     expect(lab.posts).toHaveLength(0)
+  })
+
+  it('says that a new order was not charged, where the store is certain that it wrote nothing and takes no other write', async () => {
+    for (const wanted of [order('r1'), anonymousOrder()]) {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? 'refuses' : undefined))
+      const error = await failure(client.orders.create(wanted))
+
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      expect(error.message).toBe(
+        'The order could not be stored; nothing was sent by this call. The wallet was not charged. Repair the store and call again. The store said: The disk is full; nothing was written.',
+      )
+      expect(lab.posts).toHaveLength(0)
+    }
+  })
+
+  it('does not say that an order in doubt was not charged, where the store is certain that it wrote nothing', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    const client = lab.elsewhere({}, (operation) => (operation === 'update' ? 'refuses' : undefined))
+    const error = await failure(client.orders.create(order('r1')))
+
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error.message).toMatch(
+      /^The order could not be stored; nothing was sent by this call\. The wallet may/,
+    )
+  })
+
+  it('does not believe a store that is certain it wrote nothing and does not show what it has', async () => {
+    const lab = new Lab()
+    const client = lab.elsewhere({}, (operation, count) => {
+      if (operation === 'insert') return 'refuses'
+      return operation === 'get' && count > 1 ? 'rejects' : undefined
+    })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+  })
+
+  it('says that a second anonymous order was not charged, where the one before cannot be kept for certain', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder())
+    const client = lab.elsewhere({}, (operation) => (operation === 'get' ? undefined : 'refuses'))
+    expect(await failure(client.orders.create(anonymousOrder()))).toMatchObject({
+      code: 'store',
+      charged: 'no',
+    })
+    lab.sandbox.expectCharges(1)
   })
 
   it('keeps what was known of a refusal', async () => {

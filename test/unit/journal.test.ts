@@ -135,6 +135,7 @@ describe('a write', () => {
   const expected: Readonly<Record<StoreFault, Written['result']>> = {
     throws: 'doubt',
     rejects: 'doubt',
+    refuses: 'refused',
     hangs: 'doubt',
     answers_late: 'written',
     loses_answer: 'written',

@@ -1,3 +1,4 @@
+import { StoreError } from '../../../src/errors.ts'
 import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
 import type { Runtime } from '../../../src/runtime.ts'
 import { storeOver } from '../../support/store-over.ts'
@@ -8,6 +9,8 @@ export type StoreFault =
   | 'throws'
   /** Rejects; nothing was done. */
   | 'rejects'
+  /** Rejects, and is certain that nothing was or will be done: a full disk. */
+  | 'refuses'
   /** Does nothing and never answers. */
   | 'hangs'
   /** Done at once, answered two seconds later. */
@@ -63,6 +66,8 @@ export function faultyStore(
         throw broken()
       case 'rejects':
         return Promise.reject(broken())
+      case 'refuses':
+        return Promise.reject(new StoreError('The disk is full; nothing was written.', { applied: false }))
       case 'hangs':
         return new Promise(() => {})
       case 'answers_late':
