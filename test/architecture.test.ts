@@ -61,7 +61,7 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
 
 /** Files that run under Node, Bun and Deno only. */
 const SERVER_ONLY =
-  /^(undici\/.*|stores\/sqlite\/database|sandbox\/server|sandbox\/cli|sandbox\/control-server|sandbox\/live)\.ts$/
+  /^(undici\/.*|stores\/sqlite\/(database|files|node-module)|sandbox\/server|sandbox\/cli|sandbox\/control-server|sandbox\/live)\.ts$/
 
 const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 

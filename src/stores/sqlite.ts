@@ -12,12 +12,15 @@ import { plainError } from './plain-error.ts'
 import {
   DEFAULT_BUSY_TIMEOUT,
   durabilityOf,
+  fileOf,
+  journalModeOf,
   locate,
   type OwnDatabase,
   open,
   type SqliteDatabase,
 } from './sqlite/database.ts'
 import { codeOf, explain, textOf } from './sqlite/failure.ts'
+import { DatabaseFiles } from './sqlite/files.ts'
 import { fromCursor, toPage, toRow } from './sqlite/rows.ts'
 import { migrate, PRUNE_BATCH, prepare, type Statements } from './sqlite/schema.ts'
 import { storable } from './storable.ts'
@@ -84,6 +87,8 @@ export class SqliteStore implements OrderStore {
   readonly #name: string
   /** Throws on bytes that are no UTF-8 instead of putting other characters in their place; keeps byte order marks. */
   readonly #utf8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  /** Undefined if the database is in memory. */
+  readonly #files: DatabaseFiles | undefined
   /** Undefined once the store is closed. */
   #statements: Statements | undefined
 
@@ -114,6 +119,10 @@ export class SqliteStore implements OrderStore {
       this.durability = durabilityOf(this.#database, this.#name)
       migrate(this.#database, this.#name)
       this.#statements = prepare(this.#database)
+      const file = fileOf(this.#database)
+      this.#files =
+        file === '' ? undefined : new DatabaseFiles(this.#own === undefined ? file : this.#name, file)
+      this.#checkFiles()
     } catch (error) {
       this.#own?.close()
       throw explain(error, `Cannot open the order store in ${this.#name}`)
@@ -238,6 +247,7 @@ export class SqliteStore implements OrderStore {
     }
     try {
       if (this.#own === undefined) this.#guard()
+      if (access === 'write') this.#checkFiles()
       return action(this.#statements)
     } catch (error) {
       throw explain(
@@ -245,6 +255,11 @@ export class SqliteStore implements OrderStore {
         `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in ${this.#name}`,
       )
     }
+  }
+
+  /** Refuses to write what a crash could ruin, or what would be gone with the process. */
+  #checkFiles(): void {
+    this.#files?.check(journalModeOf(this.#database, this.#name), this.#name)
   }
 
   /**

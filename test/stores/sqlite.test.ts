@@ -8,8 +8,10 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -17,6 +19,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type SqliteDatabase, SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -119,6 +123,27 @@ describe('opening a file', () => {
       ['orders.db-wal', 0o600],
     ])
     await store.close()
+  })
+
+  it('creates the file that a dangling symbolic link names for the owner only', async () => {
+    symlinkSync('target.db', path)
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    const modes = readdirSync(directory)
+      .filter((name) => name.startsWith('target.db'))
+      .map((name) => [name, statSync(join(directory, name)).mode & 0o777])
+    expect(modes).toEqual([
+      ['target.db', 0o600],
+      ['target.db-shm', 0o600],
+      ['target.db-wal', 0o600],
+    ])
+    await store.close()
+  })
+
+  it('says that the directory is missing to which a dangling symbolic link leads', async () => {
+    symlinkSync(join(directory, 'missing', 'orders.db'), path)
+    const error = await failureOf(() => new SqliteStore({ path }))
+    expect(error.message).toMatch(/its directory does not exist\. Create the directory first\.$/)
   })
 
   it('leaves the permissions of a file that exists as they are', async () => {
@@ -225,6 +250,49 @@ describe('opening a file', () => {
     expect(readFileSync(path).equals(before)).toBe(true)
     // Nor does it stay open.
     expect(readdirSync(directory)).toEqual(['orders.db'])
+  })
+
+  it('refuses a database in UTF-16, whose rows it could never read again, and leaves it as it is', async () => {
+    const database = new DatabaseSync(path)
+    database.exec("PRAGMA encoding = 'UTF-16'; CREATE TABLE theirs (id TEXT)")
+    database.close()
+    for (const open of [
+      () => new SqliteStore({ path }),
+      () => new SqliteStore({ database: new DatabaseSync(path) }),
+    ]) {
+      const error = await failureOf(open)
+      expect(error.message).toMatch(/the database is in UTF-16le, and the store keeps text as UTF-8/)
+      expect(error.message).toContain('`sqlite3 old.db .dump | sqlite3 new.db` copies one')
+    }
+    const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
+    expect(tables.map(({ name }) => name)).toEqual(['theirs'])
+  })
+
+  it.each([
+    ['has no key, as CREATE TABLE AS leaves it', 'CREATE TABLE customer_ordering_rows AS SELECT * FROM old'],
+    [
+      'has the key as an index that is not unique',
+      'CREATE TABLE customer_ordering_rows AS SELECT * FROM old; CREATE INDEX key ON customer_ordering_rows (scope, id)',
+    ],
+    [
+      'has the key for some of its rows only',
+      'CREATE TABLE customer_ordering_rows AS SELECT * FROM old; CREATE UNIQUE INDEX key ON customer_ordering_rows (scope, id) WHERE open = 1',
+    ],
+    [
+      'has a key that takes upper and lower case for the same',
+      'CREATE TABLE customer_ordering_rows (scope TEXT, id TEXT COLLATE NOCASE, version INTEGER, open INTEGER, state TEXT, created_at INTEGER, updated_at INTEGER, data TEXT, PRIMARY KEY (scope, id)) STRICT',
+    ],
+  ])('refuses a table that %s, and leaves it as it is', async (_, restore) => {
+    const store = new SqliteStore({ path })
+    await store.insert(makeRow(1))
+    await store.close()
+    const database = new DatabaseSync(path)
+    database.exec(`ALTER TABLE customer_ordering_rows RENAME TO old; ${restore}; DROP TABLE old`)
+    const before = database.prepare('SELECT sql FROM sqlite_schema').all()
+    const error = await failureOf(() => new SqliteStore({ path }))
+    expect(error.message).toContain('customer_ordering_rows has lost its primary key (scope, id)')
+    expect(database.prepare('SELECT sql FROM sqlite_schema').all()).toEqual(before)
+    database.close()
   })
 
   it('finishes what an opening that was interrupted had begun', async () => {
@@ -449,6 +517,98 @@ describe('failures', () => {
   })
 })
 
+describe('a file that is taken away while the store is open', () => {
+  const link = (): string => join(directory, 'link.db')
+  /** How the files under a connection go, and what the store names then. */
+  const TAKEN: readonly (readonly [how: string, take: () => void, named: () => string])[] = [
+    ['deleted', () => rmSync(path), () => path],
+    [
+      'replaced by a backup',
+      () => {
+        copyFileSync(path, `${path}.backup`)
+        renameSync(`${path}.backup`, path)
+      },
+      () => path,
+    ],
+    ['deleted with its directory', () => rmSync(directory, { recursive: true }), () => path],
+    ['robbed of its write-ahead log', () => rmSync(`${path}-wal`), () => `${path}-wal`],
+    ['robbed of its shared memory', () => rmSync(`${path}-shm`), () => `${path}-shm`],
+  ]
+
+  it.each(TAKEN)('acknowledges no write when it was %s', async (_, take, named) => {
+    const handedIn = new DatabaseSync(path)
+    handedIn.exec('PRAGMA journal_mode = WAL')
+    const stores = [new SqliteStore({ path }), new SqliteStore({ database: handedIn })]
+    await stores[0]?.insert(makeRow(1))
+    take()
+    for (const store of stores) {
+      for (const write of [
+        () => store.insert(makeRow(2)),
+        () => store.update(nextVersion(makeRow(1)), 1),
+        () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
+      ]) {
+        const { message } = await failureOf(write)
+        expect(message).toContain(`${named()} was deleted or replaced while the store was open`)
+        expect(message).toContain('Nothing was written.')
+      }
+      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
+    }
+    handedIn.close()
+    // What is left to close is nobody's any more.
+    await stores[0]?.close().catch(() => {})
+  })
+
+  it('acknowledges no write when the symbolic link that named it leads to another file', async () => {
+    symlinkSync('orders.db', link())
+    const store = new SqliteStore({ path: link() })
+    await store.insert(makeRow(1))
+    await new SqliteStore({ path: join(directory, 'other.db') }).close()
+    rmSync(link())
+    symlinkSync('other.db', link())
+    expect((await failureOf(() => store.insert(makeRow(2)))).message).toContain('was deleted or replaced')
+    await store.close()
+  })
+
+  it('goes on when the file is back', async () => {
+    const store = new SqliteStore({ path })
+    renameSync(path, `${path}.moved`)
+    await failureOf(() => store.insert(makeRow(1)))
+    renameSync(`${path}.moved`, path)
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    await store.close()
+    expect(countRows(path)).toBe(1)
+  })
+
+  it('buys nothing: create() sends no request', async () => {
+    const sandbox = createSandbox()
+    const store = new SqliteStore({ path })
+    const client = new CustomerOrderingClient({
+      baseUrl: sandbox.baseUrl,
+      apiKey: sandbox.apiKey,
+      fetch: sandbox.fetch,
+      account: 'shop-eu',
+      store,
+    })
+    const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+    await client.orders.create({ ...request, metadata: { externalOrderId: 'before' } })
+    rmSync(path)
+    await expect(
+      client.orders.create({ ...request, metadata: { externalOrderId: 'after' } }),
+    ).rejects.toMatchObject({ code: 'store' })
+    expect(sandbox.ledger.map(({ externalOrderId }) => externalOrderId)).toEqual(['before'])
+    await client.close()
+  })
+
+  it('is not looked for where SQLite itself keeps others from deleting it, on Windows', async () => {
+    const platform = vi.spyOn(process, 'platform', 'get').mockReturnValue('win32')
+    const store = new SqliteStore({ path })
+    platform.mockRestore()
+    rmSync(path)
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    await store.close()
+  })
+})
+
 describe('closing', () => {
   it('moves the log into the file, even while another connection is open', async () => {
     const store = new SqliteStore({ path })
@@ -558,6 +718,29 @@ describe('a connection handed in', () => {
     },
   )
 
+  it.each(['OFF', 'MEMORY'])(
+    'acknowledges nothing once its journal mode is set to %s, and goes on when that is undone',
+    async (mode) => {
+      const database = new DatabaseSync(path, { defensive: false })
+      const store = new SqliteStore({ database })
+      await store.insert(makeRow(1))
+      database.exec(`PRAGMA journal_mode = ${mode}`)
+      for (const write of [
+        () => store.insert(makeRow(2)),
+        () => store.update(nextVersion(makeRow(1)), 1),
+        () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
+      ]) {
+        const { message } = await failureOf(write)
+        expect(message).toContain(`its journal mode is "${mode.toLowerCase()}"`)
+        expect(message).toContain('Nothing was written.')
+      }
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      database.exec('PRAGMA journal_mode = WAL')
+      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+      database.close()
+    },
+  )
+
   it('is left without an open transaction when its tables cannot be made', async () => {
     const database = new DatabaseSync(path)
     database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
@@ -644,7 +827,7 @@ describe('many rows', () => {
     const watched: SqliteDatabase = {
       exec: (sql) => database.exec(sql),
       prepare: (sql) => {
-        if (sql.includes('customer_ordering_rows')) prepared.add(sql)
+        if (sql.includes('customer_ordering_rows') && !sql.includes('pragma_')) prepared.add(sql)
         return database.prepare(sql)
       },
     }

@@ -2,6 +2,7 @@ import { StoreError } from '../../errors.ts'
 import type { StoreDurability } from '../../idempotency/store.ts'
 import { plainError } from '../plain-error.ts'
 import { codeOf, explain } from './failure.ts'
+import { nodeModule } from './node-module.ts'
 
 /** A prepared statement, as `node:sqlite` and better-sqlite3 both have it. */
 export interface SqliteStatement {
@@ -23,26 +24,6 @@ export interface OwnDatabase extends SqliteDatabase {
 
 /** Milliseconds. */
 export const DEFAULT_BUSY_TIMEOUT = 5_000
-
-/** The Node modules that the store loads when it opens a file. */
-interface NodeModules {
-  'node:fs': typeof import('node:fs')
-  'node:path': typeof import('node:path')
-  'node:sqlite': typeof import('node:sqlite')
-}
-
-/**
- * A module of Node, or undefined where it has none of that name. Not an import, so that loading this file costs
- * nothing and fails nowhere, and because only this way of loading on demand works within a constructor.
- */
-function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
-  try {
-    return globalThis.process?.getBuiltinModule?.(name)
-  } catch {
-    // ERR_UNKNOWN_BUILTIN_MODULE. What is missing, and what to do about it, is said by whoever needs it.
-    return undefined
-  }
-}
 
 /** The absolute path of the database, or `:memory:`. */
 export function locate(path: unknown): string {
@@ -94,24 +75,24 @@ function runtimeName(): string {
  */
 function createFile(path: string): void {
   const fs = nodeModule('node:fs')
+  if (fs === undefined) return
   try {
-    fs?.closeSync(fs.openSync(path, 'wx', 0o600))
-  } catch (error) {
-    switch (codeOf(error)) {
-      case 'EEXIST':
-        return
-      case 'ENOENT':
-        throw new StoreError(
-          `Cannot open the order store in ${path}: its directory does not exist. Create the directory first.`,
-          { cause: plainError(error, codeOf(error)) },
-        )
-      default:
-        throw new StoreError(
-          `Cannot open the order store in ${path}: the file cannot be created (${codeOf(error)}). ` +
-            'Choose a path where this user may create files.',
-          { cause: plainError(error, codeOf(error)) },
-        )
+    try {
+      fs.closeSync(fs.openSync(path, 'wx', 0o600))
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error
+      // A symbolic link to a missing file is in its own way. Without `x` the file it names is created.
+      if (!fs.existsSync(path)) fs.closeSync(fs.openSync(path, 'a', 0o600))
     }
+  } catch (error) {
+    const code = codeOf(error)
+    const why =
+      code === 'ENOENT'
+        ? 'its directory does not exist. Create the directory first.'
+        : `the file cannot be created (${code}). Choose a path where this user may create files.`
+    throw new StoreError(`Cannot open the order store in ${path}: ${why}`, {
+      cause: plainError(error, code),
+    })
   }
 }
 
@@ -142,17 +123,41 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
   }
 }
 
-/** Whether the rows outlive the process; refuses journal modes with which a crash in the middle of a write ruins the file. */
+/**
+ * Whether the rows outlive the process.
+ * @throws StoreError if the database cannot keep rows as it promises
+ */
 export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
-  if (setting(database, 'database_list', 'file') === '') return 'memory'
-  const mode = setting(database, 'journal_mode', 'journal_mode')
+  const encoding = setting(database, 'encoding', 'encoding')
+  if (encoding !== 'UTF-8') {
+    throw new StoreError(
+      `Cannot open the order store in ${name}: the database is in ${encoding}, and the store keeps text as UTF-8. ` +
+        'Nothing was changed. Use a database in UTF-8: `sqlite3 old.db .dump | sqlite3 new.db` copies one.',
+    )
+  }
+  if (fileOf(database) === '') return 'memory'
+  journalModeOf(database, name)
+  return 'device'
+}
+
+/** The path of the database with all links resolved, or an empty string if it is in memory. */
+export function fileOf(database: SqliteDatabase): string {
+  return String(setting(database, 'database_list', 'file'))
+}
+
+/**
+ * The journal mode of a database in a file.
+ * @throws StoreError if it is one with which a crash in the middle of a write ruins the file
+ */
+export function journalModeOf(database: SqliteDatabase, name: string): string {
+  const mode = String(setting(database, 'journal_mode', 'journal_mode'))
   if (mode === 'off' || mode === 'memory') {
     throw new StoreError(
       `The order store cannot be kept in ${name}: its journal mode is "${mode}", with which a crash can ruin the file. ` +
-        'Set `PRAGMA journal_mode = WAL` first.',
+        'Nothing was written. Set `PRAGMA journal_mode = WAL` first.',
     )
   }
-  return 'device'
+  return mode
 }
 
 function setting(database: SqliteDatabase, pragma: string, column: string): unknown {

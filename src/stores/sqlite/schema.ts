@@ -45,7 +45,7 @@ export interface Statements {
 const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
   get: `SELECT ${FOUND} FROM customer_ordering_rows WHERE scope = ? AND id = ?`,
   insert: `INSERT INTO customer_ordering_rows (scope, id, version, open, state, created_at, updated_at, data)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (scope, id) DO NOTHING`,
   update: `UPDATE customer_ordering_rows
     SET version = ?, open = ?, state = ?, created_at = ?, updated_at = ?, data = ?
     WHERE scope = ? AND id = ? AND version = ?`,
@@ -78,6 +78,7 @@ export function migrate(database: SqliteDatabase, name: string): void {
       database.exec(MIGRATIONS[version - 1] ?? '')
       database.prepare('INSERT INTO customer_ordering_schema (version) VALUES (?)').run(version)
     }
+    checkKey(database, name)
     database.exec('COMMIT')
   } catch (error) {
     try {
@@ -87,6 +88,27 @@ export function migrate(database: SqliteDatabase, name: string): void {
     }
     throw error
   }
+}
+
+/**
+ * A table that was copied without its key (`CREATE TABLE … AS`, an import of CSV) takes the same
+ * order twice, and two processes charge it.
+ */
+function checkKey(database: SqliteDatabase, name: string): void {
+  const keys = database
+    .prepare(
+      `SELECT 1 FROM pragma_index_list('customer_ordering_rows') AS list
+       WHERE list."unique" = 1 AND list.partial = 0 AND (
+         SELECT group_concat(part.name || ' ' || part.coll) FROM pragma_index_xinfo(list.name) AS part
+         WHERE part.key = 1) = 'scope BINARY,id BINARY'`,
+    )
+    .all()
+  if (keys.length > 0) return
+  throw new StoreError(
+    `Cannot open the order store in ${name}: its table customer_ordering_rows has lost its primary key (scope, id), ` +
+      'so one order could be bought twice. Nothing was changed. Restore a backup that has the key, or copy the rows ' +
+      'into a table made by this package.',
+  )
 }
 
 /** Prepares every statement. */

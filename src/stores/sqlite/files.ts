@@ -1,0 +1,53 @@
+import { StoreError } from '../../errors.ts'
+import { nodeModule } from './node-module.ts'
+
+type FileSystem = typeof import('node:fs')
+
+/**
+ * The files behind a connection, by device and inode. SQLite goes on writing to a file that was
+ * deleted or replaced, and acknowledges what is gone with the process.
+ */
+export class DatabaseFiles {
+  /** Undefined on Windows: SQLite's open files cannot be deleted or renamed there. */
+  readonly #fs: FileSystem | undefined
+  readonly #path: string
+  readonly #target: string
+  /** What was found under each name when it was first looked at. */
+  readonly #identities: Map<string, string> = new Map()
+
+  /**
+   * @param path as it was given: a symbolic link in it may lead to another file later
+   * @param target the file that the connection has open, with links resolved
+   */
+  constructor(path: string, target: string) {
+    this.#path = path
+    this.#target = target
+    this.#fs = globalThis.process?.platform === 'win32' ? undefined : nodeModule('node:fs')
+  }
+
+  /**
+   * Remembers the files at first, and compares them from then on.
+   * @throws StoreError if one of them was deleted or replaced
+   */
+  check(journalMode: string, name: string): void {
+    const files = [this.#path]
+    // Without the log, the last commits are gone; without the shared memory, nobody else sees our locks.
+    if (journalMode === 'wal') files.push(`${this.#target}-wal`, `${this.#target}-shm`)
+    for (const file of files) {
+      const known = this.#identities.get(file)
+      const found = this.#identityOf(file)
+      if (known !== undefined && found !== known) {
+        throw new StoreError(
+          `Cannot write to the order store in ${name}: ${file} was deleted or replaced while the store was open. ` +
+            'Nothing was written. Put the file back, or open a new SqliteStore with the file that is there now.',
+        )
+      }
+      if (found !== undefined) this.#identities.set(file, found)
+    }
+  }
+
+  #identityOf(file: string): string | undefined {
+    const found = this.#fs?.statSync(file, { bigint: true, throwIfNoEntry: false })
+    return found && `${found.dev}:${found.ino}`
+  }
+}
