@@ -54,14 +54,21 @@ export interface SandboxBehaviour {
   readonly checks: readonly SandboxCheck[]
   /** Whom a key belongs to: one API key, or all API keys of a customer. Default `'apiKey'`. */
   readonly keyScope: 'apiKey' | 'customer'
-  /** How long a key is remembered from its first use, or null for ever. Default null. */
+  /** How long a key is remembered, or null for ever. Default null. */
   readonly keyLifetime: number | null
+  /**
+   * The use that a key's lifetime counts from: the one whose response is remembered (default), the first one even if it was
+   * refused and may be tried again, or the latest one.
+   */
+  readonly keyLifetimeFrom: 'remembered' | 'firstUse' | 'lastUse'
   /** Which keys are accepted; others get 400. Default `'any'` (1–255 visible ASCII characters). */
   readonly keyFormat: 'any' | 'uuid'
   /** When two payloads under one key are the same. Default `'json'`: equal JSON, whatever the spelling. */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
   /** Which refusals are remembered under the key and replayed. Default none: a refused key may be tried again. */
   readonly rememberedRefusals: readonly (400 | 402 | 404 | 422)[]
+  /** Whether a key that may be tried again after a refusal accepts another payload. Default true. */
+  readonly refusedKeysChangePayload: boolean
   /** Whether a 5xx answered by a `status` fault is remembered and replayed under the key. Default false. */
   readonly rememberServerErrors: boolean
   /** Status of a replayed creation. Default 201. */
@@ -103,9 +110,11 @@ const defaults: SandboxBehaviour = {
   checks: ['auth', 'key', 'validation', 'service', 'balance'],
   keyScope: 'apiKey',
   keyLifetime: null,
+  keyLifetimeFrom: 'remembered',
   keyFormat: 'any',
   payloadEquality: 'json',
   rememberedRefusals: [],
+  refusedKeysChangePayload: true,
   rememberServerErrors: false,
   replayStatus: 201,
   replayBody: 'original',
@@ -194,9 +203,11 @@ const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   checks: allChecks,
   keyScope: oneOf('apiKey', 'customer'),
   keyLifetime: orNull(duration),
+  keyLifetimeFrom: oneOf('remembered', 'firstUse', 'lastUse'),
   keyFormat: oneOf('any', 'uuid'),
   payloadEquality: oneOf('bytes', 'json', 'json-without-metadata'),
   rememberedRefusals: listOf(oneOf(400, 402, 404, 422)),
+  refusedKeysChangePayload: flag,
   rememberServerErrors: flag,
   replayStatus: oneOf(200, 201),
   replayBody: oneOf('original', 'current'),

@@ -105,12 +105,14 @@ function register(run: Run): Answer | null {
   const row = keyRow(scope, call.idempotencyKey)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
-  if (known === undefined) {
+  const isFree = known?.answer?.kind === 'free'
+  const isSame = known === undefined || isSamePayload(known.payload, call.body, behaviour)
+  if (known === undefined || (isFree && (isSame || behaviour.refusedKeysChangePayload))) {
     const entry: SandboxKeyEntry = {
       scope,
       key: call.idempotencyKey,
       payload: call.body,
-      startedAt: world.now(),
+      startedAt: behaviour.keyLifetimeFrom === 'firstUse' ? (known?.startedAt ?? world.now()) : world.now(),
       orphanedAt: null,
       answer: null,
     }
@@ -118,7 +120,7 @@ function register(run: Run): Answer | null {
     tables.keys.set(row, entry)
     return null
   }
-  if (!isSamePayload(known.payload, call.body, behaviour))
+  if (!isSame)
     return errorAnswer(
       {
         status: 409,
@@ -127,7 +129,7 @@ function register(run: Run): Answer | null {
       },
       behaviour,
     )
-  if (known.answer === null)
+  if (known.answer === null || known.answer.kind === 'free')
     return errorAnswer(
       {
         status: 409,
@@ -136,10 +138,11 @@ function register(run: Run): Answer | null {
       },
       behaviour,
     )
+  if (behaviour.keyLifetimeFrom === 'lastUse') tables.keys.set(row, { ...known, startedAt: world.now() })
   return replay(run, known.answer)
 }
 
-function replay(run: Run, answer: SandboxKeyAnswer): Answer {
+function replay(run: Run, answer: Exclude<SandboxKeyAnswer, { kind: 'free' }>): Answer {
   const { behaviour, tables, world } = run
   const headers: Record<string, string> = behaviour.replayHeader ? { 'idempotent-replayed': 'true' } : {}
   if (answer.kind === 'refusal') {
@@ -295,8 +298,15 @@ function commit(run: Run): Creation {
 }
 
 function refuse(run: Run, refusal: Refusal): Answer {
-  const remembered: readonly number[] = run.behaviour.rememberedRefusals
-  settle(run, remembered.includes(refusal.status) ? { kind: 'refusal', ...refusal } : null)
+  const { rememberedRefusals, keyLifetimeFrom, refusedKeysChangePayload } = run.behaviour
+  const remembered: readonly number[] = rememberedRefusals
+  const keepsUse = keyLifetimeFrom === 'firstUse' || !refusedKeysChangePayload
+  const answer = remembered.includes(refusal.status)
+    ? ({ kind: 'refusal', ...refusal } as const)
+    : keepsUse
+      ? ({ kind: 'free' } as const)
+      : null
+  settle(run, answer)
   return errorAnswer(refusal, run.behaviour)
 }
 

@@ -128,6 +128,12 @@ export type FaultAction =
       readonly status?: number
       readonly commit?: boolean
     }
+  /**
+   * Order requests: another order of the same customer in place of the response, the newest one under another key, as from
+   * a proxy that mixes up its connections or caches what it must not. Processed unless `commit` is false. Where there is
+   * no other order, the response stays as it is.
+   */
+  | { readonly type: 'otherOrder'; readonly commit?: boolean }
   /** Processed; that many spaces are streamed before the body. `gzip` (real server only) compresses them away. */
   | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 

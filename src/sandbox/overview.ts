@@ -3,7 +3,14 @@ import type { SandboxFaultStatus } from './faults.ts'
 import { sortedJson } from './json.ts'
 import type { SandboxRequest } from './reply.ts'
 import type { Sandbox } from './sandbox.ts'
-import type { SandboxApiKey, SandboxCharge, SandboxCustomer, SandboxOrder, SandboxService } from './state.ts'
+import type {
+  SandboxApiKey,
+  SandboxCharge,
+  SandboxCustomer,
+  SandboxKeyAnswer,
+  SandboxOrder,
+  SandboxService,
+} from './state.ts'
 import { orderBody } from './wire.ts'
 
 /** The newest rows of a table that may be long. */
@@ -18,7 +25,7 @@ export interface KeySummary {
   readonly scope: string
   readonly key: string
   /** What a request with this key hears. */
-  readonly answer: 'running' | 'died' | 'order' | 'refusal' | 'fault'
+  readonly answer: 'running' | 'died' | SandboxKeyAnswer['kind']
   readonly startedAt: number
 }
 

@@ -90,6 +90,8 @@ export type SandboxKeyAnswer =
   | { readonly kind: 'order'; readonly orderId: string; readonly body: JsonObject }
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
   | { readonly kind: 'fault'; readonly status: number; readonly contentType: string; readonly body: string }
+  /** Refused: the key may be tried again, and only its first use and payload are remembered. */
+  | { readonly kind: 'free' }
 
 /** One row of the idempotency table. */
 export interface SandboxKeyEntry {
@@ -225,11 +227,13 @@ const answerShapes: { readonly [Kind in SandboxKeyAnswer['kind']]: Shape } = {
   order: record({ kind: text(), orderId: identifier, body: dictionaryOf(anything) }),
   refusal: record({ kind: text(), status: number(), code: text(), message: text() }),
   fault: record({ kind: text(), status: number(), contentType: text(), body: text() }),
+  free: record({ kind: text() }),
 }
 const answerShape: Shape = (value, path) => {
   const kind: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'kind') : undefined
-  if (kind === 'order' || kind === 'refusal' || kind === 'fault') return answerShapes[kind](value, path)
-  return `${path}.kind: expected "order" or "refusal" or "fault"`
+  if (kind === 'order' || kind === 'refusal' || kind === 'fault' || kind === 'free')
+    return answerShapes[kind](value, path)
+  return `${path}.kind: expected "order" or "refusal" or "fault" or "free"`
 }
 const stateShape = record({
   version: oneOf(1),

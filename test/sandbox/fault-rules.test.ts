@@ -30,6 +30,7 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
   mutateList: { type: 'mutateList', change: 'shuffle' },
   redirect: { type: 'redirect', location: '/x', status: 301, commit: true },
   bytes: { type: 'bytes', body: '', contentType: 'text/plain', status: 200, commit: false },
+  otherOrder: { type: 'otherOrder', commit: false },
   hugeBody: { type: 'hugeBody', bytes: 1, gzip: true },
 }
 

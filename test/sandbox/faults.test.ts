@@ -95,6 +95,25 @@ describe('the log', () => {
   })
 })
 
+describe('otherOrder', () => {
+  test.each([true, false])('answers with another order of the customer, commit %s', async (commit) => {
+    const sandbox = createSandbox()
+    const api = caller(sandbox)
+    const other = await api.order('other')
+    sandbox.faults.add({ times: 2, action: { type: 'otherOrder', commit } })
+    expect(await api.order('k')).toMatchObject({ status: 201, body: other.body })
+    sandbox.expectCharges(commit ? 2 : 1)
+    expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
+    expect((await api.order('k')).body).not.toEqual(other.body)
+  })
+
+  test('changes nothing where there is no other order', async () => {
+    const sandbox = createSandbox({ faults: [{ action: { type: 'otherOrder', commit: false } }] })
+    expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
+    sandbox.expectChargedOnce('k')
+  })
+})
+
 describe('silence', () => {
   test.each([true, false])('stall answers never, commit %s, and ends with the signal', async (commit) => {
     const { sandbox } = withFault({ type: 'stall', commit })

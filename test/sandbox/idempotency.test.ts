@@ -86,6 +86,37 @@ describe('an Idempotency-Key', () => {
     sandbox.expectCharges(2)
   })
 
+  test('counts its life from a first use that was refused, or from its latest use, if told so', async () => {
+    const refused = { ...validBody, serviceId: 'svc_none' }
+    for (const [keyLifetimeFrom, charges] of [
+      ['remembered', 1],
+      ['firstUse', 2],
+      ['lastUse', 1],
+    ] as const) {
+      const clock = manualClock()
+      const sandbox = createSandbox({ ...clock, behaviour: { keyLifetime: 1000, keyLifetimeFrom } })
+      const api = caller(sandbox)
+      expect(await api.order('k', refused)).toMatchObject({ status: 404 })
+      clock.advance(600)
+      expect(await api.order('k')).toMatchObject({ status: 201 })
+      clock.advance(600)
+      expect(await api.order('k')).toMatchObject({ status: 201 })
+      clock.advance(600)
+      if (keyLifetimeFrom === 'lastUse') expect(await api.order('k')).toMatchObject({ status: 201 })
+      sandbox.expectCharges(charges)
+    }
+  })
+
+  test('that was refused may stay bound to its payload', async () => {
+    const sandbox = createSandbox({ balance: 0, behaviour: { refusedKeysChangePayload: false } })
+    const api = caller(sandbox)
+    expect(await api.order('k')).toMatchObject({ status: 402 })
+    sandbox.topUp(sandbox.customerId, 10_000)
+    expect(await api.order('k', { ...validBody, quantity: 3 })).toMatchObject(conflict)
+    expect(await api.order('k')).toMatchObject({ status: 201 })
+    sandbox.expectCharges(1)
+  })
+
   test('is forgotten on request, except while it is running', async () => {
     const clock = manualClock()
     const sandbox = createSandbox({ ...clock })

@@ -479,6 +479,7 @@ export function runPage(): void {
       order: badge('good', 'the order again'),
       refusal: badge('warn', 'the refusal again'),
       fault: badge('bad', 'the server error again'),
+      free: badge('warn', 'nothing yet: it was refused'),
     } as const
     draw('keys', keys, () =>
       drawTable(
