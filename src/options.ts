@@ -141,7 +141,10 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    */
   readonly remember?: 'order' | 'id' | undefined
 
-  /** How long settled orders are remembered. Orders whose ending is not known are never dropped. */
+  /**
+   * How long settled orders are remembered at least; longer where orders are rare, because a clock alone removes nothing.
+   * Orders whose ending is not known are never dropped.
+   */
   readonly retention?: Retention | undefined
 
   /**

@@ -12,7 +12,7 @@ import {
   type Unusable,
   unusableError,
 } from './record.ts'
-import type { OrderOutbox, OrderStore, PruneOptions, StoredRow } from './store.ts'
+import type { OrderOutbox, OrderStore, RowPage, StoredRow } from './store.ts'
 
 /** How long one operation of a store may take, milliseconds. */
 const STORE_TIMEOUT = 10_000
@@ -25,6 +25,9 @@ const GRACE = 450
 const MAX_MERGES = 8
 /** Delays between background attempts to store a proven charge, milliseconds; after the last, `recover()` has to do it. */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
+
+/** How far back the witness for a pruning is looked for, as multiples of its least age: further where orders are rare. */
+const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
 /** What the store has under a name: nothing, a row whose record was forgotten, or a record. */
 export interface Found {
@@ -255,16 +258,41 @@ export class Journal {
   }
 
   /**
-   * Removes closed records that were last written before the times given, milliseconds since 1970.
+   * Removes closed records that were last written longer ago than their state is kept, milliseconds.
    * @throws {StoreError} if the store failed
    */
-  async prune(options: PruneOptions): Promise<number> {
-    const pending = this.#call(() => this.store.prune(this.scope, options))
-    const pruned = this.#confirmed(pending, 'The store could not remove old records.')
+  async prune(kept: { readonly created: number; readonly rejected: number }): Promise<void> {
+    const pruned = this.#prune(kept)
     // Whoever closes the store, or the connections under it, waits for this first.
     const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
     this.#background.set(finish, this)
-    return await pruned.finally(() => this.#background.delete(finish))
+    await pruned.finally(() => this.#background.delete(finish))
+  }
+
+  async #prune(kept: { readonly created: number; readonly rejected: number }): Promise<void> {
+    const limits = {
+      createdBefore: await this.#prunableBefore(kept.created),
+      rejectedBefore: await this.#prunableBefore(kept.rejected),
+    }
+    const pending = this.#call(() => this.store.prune(this.scope, limits))
+    await this.#confirmed(pending, 'The store could not remove old records.')
+  }
+
+  /**
+   * The time before which closed records may go; 0 if none may. This clock alone must not decide: while it is far
+   * ahead, everybody's records look old. So a record that was written well before now, the witness, has to stand three
+   * quarters of the time after what goes. A clock that is ahead writes a witness itself only after it was wrong for a
+   * quarter of the time.
+   */
+  async #prunableBefore(kept: number): Promise<number> {
+    const now = this.#runtime.now()
+    const settled = kept / 4
+    for (const factor of WITNESS_AGES) {
+      const { rows } = await this.#page({ since: Math.floor(Math.max(0, now - settled * factor)) })
+      const witness = rows.find(({ updatedAt }) => updatedAt <= now - settled)
+      if (witness !== undefined) return Math.floor(Math.min(now - kept, witness.updatedAt - (kept * 3) / 4))
+    }
+    return 0
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -273,16 +301,20 @@ export class Journal {
   ): AsyncGenerator<StoredRow, void, undefined> {
     let after: string | undefined
     do {
-      const options = { limit: 100, ...defined({ after }) }
-      const pending = this.#call(() =>
-        'open' in which
-          ? this.store.listOpen(this.scope, options)
-          : this.store.list(this.scope, { ...options, since: which.since }),
-      )
-      const page = await this.#confirmed(pending, UNREADABLE)
+      const page = await this.#page(which, after)
       yield* page.rows
       after = page.next
     } while (after !== undefined)
+  }
+
+  #page(which: { readonly open: true } | { readonly since: number }, after?: string): Promise<RowPage> {
+    const options = { limit: 100, ...defined({ after }) }
+    const pending = this.#call(() =>
+      'open' in which
+        ? this.store.listOpen(this.scope, options)
+        : this.store.list(this.scope, { ...options, since: which.since }),
+    )
+    return this.#confirmed(pending, UNREADABLE)
   }
 
   /**

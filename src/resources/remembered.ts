@@ -103,9 +103,7 @@ export function pruneClosed({ connection, journal, retention }: OrderContext): v
   const last = times.get(scope)
   if (last !== undefined && runtime.monotonic() - last < PRUNE_INTERVAL) return
   times.set(scope, runtime.monotonic())
-  const now = runtime.now()
-  const limits = { createdBefore: now - retention.created, rejectedBefore: now - retention.rejected }
-  journal.prune(limits).catch(({ code }: StoreError) => {
+  journal.prune(retention).catch(({ code }: StoreError) => {
     reporter.log('warn', 'old records were not removed; tried again in an hour', { code })
   })
 }

@@ -42,7 +42,7 @@ describe('the simulation', () => {
     const edits = [
       {
         file: 'resources/remembered.ts',
-        search: 'journal.prune(limits).catch(({ code }: StoreError) => {',
+        search: 'journal.prune(retention).catch(({ code }: StoreError) => {',
         replace: "Promise.reject(new Error('planted')).then(() => {\n    const code = ''",
       },
     ]

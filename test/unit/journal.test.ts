@@ -599,7 +599,7 @@ describe('lists and removals', () => {
       reason = new WeakRef(error)
       throw error
     }
-    await own.prune({ createdBefore: 0, rejectedBefore: 0 }).catch(() => {})
+    await own.prune({ created: 0, rejected: 0 }).catch(() => {})
     // A WeakRef keeps what it refers to until the turn in which it was made has ended.
     await new Promise((resolve) => setImmediate(resolve))
     collect()
@@ -621,7 +621,7 @@ describe('lists and removals', () => {
       code: 'store',
       message: 'The store did not confirm that the record was removed.',
     })
-    await expect(own.prune({ createdBefore: 0, rejectedBefore: 0 })).rejects.toMatchObject({
+    await expect(own.prune({ created: 0, rejected: 0 })).rejects.toMatchObject({
       code: 'store',
       message: 'The store could not remove old records.',
     })

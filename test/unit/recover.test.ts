@@ -232,6 +232,7 @@ describe('recover()', () => {
     const walk = start(place)
     expect(pruned).toBe(0)
     await walk.next()
+    await place.runtime.settle()
     expect(pruned).toBe(1)
   })
 })
