@@ -334,6 +334,110 @@ class PruneLooksBeforeItLeaps extends PlainStore {
   }
 }
 
+/** Remembers what it inserted, and forgets that when it prunes for good: the next two inserts both win. */
+class InsertOverwritesWhatWasPruned extends PlainStore {
+  readonly #pruned = new Set<string>()
+  override async insert(row: StoredRow): Promise<InsertResult> {
+    if (!this.#pruned.has(this.name(row.scope, row.id))) return super.insert(row)
+    this.put(row)
+    return { inserted: true }
+  }
+  override async prune(scope: string, options: PruneOptions): Promise<number> {
+    const before = [...this.rows.keys()]
+    const removed = await super.prune(scope, options)
+    for (const name of before) if (!this.rows.has(name)) this.#pruned.add(name)
+    return removed
+  }
+}
+
+/** As a database with a limit of its own, whose caller goes on after the rows that it asked for. */
+class ListOpenSkipsBeyondItsCap extends PlainStore {
+  override async listOpen(scope: string, options: ListRowsOptions): Promise<RowPage> {
+    const page = await super.listOpen(scope, options)
+    return { ...page, rows: page.rows.slice(0, 50) }
+  }
+}
+
+/** Ends a page after so many bytes, and says that it was the last. */
+class ListOpenEndsAtAMegabyte extends PlainStore {
+  override async listOpen(scope: string, options: ListRowsOptions): Promise<RowPage> {
+    const { rows } = await super.listOpen(scope, options)
+    let [bytes, count] = [0, 0]
+    while (count < rows.length && bytes < 1_000_000) bytes += rows[count++]?.data.length ?? 0
+    if (count === rows.length) return super.listOpen(scope, options)
+    return { rows: rows.slice(0, count) }
+  }
+}
+
+/** The same for `list`. */
+class ListSkipsBeyondItsCap extends PlainStore {
+  override async list(scope: string, options: ListRowsOptions): Promise<RowPage> {
+    const page = await super.list(scope, options)
+    return { ...page, rows: page.rows.slice(0, 50) }
+  }
+}
+
+/** As a column with a collation that takes upper and lower case for the same, such as SQL Server's default. */
+class IdsIgnoreCase extends PlainStore {
+  protected override name(scope: string, id: string): string {
+    return super.name(scope, id.toLowerCase())
+  }
+}
+
+/** As a column of fixed width, or MySQL's comparison with padding. */
+class IdsIgnoreTrailingBlanks extends PlainStore {
+  protected override name(scope: string, id: string): string {
+    return super.name(scope, id.trimEnd())
+  }
+}
+
+class IdsIgnoreAccents extends PlainStore {
+  protected override name(scope: string, id: string): string {
+    return super.name(scope, id.normalize('NFD').replace(/\p{Mark}/gu, ''))
+  }
+}
+
+/** Finds rows by the exact id, and pages by one in lower case. */
+class CursorsIgnoreCase extends PlainStore {
+  protected override page(
+    scope: string,
+    { after = '', limit }: ListRowsOptions,
+    wanted: (row: StoredRow) => boolean,
+  ): RowPage {
+    const key = ({ id }: StoredRow): string => id.toLowerCase()
+    const rest = [...this.rows.values()]
+      .filter((row) => row.scope === scope && key(row) > after && wanted(row))
+      .sort((one, other) => (key(one) < key(other) ? -1 : 1))
+    const rows = rest.slice(0, limit)
+    const last = rows.at(-1)
+    return rest.length <= limit || last === undefined ? { rows } : { rows, next: key(last) }
+  }
+}
+
+class ScopesIgnoreTrailingBlanks extends PlainStore {
+  protected override name(scope: string, id: string): string {
+    return super.name(scope.trimEnd(), id)
+  }
+}
+
+class PruneIgnoresTheCaseOfScopes extends PlainStore {
+  override async prune(scope: string, options: PruneOptions): Promise<number> {
+    return this.remove(
+      (row) =>
+        row.scope.toLowerCase() === scope.toLowerCase() &&
+        !row.open &&
+        row.updatedAt < this.limitFor(row, options),
+    )
+  }
+}
+
+class ListIgnoresTrailingBlanksOfScopes extends PlainStore {
+  override async list(scope: string, options: ListRowsOptions): Promise<RowPage> {
+    const rows = [...this.rows.values()].filter((row) => row.scope.trimEnd() === scope.trimEnd())
+    return pageByOffset(rows, options)
+  }
+}
+
 class ScopesIgnoreCase extends PlainStore {
   protected override name(scope: string, id: string): string {
     return super.name(scope.toLowerCase(), id)
@@ -437,6 +541,35 @@ const BROKEN: readonly (readonly [store: new () => OrderStore, title: string])[]
   [PruneLeavesItsScope, 'prune stays in its scope'],
   [PruneCountsWhatIsLeft, 'prune returns how many rows it removed, and none the second time'],
   [PruneLooksBeforeItLeaps, 'of a racing prune and update exactly one gets the row'],
+  [
+    InsertOverwritesWhatWasPruned,
+    'a row that was pruned and inserted anew is not overwritten by another insert',
+  ],
+  [
+    ListOpenSkipsBeyondItsCap,
+    'listOpen and list reach every one of many rows, small and large, with the limit that the client uses',
+  ],
+  [
+    ListOpenEndsAtAMegabyte,
+    'listOpen and list reach every one of many rows, small and large, with the limit that the client uses',
+  ],
+  [
+    ListSkipsBeyondItsCap,
+    'listOpen and list reach every one of many rows, small and large, with the limit that the client uses',
+  ],
+  [IdsIgnoreCase, 'ids are compared exactly: upper and lower case, blanks and accents make another row'],
+  [
+    IdsIgnoreTrailingBlanks,
+    'ids are compared exactly: upper and lower case, blanks and accents make another row',
+  ],
+  [IdsIgnoreAccents, 'ids are compared exactly: upper and lower case, blanks and accents make another row'],
+  [CursorsIgnoreCase, 'ids are compared exactly: upper and lower case, blanks and accents make another row'],
+  [ScopesIgnoreTrailingBlanks, 'scopes never see or change each other, however alike their names are'],
+  [PruneIgnoresTheCaseOfScopes, 'list and prune keep to their scope, however alike the names of others are'],
+  [
+    ListIgnoresTrailingBlanksOfScopes,
+    'list and prune keep to their scope, however alike the names of others are',
+  ],
   [ScopesIgnoreCase, 'scopes never see or change each other, however alike their names are'],
   [ScopesEndAtNul, 'scopes never see or change each other, however alike their names are'],
   [StoresUtf8, 'text with half of a surrogate pair comes back exactly or is refused, never altered'],

@@ -78,6 +78,12 @@ class Churn {
   }
 }
 
+/** Open rows in the case that pages as the client does. Three pages and a little. */
+const MANY_ROWS = 230
+
+/** Characters in each tenth of those rows: together more than a database likes to put into one page. */
+const LARGE = 100_000
+
 /** What callers may rely on that go through the rows of a scope page by page. */
 export const paging: readonly ContractCase[] = [
   {
@@ -101,6 +107,19 @@ export const paging: readonly ContractCase[] = [
       for (const limit of [1, 2, 7, 23, 24, 25, 1_000]) {
         expectIds(await walk(openPages(store), limit), [...open, created], `listOpen() with limit ${limit}`)
       }
+    },
+  },
+  {
+    title:
+      'listOpen and list reach every one of many rows, small and large, with the limit that the client uses',
+    run: async ({ store }) => {
+      const rows = makeRows(MANY_ROWS).map((row, index) =>
+        index % 10 === 0 ? { ...row, data: 'x'.repeat(LARGE) } : row,
+      )
+      for (let start = 0; start < rows.length; start += 10)
+        await insertAll(store, rows.slice(start, start + 10))
+      expectIds(await walk(openPages(store), 100), rows, 'listOpen() with limit 100')
+      expectIds(await walk(allPages(store), 100), rows, 'list() with limit 100')
     },
   },
   {

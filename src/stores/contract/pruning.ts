@@ -133,4 +133,18 @@ export const pruning: readonly ContractCase[] = [
       expectIds(await walk((options) => store.listOpen(SCOPE, options), 10), [anew], 'listOpen()')
     },
   },
+  {
+    title: 'a row that was pruned and inserted anew is not overwritten by another insert',
+    run: async ({ store }) => {
+      await insertAll(store, [makeRow(1, CREATED)])
+      expectSame(await store.prune(SCOPE, EVERYTHING), 1, 'the number of rows pruned')
+      const anew = makeRow(1, { data: 'anew' })
+      await insertAll(store, [anew])
+      const second = await store.insert(makeRow(1, { data: 'second' }))
+      if (second.inserted)
+        throw new Error('insert() of a row that was inserted anew after a prune() resolved to inserted: true')
+      expectRow(second.current, anew, 'the current row that insert() returns')
+      expectRow(await store.get(SCOPE, anew.id), anew, 'the row inserted anew')
+    },
+  },
 ]

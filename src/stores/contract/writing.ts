@@ -1,7 +1,7 @@
 import type { StoredRow } from '../../idempotency/store.ts'
 import type { ContractCase } from './case.ts'
-import { expectRow, expectSame, show } from './expect.ts'
-import { insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT } from './rows.ts'
+import { expectIds, expectRow, expectSame, show } from './expect.ts'
+import { EVERYTHING, insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT, walk } from './rows.ts'
 
 /** Texts that a store may mistake for something else than opaque text. */
 const OPAQUE_TEXTS: readonly string[] = [
@@ -69,6 +69,9 @@ const ALIKE_SCOPES: readonly string[] = [
   'a'.repeat(300),
   `${'a'.repeat(299)}b`,
 ]
+
+/** Ids that careless comparing would mix up. */
+const ALIKE_IDS: readonly string[] = ['id', 'ID', 'Id', 'id ', 'id  ', ' id', 'id\t', 'id_', 'id%', 'íd']
 
 /** Every character of Unicode once: all code points but the halves of surrogate pairs. More than 4 MB as UTF-8. */
 function everyCharacter(): string {
@@ -296,6 +299,42 @@ export const writing: readonly ContractCase[] = [
       const elsewhere = makeRow(1, { scope: 'a scope without rows', version: 3 })
       expectSame(await store.update(elsewhere, 2), false, 'update() in a scope without rows')
       expectSame(await store.get(elsewhere.scope, elsewhere.id), undefined, 'get() in a scope without rows')
+    },
+  },
+  {
+    title: 'ids are compared exactly: upper and lower case, blanks and accents make another row',
+    run: async ({ store }) => {
+      const rows = ALIKE_IDS.map((id, index) => makeRow(index, { id, data: `row ${index}` }))
+      await insertAll(store, rows)
+      for (const [index, row] of rows.entries()) {
+        expectRow(await store.get(SCOPE, row.id), row, `the row with id ${show(row.id)}`)
+        rows[index] = nextVersion(row, { data: `changed ${index}` })
+        await mustUpdate(store, nextVersion(row, { data: `changed ${index}` }))
+      }
+      for (const row of rows)
+        expectRow(await store.get(SCOPE, row.id), row, `the row with id ${show(row.id)}`)
+      // A page that ends between two of them must not skip the other.
+      for (const limit of [1, 3]) {
+        const open = await walk((options) => store.listOpen(SCOPE, options), limit)
+        expectIds(open, rows, `listOpen() with limit ${limit}`)
+        const all = await walk((options) => store.list(SCOPE, options), limit)
+        expectIds(all, rows, `list() with limit ${limit}`)
+      }
+    },
+  },
+  {
+    title: 'list and prune keep to their scope, however alike the names of others are',
+    run: async ({ store }) => {
+      const closed = { open: false, state: 'created' } as const
+      const rows = ALIKE_SCOPES.map((scope) => makeRow(1, { ...closed, scope }))
+      await insertAll(store, rows)
+      for (const [index, { scope }] of rows.entries()) {
+        const page = await store.list(scope, { limit: 100 })
+        expectSame(page.rows.length, 1, `the number of rows of scope ${show(scope)}`)
+        expectSame(await store.prune(scope, EVERYTHING), 1, `the rows pruned of scope ${show(scope)}`)
+        for (const row of rows.slice(index + 1))
+          expectRow(await store.get(row.scope, row.id), row, `the row of scope ${show(row.scope)}`)
+      }
     },
   },
 ]
