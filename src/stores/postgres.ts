@@ -9,7 +9,7 @@ import type {
   StoreDurability,
   StoredRow,
 } from '../idempotency/store.ts'
-import { explain } from './postgres/failure.ts'
+import { explain, KEYLESS } from './postgres/failure.ts'
 import {
   inspection,
   migration,
@@ -300,6 +300,7 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
     return `there is no schema ${schema}. Create it, or give the name of another as the option \`schema\`.`
   if (database['persistence'] === 'u')
     return 'its table is UNLOGGED, which a crash of the server empties. Run ALTER TABLE … SET LOGGED.'
+  if (database['lacks_key'] === 'true') return KEYLESS
   return undefined
 }
 

@@ -4,6 +4,11 @@ import { plainError } from '../plain-error.ts'
 /** What can go wrong at the database, and what to tell a person about it. */
 type Trouble = readonly [advice: string, ...codes: string[]]
 
+/** Of a table that was restored without its constraint, or copied by `CREATE TABLE … AS`. */
+export const KEYLESS =
+  'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate rows, ' +
+  'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
+
 /**
  * By the codes of PostgreSQL (five characters, or their first two for a whole class), of Node and of postgres.js. No
  * text of the server is ever quoted: it may hold values, names and addresses.
@@ -56,8 +61,9 @@ const TROUBLES: readonly Trouble[] = [
   ],
   [
     'a table of that name exists and is none of the store. Give another name as the option `table`.',
-    ...['42703', '42809', '42P16', '42P10', '42P07', '42710'],
+    ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
+  [`${KEYLESS} Nothing was written.`, '42P10'],
   ['the disk is full. Make room; nothing was written.', '53100'],
   ['the server is out of memory. Nothing was written.', '53200'],
   ['a text is too long for the database. Nothing was written.', '54'],

@@ -108,7 +108,14 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
        current_setting('client_encoding') AS client_encoding,
        (to_regnamespace($1) IS NOT NULL)::text AS has_schema,
        (to_regclass($2) IS NOT NULL)::text AS has_versions,
-       (SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($3)) AS persistence`,
+       (SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($3)) AS persistence,
+       ((SELECT count(*) FROM pg_attribute
+         WHERE attrelid = to_regclass($3) AND attname IN ('scope', 'id')) = 2
+       AND NOT EXISTS (SELECT FROM pg_index
+         WHERE indrelid = to_regclass($3) AND indisunique AND indisvalid AND indimmediate
+           AND indpred IS NULL AND indnatts = 2 AND (SELECT count(*) FROM pg_attribute
+             WHERE attrelid = indrelid AND attnum = ANY (indkey) AND attname IN ('scope', 'id')) = 2
+       ))::text AS lacks_key`,
     [schema, versions, rows],
   ]
 }
@@ -117,11 +124,12 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
 const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
 
 /**
- * Evaluated for every row that is written. It has the commit waited for, whatever the settings of the connection, and
- * leaves the mark by which {@link CHECK} finds out whether the write was really committed.
+ * Evaluated for every row that is written. It has the commit waited for, whatever the settings of the connection: with
+ * `off` a crash of the server forgets it, with `local` a synchronous standby that takes over does not know it. The mark
+ * tells {@link CHECK} whether the write was really committed.
  */
-const WRITTEN = `CASE current_setting('synchronous_commit')
-      WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
+const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
+      THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
     set_config('customer_ordering.mark', 'set', true) AS mark`
 
 /** Leaves a mark that disappears with the transaction, which outside of a transaction block is this very statement. */
@@ -148,7 +156,7 @@ export function statementsFor({ rows, versions }: Names): Statements {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
     get: `SELECT ${FOUND} FROM ${rows} WHERE scope = $1 AND id = $2`,
     insert: `INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING ${WRITTEN}`,
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope, id) DO NOTHING RETURNING ${WRITTEN}`,
     update: `UPDATE ${rows}
       SET version = $1, open = $2, state = $3, created_at = $4, updated_at = $5, data = $6
       WHERE scope = $7 AND id = $8 AND version = $9 RETURNING ${WRITTEN}`,

@@ -207,6 +207,53 @@ describeWith('server', 'PostgresStore and its server', () => {
       expect(await execute(url, 'SELECT * FROM customer_ordering_rows')).toEqual([{ mine: 'x' }])
     })
 
+    const COPY = 'CREATE TABLE customer_ordering_rows AS SELECT * FROM old'
+    it.each([
+      ['no key, as CREATE TABLE AS leaves them', COPY],
+      ['a key that is not unique', `${COPY}; CREATE INDEX ON customer_ordering_rows (scope, id)`],
+      [
+        'a key for some rows only',
+        `${COPY}; CREATE UNIQUE INDEX ON customer_ordering_rows (scope, id) WHERE open`,
+      ],
+      [
+        'a key with one more column',
+        `${COPY}; ALTER TABLE customer_ordering_rows ADD PRIMARY KEY (scope, id, version)`,
+      ],
+      [
+        'a key that is checked at the end of a transaction',
+        `${COPY}; ALTER TABLE customer_ordering_rows ADD UNIQUE (scope, id) DEFERRABLE`,
+      ],
+    ])('with %s are refused and left as they are', async (_, restore) => {
+      await new PostgresStore({ client: openPool() }).insert(makeRow(1))
+      await execute(url, `ALTER TABLE customer_ordering_rows RENAME TO old; ${restore}`)
+      const error = await failureOf(() => new PostgresStore({ client: openPool() }).insert(makeRow(1)))
+      expect(error.message).toContain('its table has no primary key (scope, id)')
+      expect(error.message).toContain('ADD PRIMARY KEY (scope, id). Nothing was changed.')
+      expect(await countRows()).toBe(1)
+    })
+
+    it('that a restore has left without version and key get no indexes either', async () => {
+      await new PostgresStore({ client: openPool() }).migrate()
+      await execute(
+        url,
+        `ALTER TABLE customer_ordering_rows RENAME TO old; ${COPY}; DROP TABLE old, customer_ordering_rows_versions`,
+      )
+      const error = await failureOf(() => new PostgresStore({ client: openPool() }).migrate())
+      expect(error.message).toContain('its table has no primary key (scope, id)')
+      const indexes = "SELECT 1 FROM pg_indexes WHERE tablename = 'customer_ordering_rows'"
+      expect(await execute(url, indexes)).toEqual([])
+    })
+
+    it('take no order any more once they lose their key', async () => {
+      const store = new PostgresStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      await execute(url, 'ALTER TABLE customer_ordering_rows DROP CONSTRAINT customer_ordering_rows_pkey')
+      const error = await failureOf(() => store.insert(makeRow(1)))
+      expect(codeOf(error)).toBe('42P10')
+      expect(error.message).toContain('its table has no primary key (scope, id)')
+      expect(await countRows()).toBe(1)
+    })
+
     it('that a crash would empty are refused', async () => {
       await new PostgresStore({ client: openPool() }).migrate()
       await execute(url, 'ALTER TABLE customer_ordering_rows SET UNLOGGED')
@@ -420,15 +467,22 @@ describeWith('server', 'PostgresStore and its server', () => {
       )
     })
 
-    it('a transaction has its commit waited for, whatever its settings', async () => {
+    it.each([
+      ['off', 'on'],
+      ['local', 'on'],
+      ['remote_write', 'remote_write'],
+      ['on', 'on'],
+      ['remote_apply', 'remote_apply'],
+    ])('a transaction with synchronous_commit %s is committed with %s', async (setting, raised) => {
       const store = new PostgresStore({ client: openPool() })
       await store.migrate()
-      const client = await openClient({ options: '-c synchronous_commit=off' })
+      const client = await openClient({ options: `-c synchronous_commit=${setting}` })
+      const current = async () => (await client.query('SHOW synchronous_commit')).rows
       await client.query('BEGIN')
       await store.within(client).insert(makeRow(1))
-      expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }])
+      expect(await current()).toEqual([{ synchronous_commit: raised }])
       await client.query('COMMIT')
-      expect((await client.query('SHOW synchronous_commit')).rows).toEqual([{ synchronous_commit: 'off' }])
+      expect(await current()).toEqual([{ synchronous_commit: setting }])
     })
   })
 
@@ -534,6 +588,44 @@ describeWith('server', 'PostgresStore and its server', () => {
       // The control: what did not wait is lost, if the server had not got round to writing it by itself.
       if (took < 9_000) expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
     })
+
+    it.each(['off', 'local'])(
+      'of the primary lose nothing that a standby must have, where a role asks for synchronous_commit = %s',
+      async (setting) => {
+        // What the role itself does is acknowledged without any standby.
+        const pool = openPool({ options: `-c synchronous_commit=${setting}` })
+        const store = new PostgresStore({ client: pool })
+        await store.migrate()
+        await pool.query('CREATE TABLE theirs (id int)')
+        const names = async (value: string): Promise<void> => {
+          await pool.query(`ALTER SYSTEM SET synchronous_standby_names = '${value}'`)
+          await pool.query('SELECT pg_reload_conf()')
+          while (
+            !(await pool.query('SHOW synchronous_standby_names')).rows.some(
+              (row) => Object.values(row as object)[0] === value,
+            )
+          )
+            await new Promise((resolve) => setTimeout(resolve, 10))
+        }
+        await names('a_standby_that_is_away')
+        try {
+          await pool.query('INSERT INTO theirs VALUES (1)')
+          let acknowledged = false
+          const written = store.insert(makeRow(1)).finally(() => {
+            acknowledged = true
+          })
+          const waits =
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database()"
+          while (!acknowledged && (await pool.query(waits)).rows.length === 0)
+            await new Promise((resolve) => setTimeout(resolve, 10))
+          expect(acknowledged).toBe(false)
+          await names('')
+          expect(await written).toEqual({ inserted: true })
+        } finally {
+          await names('')
+        }
+      },
+    )
 
     it('reject while the server cannot be reached, and are over when it can', async () => {
       const proxy = await makeProxy(url)
