@@ -5,7 +5,7 @@ import { plainError } from '../plain-error.ts'
 type Trouble = readonly [advice: string, ...codes: string[]]
 
 /** Of a table that was restored without its constraint, or copied by `CREATE TABLE … AS`. */
-export const KEYLESS =
+export const KEYLESS: string =
   'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate rows, ' +
   'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
 
