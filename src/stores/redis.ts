@@ -8,9 +8,9 @@ import type {
   StoreDurability,
   StoredRow,
 } from '../idempotency/store.ts'
-import { type Evaluate, evaluateWith, type RedisClient } from './redis/client.ts'
+import { type Evaluate, evaluateWith, onConnected, type RedisClient } from './redis/client.ts'
 import { explain } from './redis/failures.ts'
-import { inspect, type Vouched } from './redis/inspection.ts'
+import { type Inspected, inspect, type Vouched } from './redis/inspection.ts'
 import {
   ENTRY_TIME_LENGTH,
   foreignRow,
@@ -48,6 +48,9 @@ export interface RedisStoreOptions {
 
 const DEFAULT_PREFIX = 'customer-ordering:'
 
+/** How long an inspection is good for, milliseconds: an administrator may change a server's settings at any time. */
+const INSPECTION_LIFETIME = 60 * 60 * 1000
+
 /** Most rows that one script removes or returns, and the size of text after which it returns no more: scripts block. */
 const PRUNE_BATCH = 200
 const MOST_ROWS = 1_000
@@ -62,8 +65,8 @@ const MOST_BYTES = 4 * 2 ** 20
  * of the server itself, unless it has `appendfsync always`. Give every order an `externalOrderId`, with which its key can
  * be computed again.
  *
- * Before its first call for an account the store asks the server, once, whether it keeps what it acknowledges, and
- * rejects if it does not. Every failure is a `StoreError` that says what happened and what to do; its `cause` is a
+ * Before its first call for an account the store asks the server whether it keeps what it acknowledges, and rejects if
+ * it does not. It asks again every hour, after a new connection, and when the server was started again. Every failure is a `StoreError` that says what happened and what to do; its `cause` is a
  * plain error with the server's or the client's code, for example `OOM`.
  *
  * @example
@@ -77,14 +80,19 @@ export class RedisStore implements OrderStore {
   readonly #prefix: string
   readonly #vouched: Vouched
   /** Inspections by the key of the scope that they were made for, or by `''` where they are good for all scopes. */
-  readonly #inspections = new Map<string, Promise<void>>()
+  readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
+  readonly #unlisten: () => void
   #closed = false
 
   /** @throws {StoreError} if an option is wrong; the server is not asked yet */
   constructor(options: RedisStoreOptions) {
     // Whatever is handed in: what has no client is told so.
     const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
-    this.#evaluate = evaluateWith(client)
+    this.#evaluate = evaluateWith(client, async (script, [key]) => {
+      if (script === INSPECT || key === undefined || this.#trusted) return
+      this.#inspections.clear()
+      await this.#inspect(key)
+    })
     if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
       throw new StoreError('The option `prefix` of RedisStore must be a text without braces.')
     }
@@ -93,6 +101,8 @@ export class RedisStore implements OrderStore {
       persistence: isAssumed('persistence', persistence),
       eviction: isAssumed('eviction', eviction),
     }
+    // After a failover it is another server.
+    this.#unlisten = onConnected(client, () => this.#inspections.clear())
   }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
@@ -146,6 +156,7 @@ export class RedisStore implements OrderStore {
   /** Ends the use of the store; the client stays open. Further calls reject. */
   async close(): Promise<void> {
     this.#closed = true
+    this.#unlisten()
   }
 
   async #page(scope: string, index: 'open' | 'list', from: string, limit: number): Promise<RowPage> {
@@ -191,22 +202,34 @@ export class RedisStore implements OrderStore {
     }
   }
 
-  /** Inspects the node that has the key, unless that was done; what failed is tried again by the next call. */
+  /** Inspects the node that has the key, unless that was done lately; what failed is tried again by the next call. */
   #inspected(key: string): Promise<void> | undefined {
-    if (this.#vouched.persistence && this.#vouched.eviction) return undefined
+    if (this.#trusted) return undefined
+    const at = performance.now()
     const done = this.#inspections.get('') ?? this.#inspections.get(key)
-    if (done !== undefined) return done
-    const inspection = this.#inspect(key)
+    if (done !== undefined && at - done.at < INSPECTION_LIFETIME) return done.passed
+    const passed = this.#inspect(key).then(({ cluster }) => {
+      // Where there are no other nodes, this one was inspected for every scope.
+      if (cluster || this.#inspections.get(key) !== inspection) return
+      this.#inspections.clear()
+      this.#inspections.set('', inspection)
+    })
+    const inspection = { passed, at }
+    this.#inspections.delete('')
     this.#inspections.set(key, inspection)
-    inspection.catch(() => this.#inspections.delete(key))
-    return inspection
+    passed.catch(() => {
+      if (this.#inspections.get(key) === inspection) this.#inspections.delete(key)
+    })
+    return passed
   }
 
-  async #inspect(key: string): Promise<void> {
-    const readInfo = async () => (await this.#evaluate(INSPECT, [key], []))[0] ?? ''
-    const { cluster } = await inspect(readInfo, this.#vouched)
-    // Where there are no other nodes, this one was inspected for every scope.
-    if (!cluster) this.#inspections.set('', Promise.resolve())
+  #inspect(key: string): Promise<Inspected> {
+    return inspect(async () => (await this.#evaluate(INSPECT, [key], []))[0] ?? '', this.#vouched)
+  }
+
+  /** True if the caller vouches for all that could be asked. */
+  get #trusted(): boolean {
+    return this.#vouched.persistence && this.#vouched.eviction
   }
 }
 

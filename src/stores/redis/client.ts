@@ -7,14 +7,20 @@ export interface NodeRedisScriptOptions {
   arguments: string[]
 }
 
+/** How a client tells that it is connected anew. */
+interface Connecting {
+  on?(event: string, listener: () => void): unknown
+  off?(event: string, listener: () => void): unknown
+}
+
 /** What the store uses of node-redis: a client, a pool, a cluster or a sentinel of the package `redis`. */
-export interface NodeRedisClient {
+export interface NodeRedisClient extends Connecting {
   eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
   evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
 }
 
 /** What the store uses of ioredis: a `Redis` or a `Cluster`. */
-export interface IoredisClient {
+export interface IoredisClient extends Connecting {
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
@@ -29,11 +35,27 @@ export type Evaluate = (
   parameters: readonly string[],
 ) => Promise<string[]>
 
+/** Events of a new connection: of both packages, then of the nodes of a cluster of node-redis and of ioredis. */
+const CONNECTED = ['ready', 'node-ready', '+node'] as const
+
+/** Calls the listener whenever the client has a new connection, as far as it tells; returns what ends that. */
+export function onConnected(client: RedisClient, listener: () => void): () => void {
+  for (const event of CONNECTED) client.on?.(event, listener)
+  return () => {
+    for (const event of CONNECTED) client.off?.(event, listener)
+  }
+}
+
 /**
  * The one way in which the store talks to a server. Everything it does is a script, reads too: clients that send reads
  * to replicas do not do so with scripts, and a replica may not know yet what was written.
+ *
+ * @param beforeLoading called before a server is sent a script that it does not know: it may be another one than before
  */
-export function evaluateWith(client: RedisClient): Evaluate {
+export function evaluateWith(
+  client: RedisClient,
+  beforeLoading: (script: Script, keys: readonly string[]) => Promise<void>,
+): Evaluate {
   const send = senderOf(client)
   return async (script, keys, parameters) => {
     const sha1 = await script.sha1()
@@ -43,6 +65,7 @@ export function evaluateWith(client: RedisClient): Evaluate {
     } catch (error) {
       // The server was started again or its scripts were flushed: it has not run anything.
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      await beforeLoading(script, keys)
       reply = await send('text', script.text, keys, parameters)
     }
     return textsOf(reply)

@@ -1,7 +1,8 @@
+import type { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
 import {
   EVERYTHING,
@@ -15,7 +16,14 @@ import {
   walk,
 } from '../../../src/stores/contract/rows.ts'
 import { describeWith, failureOf, RedisServers } from '../support/redis.ts'
-import { type ClientName, type Connection, connect, ioredis, nodeRedis } from '../support/redis-clients.ts'
+import {
+  type ClientName,
+  type Connection,
+  connect,
+  ioredis,
+  type NodeRedis,
+  nodeRedis,
+} from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
 import { RedisProxy } from '../support/redis-proxy.ts'
 
@@ -111,6 +119,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
     it('refuses a replica, and one that became a replica later', async () => {
       const [store, later] = [await storeWith('ioredis'), await storeWith('ioredis')]
       await store.insert(makeRow(1))
+      for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
       await servers().ask('replicaof', '127.0.0.1', '1')
       const error = await failureOf(() => later.get(SCOPE, makeRow(1).id))
       expect(error.message).toContain('it is a replica. Connect the client to the primary.')
@@ -128,8 +137,78 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
     })
 
+    it.each(CLIENTS)('is made again after a new connection, through %s', async (name) => {
+      const proxy = await RedisProxy.start(servers().port)
+      open.push({ close: () => proxy.stop() })
+      const client = await clientOf(name, { commandTimeout: 10_000 }, proxy.port)
+      const store = new RedisStore({ client })
+      await store.insert(makeRow(1))
+      for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
+      await servers().ask('config', 'set', 'appendonly', 'no')
+      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+      const connected = new Promise<void>((resolve) => client.on?.('ready', resolve))
+      proxy.loseNextAnswer()
+      await store.get(SCOPE, 'any').catch(() => {})
+      await connected
+      for (const row of [makeRow(3), makeRow(4)])
+        expect((await failureOf(() => store.insert(row))).message).toContain(
+          'with its setting `appendonly no`',
+        )
+      expect(await store.insert(makeRow(1)).catch(({ message }) => message)).toContain('appendonly')
+      await servers().ask('config', 'set', 'appendonly', 'yes')
+      expect(await store.insert(makeRow(3))).toEqual({ inserted: true })
+    })
+
+    it('is made before anything is written to a server that was started again, although the client tells nothing', async () => {
+      const client = await clientOf('node-redis')
+      const silent: RedisClient = {
+        eval: (...parameters: Parameters<NodeRedis['eval']>) => (client as NodeRedis).eval(...parameters),
+        evalSha: (...parameters: Parameters<NodeRedis['eval']>) =>
+          (client as NodeRedis).evalSha(...parameters),
+      }
+      const store = new RedisStore({ client: silent })
+      await store.insert(makeRow(1))
+      await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
+      // What a start forgets is the scripts.
+      await servers().ask('script', 'flush')
+      expect((await failureOf(() => store.insert(makeRow(2)))).message).toContain('allkeys-lru')
+      expect(await servers().ask('keys', '*:row:*')).toHaveLength(1)
+    })
+
+    it('is made again every hour', async () => {
+      const store = await storeWith('node-redis')
+      const clock = vi.spyOn(performance, 'now')
+      try {
+        clock.mockReturnValue(0)
+        await store.insert(makeRow(1))
+        for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
+        await servers().ask('config', 'set', 'appendonly', 'no')
+        clock.mockReturnValue(3_599_999)
+        expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+        clock.mockReturnValue(3_600_000)
+        expect((await failureOf(() => store.insert(makeRow(3)))).message).toContain('appendonly no')
+      } finally {
+        clock.mockRestore()
+      }
+    })
+
+    it('leaves no listener at the client once the store is closed', async () => {
+      const client = await clientOf('ioredis')
+      const listeners = () => (client as unknown as EventEmitter).listenerCount('ready')
+      const before = listeners()
+      for (let count = 0; count < 20; count++) {
+        const store = new RedisStore({ client })
+        await store.get(SCOPE, 'any')
+        await store.close()
+      }
+      expect(listeners()).toBe(before)
+    })
+
     it('is made once, for all scopes', async () => {
       const store = await storeWith('node-redis')
+      // Until the server knows the scripts.
+      await (await storeWith('node-redis')).insert(makeRow(9))
+      await (await storeWith('node-redis')).get(SCOPE, 'any')
       await servers().ask('config', 'resetstat')
       await Promise.all([1, 2, 3].map((number) => store.insert(makeRow(number))))
       await store.get('another scope', 'id')
@@ -150,7 +229,8 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       expect((await store.listOpen(SCOPE, { limit: 10 })).rows).toHaveLength(3)
       expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
       expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
-      const scripts = 5
+      // One more for the inspection.
+      const scripts = 5 + 1
       expect(await callsOf('eval')).toBe(scripts)
       await insertAll(store, [makeRow(5)])
       expect(await callsOf('eval')).toBe(scripts)
