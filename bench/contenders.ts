@@ -109,8 +109,8 @@ function sdk(url: string, name: string, fetch?: typeof globalThis.fetch): Conten
   return {
     name,
     get: () => client.orders.retrieve('ord_1'),
-    list: () => client.orders.list({ limit: 50 }).page(),
-    longList: () => client.orders.list({ limit: 1_000 }).page(),
+    list: () => client.orders.list({ limit: 50 }),
+    longList: () => client.orders.list({ limit: 1_000 }),
     post: () => client.request({ method: 'POST', path: '/v1/orders', body: BODY, schema: orderSchema }),
   }
 }

@@ -57,7 +57,7 @@ async function place(file: string, path: string): Promise<void> {
   const failures: string[] = []
   for await (const result of client.orders.createMany(untilStopped(), { concurrency: 4 })) {
     completed++
-    if ('error' in result) {
+    if (!result.ok) {
       const { error, request, charged } = result
       failures.push(`${request.metadata?.externalOrderId}: ${error.code}, charged: ${charged}`)
     } else if (result.replayed !== true) bought++

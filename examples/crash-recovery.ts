@@ -35,7 +35,7 @@ async function work(path: string): Promise<void> {
     console.log(`  recovered ${record.externalOrderId}: ${outcome} ${order?.id ?? ''}`)
   for await (const result of client.orders.createMany(requests(), { concurrency: 4 })) {
     const reference = result.request.metadata?.externalOrderId
-    if ('error' in result) {
+    if (!result.ok) {
       console.log(`  ${reference}: ${result.error.message}`)
       process.exitCode = 1
     } else {

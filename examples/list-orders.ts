@@ -30,7 +30,7 @@ for await (const page of client.orders.list({ limit: 5 }).pages())
   console.log(`from ${page.offset}: ${page.items.length} orders, status ${responseInfo(page)?.status}`)
 
 // One page only.
-const page = await client.orders.list({ limit: 3, offset: 10 }).page()
+const page = await client.orders.list({ limit: 3, offset: 10 })
 console.log(`from 10: ${page.items.length} orders`)
 assert.equal(page.items.length, 2)
 

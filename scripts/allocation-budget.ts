@@ -86,7 +86,7 @@ async function measure(): Promise<Readonly<Record<Call | Part, number>>> {
   const undici = new CustomerOrderingClient({ ...options, fetch: createUndiciFetch({ dispatcher }) })
   return {
     'orders.retrieve': await bytesOf(() => client.orders.retrieve('ord_1')),
-    'orders.list, 50 rows': await bytesOf(() => client.orders.list({ limit: 50 }).page()),
+    'orders.list, 50 rows': await bytesOf(() => client.orders.list({ limit: 50 })),
     'client.request, POST': await bytesOf(() => client.request({ method: 'POST', path: '/v1/orders', body })),
     'orders.create': await bytesOf(() =>
       client.orders.create({ ...body, metadata: { externalOrderId: `order-${++number}` } }),
@@ -101,7 +101,7 @@ async function measure(): Promise<Readonly<Record<Call | Part, number>>> {
     'ky, defaults, list of 50': await bytesOf(() => defaults.get(`${url}?limit=50`).json()),
     'ky, defaults, POST': await bytesOf(() => defaults.post(url, { json: body }).json()),
     'undici: orders.retrieve': await bytesOf(() => undici.orders.retrieve('ord_1')),
-    'undici: orders.list, 50 rows': await bytesOf(() => undici.orders.list({ limit: 50 }).page()),
+    'undici: orders.list, 50 rows': await bytesOf(() => undici.orders.list({ limit: 50 })),
     'undici: client.request, POST': await bytesOf(() =>
       undici.request({ method: 'POST', path: '/v1/orders', body }),
     ),

@@ -56,6 +56,7 @@ export type {
   StoreDurability,
   StoredRow,
 } from './idempotency/store.ts'
+export type { Lazy } from './lazy.ts'
 export { formatAmount, type Money } from './money.ts'
 export type {
   ApiKey,
@@ -81,7 +82,7 @@ export type {
 export type { Page, Pages } from './pages.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'
-export type { CreateManyResult } from './resources/create-many.ts'
+export type { CreateManyFailure, CreateManyResult, CreateManySuccess } from './resources/create-many.ts'
 export type { Orders } from './resources/orders.ts'
 export type { Reconciled } from './resources/reconcile.ts'
 export type {
@@ -95,6 +96,7 @@ export type {
 export type { OrderName, RememberedQuery, Resolution } from './resources/remembered.ts'
 export type { RawRequest, RawResult, RequestMethod } from './resources/request.ts'
 export type { Services } from './resources/services.ts'
+export type { CreateManySummary, RecoverySummary } from './resources/summary.ts'
 export { type ResponseInfo, responseInfo } from './response-info.ts'
 export type { Runtime } from './runtime.ts'
 export type { Balance } from './schemas/balance.ts'

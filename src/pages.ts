@@ -1,11 +1,15 @@
 import { defined } from './defined.ts'
 import { type Charged, InvalidResponseError, invalidArgument } from './errors.ts'
+import { Lazy } from './lazy.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './read-ahead.ts'
 import { attachInfo, type InfoSource, infoFrom } from './response-info.ts'
 
-/** One page of a list. `responseInfo(page)` gives what came with it. */
-export interface Page<T> {
-  /** What the page adds: while iterating, rows that the pages just before it had already are left out. */
+/**
+ * One page of a list, and the list from there on: `for await (const order of page)` iterates its items and those of the
+ * pages after it. As JSON it is `items`, `offset`, `limit` and `total`. `responseInfo(page)` gives what came with it.
+ */
+export interface Page<T> extends AsyncIterable<T> {
+  /** What the page adds: rows that the pages just before it had already are left out. */
   readonly items: readonly T[]
   /** Zero-based offset that was asked for. */
   readonly offset: number
@@ -13,12 +17,15 @@ export interface Page<T> {
   readonly limit: number
   /** Rows in the whole list, where the service tells. */
   readonly total?: number
+  /** Fetches the next page that brings anything new; undefined at the end of the list. */
+  nextPage(): Promise<Page<T> | undefined>
 }
 
 /**
- * A list of the service, read page by page while it is iterated: `for await (const order of client.orders.list())`.
+ * A list of the service. `for await (const order of client.orders.list())` iterates all its items,
+ * `await client.orders.list()` fetches its first {@link Page}.
  *
- * Nothing is fetched until then, each iteration begins afresh, and no more than one page is in memory, however long the
+ * Nothing is fetched until then, each time begins afresh, and no more than one page is in memory, however long the
  * list is; with `prefetch`, those that were asked for ahead, too. Leaving the loop ends every request in flight. So does
  * the call's `signal`: the next step rejects with a `RequestAbortedError`, also in the middle of a page.
  *
@@ -27,47 +34,17 @@ export interface Page<T> {
  * A service that caps `limit` or has short pages is read to the end all the same; one that ignores `offset` ends in an
  * `InvalidResponseError` instead of going round for ever.
  */
-export class Pages<T> implements AsyncIterable<T> {
+export class Pages<T> extends Lazy<T, Page<T>> {
   readonly #fetch: FetchPage<T>
   readonly #start: Start
 
   constructor(fetch: FetchPage<T>, start: Start) {
+    super(
+      () => itemsOf(fetch, start, new Walk(fetch, start)),
+      () => firstPage(fetch, start),
+    )
     this.#fetch = fetch
     this.#start = start
-  }
-
-  /** Iterates the items. */
-  [Symbol.asyncIterator](): AsyncIterableIterator<T> {
-    return this.#items(this.#start)
-  }
-
-  #items(start: Start): AsyncIterableIterator<T> {
-    const walk = new Walk(this.#fetch, start)
-    const { signal } = start
-    let items: readonly T[] = []
-    let position = 0
-    const ready = (): IteratorYieldResult<T> | undefined => {
-      if (position === items.length || signal?.aborted === true) return undefined
-      const value = items[position++] as T
-      // The page must not outlive its last item: the consumer may take hours with that one.
-      if (position === items.length) {
-        items = []
-        position = 0
-      }
-      return { done: false, value }
-    }
-    return iterate(walk, ready, async () => {
-      if (items.length === 0) items = (await walk.next())?.items ?? []
-      const found = ready()
-      // Items at hand are not ready only because of the signal. The error is the one of a page that is asked for after it,
-      // of which nothing is sent.
-      if (found === undefined && items.length > 0) {
-        items = []
-        walk.stop()
-        await this.#fetch({ ...start, signal })
-      }
-      return found
-    })
   }
 
   /** Iterates whole pages; those that bring nothing new are left out. */
@@ -76,18 +53,16 @@ export class Pages<T> implements AsyncIterable<T> {
       [Symbol.asyncIterator]: () => {
         const walk = new Walk(this.#fetch, this.#start)
         return iterate(walk, nothing, async () => {
-          const value = await walk.next()
-          return value && { done: false, value }
+          const found = await walk.next()
+          return (
+            found && {
+              done: false,
+              value: new ListPage(this.#fetch, this.#start, found, walk.copy(this.#start)),
+            }
+          )
         })
       },
     }
-  }
-
-  /** Fetches one page, at the offset that the list was asked for. */
-  async page(): Promise<Page<T>> {
-    const { offset, limit, signal } = this.#start
-    const { items, total, info } = await this.#fetch({ offset, signal, ...defined({ limit }) })
-    return pageOf(items, this.#start, offset, total, info)
   }
 
   /**
@@ -99,11 +74,105 @@ export class Pages<T> implements AsyncIterable<T> {
     if (!(Number.isSafeInteger(max) && Number(max) > 0)) {
       throw invalidArgument('max', 'must be a positive integer', 'toArray: ')
     }
-    const items: T[] = []
     const wanted = Number(max)
-    for await (const item of this.#items({ ...this.#start, wanted })) if (items.push(item) === wanted) break
+    const start = { ...this.#start, wanted }
+    const items: T[] = []
+    for await (const item of itemsOf(this.#fetch, start, new Walk(this.#fetch, start)))
+      if (items.push(item) === wanted) break
     return items
   }
+}
+
+/** The items of a walk, after those that are there already. */
+function itemsOf<T>(
+  fetch: FetchPage<T>,
+  start: Start,
+  walk: Walk<T>,
+  first: readonly T[] = [],
+): AsyncIterableIterator<T> {
+  const { signal } = start
+  let items = first
+  let position = 0
+  const ready = (): IteratorYieldResult<T> | undefined => {
+    if (position === items.length || signal?.aborted === true) return undefined
+    const value = items[position++] as T
+    // The page must not outlive its last item: the consumer may take hours with that one.
+    if (position === items.length) {
+      items = []
+      position = 0
+    }
+    return { done: false, value }
+  }
+  return iterate(walk, ready, async () => {
+    if (items.length === 0) items = (await walk.next())?.items ?? []
+    const found = ready()
+    // Items at hand are not ready only because of the signal. The error is the one of a page that is asked for after it,
+    // of which nothing is sent.
+    if (found === undefined && items.length > 0) {
+      items = []
+      walk.stop()
+      await fetch({ ...start, signal })
+    }
+    return found
+  })
+}
+
+/** The first page, whether anything is in it or not. */
+async function firstPage<T>(fetch: FetchPage<T>, start: Start): Promise<Page<T>> {
+  const walk = new Walk(fetch, alone(start))
+  return new ListPage(fetch, start, await walk.first(), walk)
+}
+
+/** Nobody may ever take what would be asked for ahead of a single page, nor end it. */
+function alone(start: Start): Start {
+  return { ...start, prefetch: 0 }
+}
+
+/** A page that knows the way on. Its methods are its class's, so that as JSON it is what it shows. */
+class ListPage<T> implements Page<T> {
+  readonly items: readonly T[]
+  readonly offset: number
+  readonly limit: number
+  declare readonly total?: number
+  readonly #fetch: FetchPage<T>
+  readonly #start: Start
+  /** Stands behind this page, and never goes on itself. */
+  readonly #walk: Walk<T>
+
+  constructor(
+    fetch: FetchPage<T>,
+    start: Start,
+    { items, offset, total, info }: FoundPage<T>,
+    walk: Walk<T>,
+  ) {
+    this.items = items
+    this.offset = offset
+    this.limit = start.limit ?? DEFAULT_LIMIT
+    if (total !== undefined) this.total = total
+    this.#fetch = fetch
+    this.#start = start
+    this.#walk = walk
+    attachInfo(this, info)
+  }
+
+  async nextPage(): Promise<Page<T> | undefined> {
+    const walk = this.#walk.copy(alone(this.#start))
+    const found = await walk.next()
+    return found && new ListPage(this.#fetch, this.#start, found, walk)
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<T> {
+    return itemsOf(this.#fetch, this.#start, this.#walk.copy(this.#start), this.items)
+  }
+}
+
+/** A page as the walk found it. */
+interface FoundPage<T> {
+  /** What it adds. */
+  readonly items: readonly T[]
+  readonly offset: number
+  readonly total: number | undefined
+  readonly info: InfoSource
 }
 
 /**
@@ -150,6 +219,7 @@ function nothing(): undefined {}
 
 /** One walk over a list. Keeps ids of a few pages, never a page. */
 class Walk<T> {
+  readonly #fetch: FetchPage<T>
   readonly #ahead: ReadAhead<T>
   readonly #start: Start
   #ended = false
@@ -160,7 +230,7 @@ class Walk<T> {
   #near: readonly ReadonlySet<string>[] = []
   /** Most rows of a page. */
   #largest = 0
-  readonly #progress = new Progress()
+  #progress = new Progress()
   /** Last believable total at the frontier. */
   #total: number | undefined
   /** Pages read at the frontier that brought something new. */
@@ -170,14 +240,37 @@ class Walk<T> {
   #rounds = 0
 
   constructor(fetch: FetchPage<T>, start: Start) {
+    this.#fetch = fetch
     this.#ahead = new ReadAhead(fetch, start)
     this.#start = start
     this.#offset = start.offset
     this.#frontier = start.offset
   }
 
+  /** Another walk that goes on from here. */
+  copy(start: Start): Walk<T> {
+    const walk = new Walk(this.#fetch, start)
+    walk.#ended = this.#ended
+    walk.#offset = this.#offset
+    walk.#frontier = this.#frontier
+    walk.#near = this.#near
+    walk.#largest = this.#largest
+    walk.#progress = this.#progress.copy()
+    walk.#total = this.#total
+    walk.#count = this.#count
+    walk.#mark = this.#mark
+    walk.#rounds = this.#rounds
+    return walk
+  }
+
+  /** The first page, whether it brings anything or not. */
+  async first(): Promise<FoundPage<T>> {
+    const { offset, limit, signal } = this.#start
+    return this.#take(await this.#fetch({ offset, signal, ...defined({ limit }) }))
+  }
+
   /** The next page that brings anything new. */
-  async next(): Promise<Page<T> | undefined> {
+  async next(): Promise<FoundPage<T> | undefined> {
     while (!this.#ended) {
       const page = await this.#read()
       if (page !== undefined && page.items.length > 0) return page
@@ -191,7 +284,7 @@ class Walk<T> {
     this.#ahead.stop()
   }
 
-  async #read(): Promise<Page<T> | undefined> {
+  async #read(): Promise<FoundPage<T> | undefined> {
     try {
       const fetched = await this.#ahead.take(this.#offset)
       return this.#ended || fetched === undefined ? undefined : this.#take(fetched)
@@ -204,7 +297,7 @@ class Walk<T> {
     }
   }
 
-  #take({ items: rows, ids, total, hasMore, continues, info }: FetchedPage<T>): Page<T> {
+  #take({ items: rows, ids, total, hasMore, continues, info }: FetchedPage<T>): FoundPage<T> {
     const offset = this.#offset
     const received = rows.length
     const end = offset + received
@@ -246,7 +339,7 @@ class Walk<T> {
       if (items.length > 0) this.#refuseCircles(ids, info)
       this.#ended = this.#progress.isOver(info, 'no')
     }
-    return pageOf(items, this.#start, offset, total, info)
+    return { items, offset, total, info }
   }
 
   /** Pages in a circle are no list. */
@@ -299,6 +392,14 @@ export class Progress {
   /** True once a page after the first brought something new: the service does look at `offset`. */
   #moved = false
 
+  copy(): Progress {
+    const progress = new Progress()
+    progress.stale = this.stale
+    progress.#pages = this.#pages
+    progress.#moved = this.#moved
+    return progress
+  }
+
   take(isNew: boolean): void {
     this.stale = isNew ? 0 : this.stale + 1
     this.#moved ||= this.#pages++ > 0 && isNew
@@ -324,16 +425,4 @@ function unreadable(what: string, info: InfoSource, charged: Charged): InvalidRe
     charged,
     ...defined({ status }),
   })
-}
-
-function pageOf<T>(
-  items: readonly T[],
-  start: Start,
-  offset: number,
-  total: number | undefined,
-  info: InfoSource,
-): Page<T> {
-  const page = { items, offset, limit: start.limit ?? DEFAULT_LIMIT, ...defined({ total }) }
-  attachInfo(page, info)
-  return page
 }

@@ -36,7 +36,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'idempotency/identity.ts',
     'schemas/',
   ],
-  ['quantity.ts', 'uuid-v5.ts', 'read-ahead.ts'],
+  ['quantity.ts', 'uuid-v5.ts', 'lazy.ts', 'read-ahead.ts'],
   ['runtime.ts'],
   ['pages.ts'],
   ['http/'],

@@ -17,7 +17,7 @@ export function createApp(client: CustomerOrderingClient, log: Log) {
   return new Hono<Env>()
     .use(requestId())
     .get('/services', paging, async (c) => {
-      const { items } = await client.services.list(c.req.valid('query'), read(c)).page()
+      const { items } = await client.services.list(c.req.valid('query'), read(c))
       return c.json(items.map(({ productId, amount, currency }) => ({ productId, amount, currency })))
     })
     .get('/balance', async (c) => {

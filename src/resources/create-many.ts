@@ -1,17 +1,27 @@
-import { type Charged, type CustomerOrderingError, RequestAbortedError } from '../errors.ts'
+import { type AnyCustomerOrderingError, type Charged, RequestAbortedError } from '../errors.ts'
 import type { CreateManyProgress, CreateManyRow } from '../options.ts'
-import type { CreateOrderRequest } from '../schemas/order.ts'
+import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 
-/** What became of one row. */
-export type CreateManyResult<Output> =
-  | {
-      readonly request: CreateOrderRequest
-      readonly order: Output
-      /** True if the order existed before, false if this call made it, undefined when nobody can know. */
-      readonly replayed: boolean | undefined
-      readonly charged: 'yes'
-    }
-  | { readonly request: CreateOrderRequest; readonly error: CustomerOrderingError; readonly charged: Charged }
+/** A row whose order exists and was paid. */
+export interface CreateManySuccess<Output> {
+  readonly ok: true
+  readonly request: CreateOrderRequest
+  readonly order: Output
+  /** True if the order existed before, false if this call made it, undefined when nobody can know. */
+  readonly replayed: boolean | undefined
+  readonly charged: 'yes'
+}
+
+/** A row that ended in an error. */
+export interface CreateManyFailure {
+  readonly ok: false
+  readonly request: CreateOrderRequest
+  readonly error: AnyCustomerOrderingError
+  readonly charged: Charged
+}
+
+/** What became of one row, told apart by `ok`. */
+export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
 /** One row placed: never rejects with one of our errors, so that one row's failure is its own. */
 export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>

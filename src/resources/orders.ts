@@ -11,6 +11,7 @@ import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
 import { answerFacts } from '../http/read.ts'
 import type { OrderRecord } from '../idempotency/record.ts'
+import { Lazy, listOf, once } from '../lazy.ts'
 import type {
   CreateManyOptions,
   CreateManyRow,
@@ -49,6 +50,12 @@ import {
   resolve,
   unresolved,
 } from './remembered.ts'
+import {
+  type CreateManySummary,
+  createManySummary,
+  type RecoverySummary,
+  recoverySummary,
+} from './summary.ts'
 import { waitForOrder } from './wait.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
@@ -137,28 +144,29 @@ export class Orders<S extends Schemas = Schemas> {
    * come as they are ready; one row's failure is its own result and never stops the rest. Every row needs a reference or a
    * key, so that rows which share one are one order, and running it again after a crash buys nothing twice.
    *
-   * Leaving the loop reads no further row and waits for those at work. The signal ends those, too.
+   * Leaving the loop reads no further row and waits for those at work. The signal ends those, too. A run is used once:
+   * iterate it, or await it to place all rows and get a summary.
    *
    * @throws {RequestAbortedError} after the last result, if the signal ended it
    * @example
    * for await (const result of client.orders.createMany(rows, { concurrency: 16 })) {
-   *   if ('error' in result) console.error(result.request.metadata?.externalOrderId, result.error.code, result.charged)
+   *   if (!result.ok) console.error(result.request.metadata?.externalOrderId, result.error.code, result.charged)
    * }
+   * @example
+   * const { created, replayed, failures } = await client.orders.createMany(rows)
    */
   createMany(
     rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
     options?: CreateManyOptions,
-  ): AsyncIterable<CreateManyResult<OrderOf<S>>> {
+  ): Lazy<CreateManyResult<OrderOf<S>>, CreateManySummary> {
     const { concurrency = 8, onProgress, ...call } = readArguments.createMany(options)
     const given: unknown = rows
     const isRows = typeof given === 'object' && given !== null
     if (!(isRows && (Symbol.asyncIterator in given || Symbol.iterator in given)))
       refuseArgument('must be iterable', 'rows')
-    return createMany(rows, (row) => this.#placeRow(row, call), {
-      concurrency,
-      onProgress,
-      signal: call.signal,
-    })
+    const settings = { concurrency, onProgress, signal: call.signal }
+    const run = () => createMany(rows, (row) => this.#placeRow(row, call), settings)
+    return new Lazy(once('orders.createMany', run), createManySummary)
   }
 
   /** One order of this customer. Its status is the truth for reconciliation. */
@@ -167,7 +175,16 @@ export class Orders<S extends Schemas = Schemas> {
     return await retrieve(this.#context, RETRIEVE, pathOf(orderId), this.#list.parse, settings)
   }
 
-  /** The orders of this customer, fetched page by page while they are iterated. Their sequence is not documented. */
+  /**
+   * The orders of this customer, fetched page by page while they are iterated; `await` fetches the first page. Their
+   * sequence is not documented.
+   *
+   * @example
+   * for await (const order of client.orders.list()) console.log(order.id, order.status)
+   * @example
+   * const page = await client.orders.list({ limit: 20, offset: 40 })
+   * console.log(page.items.length, page.total)
+   */
   list(params?: ListOrdersParams, options?: ListOptions): Pages<OrderOf<S>> {
     return listPages(this.#context, this.#list, readArguments.listOrders(params), options)
   }
@@ -199,37 +216,51 @@ export class Orders<S extends Schemas = Schemas> {
     return value
   }
 
-  /** What is remembered of an order, or of all orders since a time. Looks into the store and never sends. */
-  remembered(query: RememberedQuery): AsyncIterable<OrderRecord> {
+  /**
+   * What is remembered of an order, or of all orders since a time. Reads the store and never sends. `await` gives an array
+   * of at most 10,000; iterate more.
+   *
+   * @example
+   * const [record] = await client.orders.remembered({ externalOrderId: 'invoice-4711' })
+   */
+  remembered(query: RememberedQuery): Lazy<OrderRecord, OrderRecord[]> {
     exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
-    return this.#context.lifetime.each(remembered(this.#journal, bare(query), this.#context.defaults))
+    const { lifetime, defaults } = this.#context
+    const which = bare(query)
+    return listOf('orders.remembered', () => lifetime.each(remembered(this.#journal, which, defaults)))
   }
 
-  /** Remembered orders whose ending, or whose order, is not known. Looks into the store and never sends. */
-  unresolved(): AsyncIterable<OrderRecord> {
-    return this.#context.lifetime.each(unresolved(this.#journal))
+  /**
+   * Remembered orders whose ending, or whose order, is not known. Reads the store and never sends. `await` gives an array
+   * of at most 10,000; iterate more.
+   *
+   * @example
+   * for (const { slot, state } of await client.orders.unresolved()) console.log(slot, state)
+   */
+  unresolved(): Lazy<OrderRecord, OrderRecord[]> {
+    const { lifetime } = this.#context
+    return listOf('orders.unresolved', () => lifetime.each(unresolved(this.#journal)))
   }
 
   /**
    * Settles every order that an earlier call left without a known ending, asking the service once for each: run it when
    * your program starts. Safe in many processes at once, and safe to kill and run again. Nothing is done before the
-   * result is iterated, and leaving the loop ends the walk.
+   * run is iterated or awaited, which can be done once; leaving the loop ends the walk, `await` runs to the end.
    *
+   * @example
+   * const { created, stillOpen, needsAttention } = await client.orders.recover()
+   * for (const { record, reason } of needsAttention) console.warn(record.slot, reason)
    * @example
    * for await (const { outcome, record, reason } of client.orders.recover()) console.log(record.slot, outcome, reason)
    */
-  recover(options?: RecoverOptions): AsyncIterable<RecoveryOutcome<OrderOf<S>>> {
+  recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
     const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
-    const settings = callSettings(this.#context.defaults, call)
-    return this.#context.lifetime.each(
-      recover(this.#journal, {
-        settings,
-        replay,
-        takeOver,
-        finish: this.#finish('orders.recover', settings),
-        checkOpen: this.#checkOpen,
-      }),
-    )
+    const { lifetime, defaults } = this.#context
+    const settings = callSettings(defaults, call)
+    const finish = this.#finish('orders.recover', settings)
+    const how = { settings, replay, takeOver, finish, checkOpen: this.#checkOpen }
+    const run = () => lifetime.each(recover(this.#journal, how))
+    return new Lazy(once('orders.recover', run), recoverySummary)
   }
 
   /**
@@ -266,20 +297,23 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Compares remembered orders with the service's list, by order id and by your reference where the service returns it.
-   * Reads the whole list; nothing is changed on either side.
+   * Reads the whole list; nothing is changed on either side. `await` gives an array of at most 10,000; iterate more.
+   *
+   * @example
+   * for await (const { kind, record, order } of client.orders.reconcile()) {
+   *   if (kind !== 'matched') console.warn(kind, record?.slot, order?.id)
+   * }
    */
-  reconcile(params?: ReconcileParams, options?: RequestOptions): AsyncIterable<Reconciled<OrderOf<S>>> {
+  reconcile(
+    params?: ReconcileParams,
+    options?: RequestOptions,
+  ): Lazy<Reconciled<OrderOf<S>>, Reconciled<OrderOf<S>>[]> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
-    const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return this.#context.lifetime.each(
-      reconcile(this.#journal, {
-        settings,
-        since,
-        sourceSystem,
-        finish: this.#finish('orders.reconcile', settings),
-        checkOpen: this.#checkOpen,
-      }),
-    )
+    const { lifetime, defaults } = this.#context
+    const settings = callSettings(defaults, readArguments.call(options))
+    const finish = this.#finish('orders.reconcile', settings)
+    const how = { settings, since, sourceSystem, finish, checkOpen: this.#checkOpen }
+    return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#journal, how)))
   }
 
   readonly #checkOpen = (): void => this.#context.lifetime.check('unknown')
@@ -337,10 +371,10 @@ export class Orders<S extends Schemas = Schemas> {
       if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
         refuseArgument(`must be given, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
       const { value, info } = await this.#create(request, { ...call, ...defined({ idempotencyKey }) })
-      return { request, order: value, replayed: info.replayed, charged: 'yes' }
+      return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
-      return { request, error, charged: error.charged }
+      return { ok: false, request, error, charged: error.charged }
     }
   }
 }

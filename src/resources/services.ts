@@ -21,7 +21,13 @@ export class Services<S extends Schemas = Schemas> {
     this.#list = { endpoint: LIST, path: PATH, identifier: 'productId', ...rows }
   }
 
-  /** The published services, fetched page by page while they are iterated. Their `productId` is an order's `serviceId`. */
+  /**
+   * The published services, fetched page by page while they are iterated; `await` fetches the first page. Their
+   * `productId` is an order's `serviceId`.
+   *
+   * @example
+   * for await (const service of client.services.list()) console.log(service.productId, service.amount)
+   */
   list(params?: ListParams, options?: ListOptions): Pages<ServiceOf<S>> {
     return listPages(this.#context, this.#list, readArguments.list(params), options)
   }

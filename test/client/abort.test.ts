@@ -40,7 +40,7 @@ const calls: Record<string, (client: Client, options: Options) => Promise<unknow
   'orders.retrieve': (client, options) => client.orders.retrieve('ord_1', options),
   'services.retrieve': (client, options) => client.services.retrieve('svc_1', options),
   'balance.retrieve': (client, options) => client.balance.retrieve(options),
-  'list().page()': (client, options) => client.services.list({}, options).page(),
+  'list() awaited': (client, options) => client.services.list({}, options),
   'list() iterated': async (client, options) => {
     for await (const item of client.services.list({}, options)) expect(item).toBeDefined()
   },
@@ -160,7 +160,7 @@ describe('an abort', () => {
     ['orders.retrieve'],
     ['services.retrieve'],
     ['balance.retrieve'],
-    ['list().page()'],
+    ['list() awaited'],
     ['orders.waitFor'],
   ] as const)("of %s ends the wait for a caller's schema that never answers", async (name) => {
     const runtime = fakeRuntime()

@@ -135,9 +135,9 @@ describe('the events of an order', () => {
 describe('the events of reads', () => {
   const reads: [operation: string, path: string, (client: CustomerOrderingClient) => Promise<unknown>][] = [
     ['balance.retrieve', '/v1/balance', (client) => client.balance.retrieve()],
-    ['services.list', '/v1/services', (client) => client.services.list({ limit: 3 }).page()],
+    ['services.list', '/v1/services', (client) => client.services.list({ limit: 3 })],
     ['services.retrieve', '/v1/services/svc_standard', (client) => client.services.retrieve('svc_standard')],
-    ['orders.list', '/v1/orders', (client) => client.orders.list({ sourceSystem: 'secret' }).page()],
+    ['orders.list', '/v1/orders', (client) => client.orders.list({ sourceSystem: 'secret' })],
     ['orders.retrieve', '/v1/orders/no%20order', (client) => errorOf(client.orders.retrieve('no order'))],
     [
       'request',

@@ -62,7 +62,7 @@ describe('the query of a list', () => {
     const params = { limit: 2 }
     const list = client.orders.list(params)
     params.limit = 4
-    await list.page()
+    await list
     expect(requests[0]?.url.search).toBe('?limit=2')
   })
 })
@@ -151,7 +151,7 @@ describe('the envelope of a list', () => {
     ['null', null],
   ])('that has %s is refused', async (_title, body) => {
     const { client } = clientOver(() => json(body))
-    await expect(client.orders.list().page()).rejects.toThrow(InvalidResponseError)
+    await expect(client.orders.list()).rejects.toThrow(InvalidResponseError)
   })
 
   it('is what listEnvelope says', async () => {
@@ -163,7 +163,7 @@ describe('the envelope of a list', () => {
     })
     expect(await idsOf(client.orders.list())).toHaveLength(3)
     expect(requests).toHaveLength(1)
-    expect(await client.orders.list().page()).toMatchObject({ total: 3 })
+    expect(await client.orders.list()).toMatchObject({ total: 3 })
   })
 
   const NO_ITEMS = 'has no array of items by the option listEnvelope'
@@ -182,7 +182,7 @@ describe('the envelope of a list', () => {
     'is refused if listEnvelope %s, as an issue of the whole body',
     async (_title, listEnvelope, message) => {
       const { client } = clientOver(() => rows, { listEnvelope: listEnvelope as () => never })
-      const pending = client.orders.list().page()
+      const pending = client.orders.list()
       await expect(pending).rejects.toThrow(InvalidResponseError)
       await expect(pending).rejects.toMatchObject({ issues: [{ path: '', message }] })
     },
@@ -212,8 +212,8 @@ describe('the envelope of a list', () => {
       })
       const all = orders(12).map(({ id }) => id)
       expect(await idsOf(client.orders.list({ limit: 3 }, { prefetch }))).toEqual(all)
-      const first = await client.orders.list({ limit: 3 }).page()
-      await client.orders.list({ limit: 3, offset: 3 }).page()
+      const first = await client.orders.list({ limit: 3 })
+      await client.orders.list({ limit: 3, offset: 3 })
       expect(first.items.map(({ id }) => id)).toEqual(all.slice(0, 3))
     },
   )
@@ -226,7 +226,7 @@ describe('the envelope of a list', () => {
         return { items }
       },
     })
-    const pending = client.orders.list().page()
+    const pending = client.orders.list()
     await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'must be an object' }] })
   })
 
@@ -243,7 +243,7 @@ describe('the envelope of a list', () => {
   it('refuses a page with a row that is not as documented, and says which', async () => {
     const flawed = [...orders(3), { ...order(3), amount: 0.5 }]
     const { client } = clientOver(() => ({ data: flawed }))
-    await expect(client.orders.list().page()).rejects.toMatchObject({
+    await expect(client.orders.list()).rejects.toMatchObject({
       issues: [{ path: '[3].amount' }],
       message: expect.stringContaining('[3].amount'),
     })

@@ -70,7 +70,7 @@ const all: [
   ...reads,
   [
     'orders.list',
-    (client, options) => client.orders.list({}, options).page(),
+    (client, options) => client.orders.list({}, options),
     '/v1/orders',
     [order],
     'orders:read',
@@ -78,7 +78,7 @@ const all: [
   ],
   [
     'services.list',
-    (client, options) => client.services.list({}, options).page(),
+    (client, options) => client.services.list({}, options),
     '/v1/services',
     [service],
     'services:read',
@@ -314,8 +314,8 @@ describe("the caller's schemas", () => {
     expect(responseInfo(found)).toMatchObject({ status: 200 })
     expect(await client.services.retrieve('svc_1')).toEqual(upper.service)
     expect(await client.balance.retrieve()).toEqual(upper.balance)
-    expect((await client.orders.list().page()).items).toEqual([upper.order])
-    expect((await client.services.list().page()).items).toEqual([upper.service])
+    expect((await client.orders.list()).items).toEqual([upper.order])
+    expect((await client.services.list()).items).toEqual([upper.service])
     expect(await client.orders.waitFor('ord_1', { until: (seen) => seen.upper === 'PENDING' })).toEqual(
       upper.order,
     )
@@ -329,8 +329,8 @@ describe("the caller's schemas", () => {
       for (const [pending, path] of [
         [client.orders.retrieve('ord_1'), 'status'],
         [client.balance.retrieve(), 'status'],
-        [client.orders.list().page(), '[0].status'],
-        [client.services.list().page(), '[0].status'],
+        [client.orders.list(), '[0].status'],
+        [client.services.list(), '[0].status'],
       ] as const) {
         expect(await failure(pending)).toMatchObject({
           code: 'invalid_response',
@@ -351,7 +351,7 @@ describe("the caller's schemas", () => {
       '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [issue] }) },
     }
     const { client } = clientOver(answers, { schemas: { order: schema } })
-    expect(await failure(client.orders.list().page())).toMatchObject({ issues: [{ path: shown }] })
+    expect(await failure(client.orders.list())).toMatchObject({ issues: [{ path: shown }] })
   })
 
   it('come after the documented check', async () => {
@@ -561,9 +561,9 @@ describe('reads of a sandbox', () => {
     const sandbox = createSandbox()
     const apiKey = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['services:read'] })
     const client = clientOf(sandbox, { apiKey })
-    expect(await client.services.list().page()).toBeDefined()
+    expect(await client.services.list()).toBeDefined()
     expect(await failure(client.balance.retrieve())).toMatchObject({ requiredPermission: 'balance:read' })
-    expect(await failure(client.orders.list().page())).toMatchObject({ requiredPermission: 'orders:read' })
+    expect(await failure(client.orders.list())).toMatchObject({ requiredPermission: 'orders:read' })
     expect(await failure(clientOf(sandbox, { apiKey: 'unknown' }).balance.retrieve())).toMatchObject({
       code: 'authentication',
     })

@@ -169,8 +169,8 @@ describe('reads are repeated', () => {
   const reads: [string, (client: CustomerOrderingClient) => Promise<unknown>][] = [
     ['balance.retrieve', (client) => client.balance.retrieve()],
     ['services.retrieve', (client) => client.services.retrieve('svc_standard')],
-    ['services.list', (client) => client.services.list().page()],
-    ['orders.list', (client) => client.orders.list().page()],
+    ['services.list', (client) => client.services.list()],
+    ['orders.list', (client) => client.orders.list()],
   ]
   const transient: FaultAction[] = [
     { type: 'refuseConnection' },

@@ -153,7 +153,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   'services.list, one page': {
     money: 'none',
     suits: 'services',
-    make: (client) => client.services.list().page(),
+    make: (client) => client.services.list(),
     fits: isPageOf(isService),
   },
   'services.retrieve': {
@@ -183,7 +183,7 @@ export const CALLS: Readonly<Record<string, Call>> = {
   'orders.list, one page': {
     money: 'none',
     suits: 'orders',
-    make: (client) => client.orders.list().page(),
+    make: (client) => client.orders.list(),
     fits: isPageOf(isOrder),
   },
   'orders.retrieve': {

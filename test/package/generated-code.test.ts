@@ -31,7 +31,7 @@ const listing = (amount: string): string => `
     apiKey: 'k',
     fetch: async () => new Response(rows),
   })
-  ending = await client.orders.list().page().then(() => 'read', (error) => error.name)`
+  ending = await client.orders.list().then(() => 'read', (error) => error.name)`
 
 test('reading a list makes no code of texts, whether its rows are right or wrong', async () => {
   expect(await generatedBy(listing('250'))).toEqual({ generated: 0, ending: 'read' })

@@ -97,7 +97,7 @@ test('whatever bytes a server sends, calls end in a result or in one of our erro
         next = Buffer.from(text)
         const calls = [
           client.balance.retrieve(),
-          client.orders.list().page(),
+          client.orders.list(),
           client.orders.create({ serviceId: 'svc_1', target: '@x', quantity: 1 }, { allowDuplicate: true }),
         ]
         for (const [index, ended] of (await Promise.allSettled(calls)).entries()) {

@@ -2,9 +2,13 @@ import {
   type Balance,
   type BalanceOf,
   type ClientOptions,
+  type CreateManyFailure,
+  type CreateManyResult,
+  type CreateManySummary,
   type CreateOptions,
   CustomerOrderingClient,
   type EnqueueOptions,
+  type Lazy,
   type ListOptions,
   type ListParams,
   MemoryStore,
@@ -15,7 +19,10 @@ import {
   type OrderStore,
   type Page,
   type Pages,
+  type Reconciled,
+  type RecordInNeed,
   type RecoveryOutcome,
+  type RecoverySummary,
   type RequestOptions,
   type ResponseInfo,
   responseInfo,
@@ -50,19 +57,33 @@ describe('a client without schemas', () => {
     expectTypeOf(plain.services.list).returns.toEqualTypeOf<Pages<Service>>()
     expectTypeOf(plain.services.retrieve).returns.toEqualTypeOf<Promise<Service>>()
     expectTypeOf(plain.balance.retrieve).returns.toEqualTypeOf<Promise<Balance>>()
-    expectTypeOf(plain.orders.remembered({ since: 0 })).toEqualTypeOf<AsyncIterable<OrderRecord>>()
-    expectTypeOf(plain.orders.unresolved()).toEqualTypeOf<AsyncIterable<OrderRecord>>()
+    expectTypeOf(plain.orders.remembered({ since: 0 })).toEqualTypeOf<Lazy<OrderRecord, OrderRecord[]>>()
+    expectTypeOf(plain.orders.unresolved()).toEqualTypeOf<Lazy<OrderRecord, OrderRecord[]>>()
     expectTypeOf(plain.orders.enqueue).returns.toEqualTypeOf<Promise<OrderRecord>>()
-    expectTypeOf(plain.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome>>()
+    expectTypeOf(plain.orders.recover()).toEqualTypeOf<Lazy<RecoveryOutcome, RecoverySummary>>()
     expectTypeOf(plain.close()).toEqualTypeOf<Promise<void>>()
   })
 
-  it('has lists that are iterated, not awaited', () => {
+  it('has lists and runs that are iterated or awaited', () => {
     const list = plain.orders.list()
     expectTypeOf(list).toExtend<AsyncIterable<Order>>()
-    expectTypeOf(list).not.toExtend<PromiseLike<unknown>>()
+    expectTypeOf(list).toExtend<Promise<Page<Order>>>()
+    expectTypeOf<Awaited<typeof list>>().toEqualTypeOf<Page<Order>>()
+    expectTypeOf<Awaited<typeof list>>().toExtend<AsyncIterable<Order>>()
+    expectTypeOf<Page<Order>['nextPage']>().returns.toEqualTypeOf<Promise<Page<Order> | undefined>>()
+    const all = Promise.all([plain.orders.list(), plain.services.list()])
+    expectTypeOf(all).toEqualTypeOf<Promise<[Page<Order>, Page<Service>]>>()
+    const handler = async () => plain.orders.list()
+    expectTypeOf(handler).returns.toEqualTypeOf<Promise<Page<Order>>>()
+    const recovery = plain.orders.recover()
+    expectTypeOf<Awaited<typeof recovery>>().toEqualTypeOf<RecoverySummary>()
+    expectTypeOf<RecoverySummary['created']>().toEqualTypeOf<number>()
+    expectTypeOf<RecoverySummary['needsAttention']>().toEqualTypeOf<readonly RecordInNeed[]>()
+    const run = plain.orders.createMany([request])
+    expectTypeOf(run).toEqualTypeOf<Lazy<CreateManyResult, CreateManySummary>>()
+    expectTypeOf<Awaited<typeof run>['failures'][number]>().toEqualTypeOf<CreateManyFailure>()
+    expectTypeOf(plain.orders.reconcile()).toEqualTypeOf<Lazy<Reconciled, Reconciled[]>>()
     expectTypeOf(list.pages()).toEqualTypeOf<AsyncIterable<Page<Order>>>()
-    expectTypeOf(list.page()).toEqualTypeOf<Promise<Page<Order>>>()
     expectTypeOf(list.toArray({ max: 5 })).toEqualTypeOf<Promise<Order[]>>()
     // @ts-expect-error the cap is required
     list.toArray()
@@ -88,7 +109,7 @@ describe('a client with schemas', () => {
     expectTypeOf(mine.orders.create(request)).toEqualTypeOf<Promise<MyOrder>>()
     expectTypeOf(mine.orders.retrieve('o')).toEqualTypeOf<Promise<MyOrder>>()
     expectTypeOf(mine.orders.list()).toEqualTypeOf<Pages<MyOrder>>()
-    expectTypeOf(mine.orders.list().page()).toEqualTypeOf<Promise<Page<MyOrder>>>()
+    expectTypeOf<Awaited<ReturnType<typeof mine.orders.list>>>().toEqualTypeOf<Page<MyOrder>>()
     expectTypeOf(mine.services.retrieve('s')).toEqualTypeOf<Promise<Service>>()
     expectTypeOf(mine.balance.retrieve()).toEqualTypeOf<Promise<Balance>>()
   })
@@ -213,7 +234,7 @@ describe('options', () => {
 
 describe('the outcomes of recover()', () => {
   it("have the caller's type of order, told apart by outcome and reason", () => {
-    expectTypeOf(mine.orders.recover()).toEqualTypeOf<AsyncIterable<RecoveryOutcome<MyOrder>>>()
+    expectTypeOf(mine.orders.recover()).toEqualTypeOf<Lazy<RecoveryOutcome<MyOrder>, RecoverySummary>>()
     const told = (outcome: RecoveryOutcome<MyOrder>): unknown => {
       if (outcome.outcome === 'created') {
         if (outcome.reason === undefined) expectTypeOf(outcome.order).toEqualTypeOf<MyOrder>()

@@ -517,7 +517,8 @@ describe('apiKey', () => {
     ]) {
       const views = [
         inspect(shown, { showHidden: true, depth: null, getters: true }),
-        JSON.stringify(shown),
+        // A list that was not read is refused as JSON.
+        'then' in shown ? '' : JSON.stringify(shown),
         String(shown),
       ]
       for (const view of views) {

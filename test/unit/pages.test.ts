@@ -487,11 +487,9 @@ describe('a service that is no list', () => {
 })
 
 describe('pages', () => {
-  it('are no promise and fetch nothing before they are iterated', async () => {
+  it('fetch nothing before they are iterated or awaited', async () => {
     const server = serve(() => rows(5))
     const pages = pagesOf(server)
-    expect('then' in pages).toBe(false)
-    expect(await pages).toBe(pages)
     pages.pages()
     pages[Symbol.asyncIterator]()
     expect(server.asked).toEqual([])
@@ -523,15 +521,15 @@ describe('pages', () => {
     expect(found.map((page) => responseInfo(page))).toEqual([info, info])
   })
 
-  it('come one by one with page(), at the offset asked for and with all their rows', async () => {
+  it('come one by one if they are awaited, at the offset asked for and with all their rows', async () => {
     const server = serve(() => rows(30))
-    const page = await pagesOf(server, 10, 15).page()
+    const page = await pagesOf(server, 10, 15)
     expect(page).toEqual({ items: rows(10, 15), offset: 15, limit: 10 })
     expect(responseInfo(page)).toBe(info)
     expect(server.asked).toEqual([15])
-    const empty = await pagesOf(server, 10, 90).page()
+    const empty = await pagesOf(server, 10, 90)
     expect(empty.items).toEqual([])
-    expect(await new Pages(server.fetch, { offset: 0 }).page()).toMatchObject({ limit: 50 })
+    expect(await new Pages(server.fetch, { offset: 0 })).toMatchObject({ limit: 50 })
   })
 
   it('come in order however many steps are asked for at once', async () => {
@@ -778,7 +776,7 @@ describe('leaving early', () => {
       expect(listeners()).toBe(0)
       if (id === 'r12') break
     }
-    await pages.page()
+    await pages
     await pages.toArray({ max: 3 })
     expect(listeners()).toBe(0)
   })

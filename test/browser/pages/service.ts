@@ -116,7 +116,7 @@ function suite(): void {
       expect(ids(await client.orders.list({ limit: 2 }).toArray({ max: 1000 }))).toEqual(all)
       const ahead = client.orders.list({ limit: 2 }, { prefetch: 3 })
       expect(ids(await ahead.toArray({ max: 1000 }))).toEqual(all)
-      const page = await client.orders.list({ limit: 3, offset: 1 }).page()
+      const page = await client.orders.list({ limit: 3, offset: 1 })
       expect(ids(page.items)).toEqual(all.slice(1, 4))
     })
 

@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest'
+import { Lazy, listOf } from '../../src/lazy.ts'
+
+async function* numbers(count: number, onEnd = (): void => {}): AsyncGenerator<number, void, undefined> {
+  try {
+    for (let i = 0; i < count; i++) yield i
+  } finally {
+    onEnd()
+  }
+}
+
+describe('a list that is awaited as an array', () => {
+  it('may hold 10,000 items', async () => {
+    expect(await listOf('orders.remembered', () => numbers(10_000))).toHaveLength(10_000)
+  })
+
+  it('says with more that it is to be iterated, and ends the reading', async () => {
+    let ended = false
+    const list = listOf('orders.remembered', () =>
+      numbers(10_001, () => {
+        ended = true
+      }),
+    )
+    await expect(list).rejects.toMatchObject({
+      code: 'invalid_request',
+      message:
+        'orders.remembered() found more than 10,000 items, too many for an array. Iterate it: for await (const item of client.orders.remembered(…)).',
+    })
+    expect(ended).toBe(true)
+  })
+})
+
+describe('something lazy', () => {
+  it('rejects nothing before somebody awaits it, and then only to that one', async () => {
+    const unhandled: unknown[] = []
+    const onUnhandled = (reason: unknown): void => {
+      unhandled.push(reason)
+    }
+    process.on('unhandledRejection', onUnhandled)
+    let begun = 0
+    const broken = new Lazy<number, number>(
+      () => {
+        begun++
+        throw new Error('broken')
+      },
+      async (items) => {
+        for await (const item of items) return item
+        return 0
+      },
+    )
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(begun).toBe(0)
+    await expect(broken).rejects.toThrow('broken')
+    expect(await broken.then(undefined, () => 'caught')).toBe('caught')
+    await expect(broken.finally()).rejects.toThrow('broken')
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', onUnhandled)
+    expect(unhandled).toEqual([])
+    expect(begun).toBe(3)
+  })
+})
