@@ -78,10 +78,11 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly apiKey?: ApiKey | undefined
 
   /**
-   * Label of the customer account that the API key acts for, for example `shop-eu`. Choose it once and keep it: it
-   * separates remembered orders, and together with {@link ClientOptions.server} the Idempotency-Key of an order with an
-   * `externalOrderId` is computed from it, so that another process, or one that lost its store, sends the same key.
-   * Two accounts must never share one.
+   * Label of the customer account that the API key acts for, for example `example.com/shop-eu`. Choose it once and keep
+   * it: it separates remembered orders, and together with {@link ClientOptions.server} the Idempotency-Key of an order with
+   * an `externalOrderId` is computed from it, so that another process, or one that lost its store, sends the same key.
+   * Two accounts must never share one, also not those of two companies: a label such as `shop` and the reference `1001`
+   * give the same key to everybody who chose them. A domain of yours in it makes it unique.
    * Default: none, and keys are random. Required with a store that outlives the process.
    */
   readonly account?: string | undefined
@@ -97,7 +98,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Label of the service, for remembered orders and computed keys. Set it if the same service has several addresses, or
    * moves to another one; otherwise open orders would be looked for under the wrong name. Never share one between
    * sandbox and production.
-   * Default: {@link ClientOptions.baseUrl} in one normal spelling.
+   * Default: {@link ClientOptions.baseUrl} in one normal spelling. Required in a page with a store that outlives it and a
+   * `baseUrl` of the page's own origin, which changes with the address that the visitor typed.
    */
   readonly server?: string | undefined
 

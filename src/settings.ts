@@ -150,8 +150,15 @@ export function resolveSettings<S extends Schemas>(
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
-      'is required with a store that outlives the process: a label of the customer account that never changes',
+      "is required with a store that outlives the process: a label of the customer account that never changes and that no other customer of the service uses, such as 'example.com/shop-eu'",
       'account',
+    )
+  }
+  // The keys of orders would depend on the address that the visitor typed: with and without www is two charges.
+  if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
+    refuseOption(
+      "is required with a store that outlives the page and a baseUrl of the page's own origin: opened by another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
+      'server',
     )
   }
   const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
@@ -195,6 +202,11 @@ export function resolveSettings<S extends Schemas>(
     remember: read.remember ?? 'order',
     retention: Object.freeze({ created, rejected }),
   })
+}
+
+/** True for an address of the site that the page is from. */
+function isOriginOfPage(address: string): boolean {
+  return isBrowser() && new URL(address).origin === globalThis.location?.origin
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})

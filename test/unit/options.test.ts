@@ -622,6 +622,30 @@ describe('account and server', () => {
     )
   })
 
+  it('requires server in a page whose own origin is the address and whose store outlives it', () => {
+    vi.stubGlobal('window', globalThis)
+    vi.stubGlobal('document', {})
+    vi.stubGlobal('location', { origin: 'https://shop.example.com' })
+    const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
+    const store = durable('device')
+    expect(messageOf(() => resolve({ ...options, store }))).toBe(
+      "Client option server is required with a store that outlives the page and a baseUrl of the page's own origin: " +
+        'opened by another address, such as one with www, the page would buy the same order again under another key. ' +
+        "Set it to a label of the service that never changes, such as 'https://api.example.com'.",
+    )
+    for (const accepted of [
+      { ...options, store, server: 'https://api.example.com' },
+      { ...options, store, baseUrl: 'https://api.example.com' },
+      { ...options, store: durable('memory') },
+      options,
+    ])
+      expect(messageOf(() => resolve(accepted))).toBe('accepted')
+    vi.stubGlobal('location', undefined)
+    expect(messageOf(() => resolve({ ...options, store }))).toBe('accepted')
+    vi.unstubAllGlobals()
+    expect(messageOf(() => resolve({ ...options, store }))).toBe('accepted')
+  })
+
   it('takes the normal spelling of baseUrl as the label of the service', () => {
     expect(resolve({ ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }).server).toBe(
       'https://api.example.com/~base',
