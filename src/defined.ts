@@ -10,3 +10,20 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
 export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)
 }
+
+/** An own value of anything, unless a getter makes it. */
+export function ownValue(object: unknown, name: string): unknown {
+  return describe(object, name)?.value
+}
+
+/** True if a field was named and has no value, which is what a forgotten one looks like. No getter is read. */
+export function isUndefinedIn(object: unknown, name: string): boolean {
+  const field = describe(object, name)
+  return field !== undefined && 'value' in field && field.value === undefined
+}
+
+function describe(object: unknown, name: string): PropertyDescriptor | undefined {
+  return typeof object === 'object' && object !== null
+    ? Object.getOwnPropertyDescriptor(object, name)
+    : undefined
+}

@@ -126,15 +126,18 @@ function suggestion(name: string, known: readonly string[]): string {
   return nearest === '' ? '' : ` (did you mean ${nearest}?)`
 }
 
-/** Levenshtein distance. */
-function edits(a: string, b: string): number {
+/** How many letters to change, add, drop or swap with their neighbour make one name of the other. */
+export function edits(a: string, b: string): number {
+  let before: readonly number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
     for (let j = 1; j <= b.length; j++) {
       const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? before[j - 2] : undefined
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, 1 + (swapped ?? replaced)))
     }
+    before = row
     row = next
   }
   return row[b.length] ?? 0

@@ -218,7 +218,8 @@ export interface RequestOptions {
 export interface CreateOptions extends RequestOptions {
   /**
    * Idempotency-Key to send, 1 to 255 visible ASCII characters; used as it is and never changed. One key is one order.
-   * Without an `externalOrderId` it is also the order's name. Default: computed from the reference, or random.
+   * Without an `externalOrderId` it is also the order's name; `undefined`, given for such an order, is refused. Default:
+   * computed from the reference, or random.
    */
   readonly idempotencyKey?: string | undefined
   /**

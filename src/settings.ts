@@ -1,5 +1,5 @@
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
-import { bare } from './defined.ts'
+import { bare, isUndefinedIn } from './defined.ts'
 import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
 import type { CallSettings, Connection } from './http/call.ts'
@@ -331,7 +331,7 @@ export const readArguments: {
  */
 function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   const read = argument(ENQUEUE)(value)
-  if (read.within === undefined && value !== undefined && Object.hasOwn(Object(value), 'within'))
+  if (isUndefinedIn(value, 'within'))
     refuseArgument('must be store.within(transaction), or be left out', 'within')
   return read
 }

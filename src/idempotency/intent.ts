@@ -1,10 +1,11 @@
-import { bare, defined } from '../defined.ts'
+import { bare, defined, isUndefinedIn, ownValue } from '../defined.ts'
 import { InvalidRequestError, type Issue, invalidArgument } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
 import { checkNow, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { CanonicalJsonError, canonicalJson } from './canonical.ts'
+import { misnamedFields } from './field-names.ts'
 import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
@@ -26,6 +27,8 @@ export interface Intent {
 /** What names the intent besides the request. */
 export interface IntentOptions {
   readonly idempotencyKey?: string | undefined
+  /** True if the caller named the option and had no value for it. */
+  readonly keyIsUndefined?: boolean | undefined
   /** Key of a slot of its own, for an anonymous order that is meant to be another one. */
   readonly duplicateKey?: string | undefined
   /** The service being ordered, to check the quantity before anything is stored or sent. */
@@ -37,6 +40,7 @@ export interface IntentOptions {
  * @throws {InvalidRequestError} naming every field that is wrong; nothing was sent
  */
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
+  refuseMisnamed(request)
   let body: string
   try {
     body = canonicalJson(request)
@@ -47,16 +51,17 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
   if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
-  const misspelt = misspeltReference(data)
-  if (misspelt !== undefined) throw invalid([misspelt])
+  // Once more, for names that a toJSON() has made.
+  refuseMisnamed(data)
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
   const anonymous =
     externalOrderId === undefined && idempotencyKey === undefined && duplicateKey === undefined
-  if (anonymous && hasLostReference(request)) {
+  const lost = anonymous ? lostName(request, options) : undefined
+  if (lost !== undefined) {
     const message =
       'is undefined: without it, asking again after a failure could buy twice. Give it, or leave the field out on purpose'
-    throw invalid([{ path: 'metadata.externalOrderId', message }])
+    throw invalid([{ path: lost, message }])
   }
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
   if (badKey !== undefined) throw invalid([{ path: 'options.idempotencyKey', message: badKey }])
@@ -78,32 +83,17 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   })
 }
 
-/**
- * A field that can only be meant as the reference. Sent as it is, it would name nothing: two such calls would be two
- * orders, each charged.
- */
-function misspeltReference(request: CreateOrderRequest): Issue | undefined {
-  const message =
-    'must be spelled metadata.externalOrderId, or it does not keep the order from being bought twice'
-  for (const [prefix, fields] of [
-    ['', request],
-    ['metadata.', request.metadata ?? {}],
-  ] as const) {
-    for (const name of Object.keys(fields)) {
-      if (prefix !== '' && name === 'externalOrderId') continue
-      if (name.toLowerCase().replace(/[^a-z]/g, '') === 'externalorderid')
-        return { path: prefix + name, message }
-    }
-  }
-  return undefined
+function refuseMisnamed(request: unknown): void {
+  const issues = misnamedFields(request)
+  if (issues.length > 0) throw invalid(issues)
 }
 
-/** True if a reference was meant to be given and its value is missing, which canonical JSON would drop. No getter is read. */
-function hasLostReference(request: CreateOrderRequest): boolean {
-  const metadata: unknown = Object.getOwnPropertyDescriptor(request, 'metadata')?.value
-  if (typeof metadata !== 'object' || metadata === null) return false
-  const reference = Object.getOwnPropertyDescriptor(metadata, 'externalOrderId')
-  return reference !== undefined && 'value' in reference && reference.value === undefined
+/** The name that was meant to be given and whose value is missing, which canonical JSON would drop. */
+function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
+  if (keyIsUndefined === true) return 'options.idempotencyKey'
+  if (isUndefinedIn(request, 'metadata')) return 'metadata'
+  const metadata = ownValue(request, 'metadata')
+  return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
 }
 
 /** Refuses what the service given in the options cannot be, or not so much of it. */

@@ -1,4 +1,4 @@
-import { bare, defined } from '../defined.ts'
+import { bare, defined, isUndefinedIn } from '../defined.ts'
 import {
   type ErrorFacts,
   InvalidResponseError,
@@ -98,7 +98,8 @@ export class Orders<S extends Schemas = Schemas> {
   async #create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderReply<OrderOf<S>>> {
     const { idempotencyKey, allowDuplicate, service, ...call } = readArguments.create(options)
     const settings = callSettings(this.#context.defaults, call)
-    const further = { idempotencyKey, allowDuplicate, service }
+    const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
+    const further = { idempotencyKey, keyIsUndefined, allowDuplicate, service }
     const reply = await this.#context.lifetime.use(() =>
       placeOrder(this.#journal, request, {
         settings,

@@ -37,6 +37,7 @@ import { unsentContent } from './unsent.ts'
 export interface PlaceOrderOptions<Output> {
   readonly settings: CallSettings
   readonly idempotencyKey?: string | undefined
+  readonly keyIsUndefined?: boolean | undefined
   readonly allowDuplicate?: boolean | undefined
   readonly service?: Service | undefined
   /** Makes the caller's result of the order; the call is over, and reported to hooks, only when that has ended. */
@@ -91,6 +92,7 @@ export function placeOrder<Output>(
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
   const intent = readIntent(runtime.deriveId, request, {
     idempotencyKey: options.idempotencyKey,
+    keyIsUndefined: options.keyIsUndefined,
     duplicateKey,
     service: options.service,
   })

@@ -12,7 +12,7 @@ import {
 } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Client metadata of an order. Other keys than the documented one are sent as they are. */
+/** Client metadata of an order. Other keys than the documented one are sent as they are, except misspellings of it, which are refused. */
 export interface OrderMetadata {
   /** The client's own reference for the order. One reference is one order: calls that share it never buy twice. */
   readonly externalOrderId?: string
@@ -28,7 +28,10 @@ export interface CreateOrderRequest {
   /** Ordered quantity, a positive safe integer; must respect the service's bounds and step. */
   readonly quantity: number
   readonly metadata?: OrderMetadata
-  /** Fields the API document does not show are sent as they are and count for the order's identity. */
+  /**
+   * Fields the API document does not show are sent as they are and count for the order's identity. Misspellings of known
+   * fields and the options of a call are refused: docs/options.md has the rule.
+   */
   readonly [field: string]: unknown
 }
 

@@ -85,6 +85,41 @@ describe('a reference that is misspelt', () => {
   })
 })
 
+describe('a name of an order that did not arrive', () => {
+  const bare = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+  it.each<[string, unknown, object | undefined]>([
+    ['options.idempotencyKey', bare, { idempotencyKey: undefined }],
+    ['metadata', { ...bare, metadata: undefined }, undefined],
+    ['idempotencyKey', { ...bare, idempotencyKey: 'k1' }, undefined],
+    ['idempotencyKey', { ...bare, idempotencyKey: undefined }, undefined],
+    ['metdata', { ...bare, metdata: { externalOrderId: 'inv-1' } }, undefined],
+    ['signal', { ...order('inv-1'), signal: new AbortController().signal }, undefined],
+    ['timeout', { ...order('inv-1'), timeout: 5000 }, undefined],
+    ['quantitiy', { ...order('inv-1'), quantitiy: 2 }, undefined],
+  ])('is refused before anything is sent: %s', async (path, request, options) => {
+    const { sandbox, client } = setUp()
+    const { orders } = client
+    const refused = { code: 'invalid_request', charged: 'no', issues: [{ path }] }
+    await expect(orders.create(request as never, options)).rejects.toMatchObject(refused)
+    if (options === undefined && path !== 'metadata') {
+      await expect(orders.enqueue(request as never)).rejects.toMatchObject(refused)
+      const keyed = { request, idempotencyKey: 'k1' } as never
+      for await (const result of orders.createMany([keyed]))
+        expect(result).toMatchObject({ charged: 'no', error: refused })
+    }
+    expect(sandbox.requests).toEqual([])
+  })
+
+  it('does not keep an order with another name from being placed once', async () => {
+    const { sandbox, client } = setUp()
+    const request = { ...order('inv-1'), sourceSystem: 'shop', note: 'quick', services: 2 }
+    await client.orders.create(request, { idempotencyKey: undefined })
+    await client.orders.create(request, { idempotencyKey: undefined })
+    sandbox.expectChargedOnce('inv-1')
+    expect(JSON.parse(sandbox.requests[0]?.body ?? '')).toEqual(request)
+  })
+})
+
 describe('messages', () => {
   it('of requests that nothing is remembered of do not send anybody to create()', async () => {
     const { client } = setUp()

@@ -157,9 +157,27 @@ describe('a request that is not sent', () => {
     ['metadata.external-order-id', { ...bare, metadata: { 'external-order-id': 'r1' } }],
     ['metadata.externalorderid', { ...request, metadata: { externalOrderId: 'r1', externalorderid: 'r1' } }],
   ])('is refused for a reference that is spelled %s', (path, wrong) => {
-    expect(issuesOf(() => read(wrong))).toEqual([
-      `${path} must be spelled metadata.externalOrderId, or it does not keep the order from being bought twice`,
+    expect(issuesOf(() => read(wrong))).toEqual([`${path} must be spelled metadata.externalOrderId`])
+  })
+
+  it('is refused for an option of the call, whose value JSON could not even carry', () => {
+    expect(issuesOf(() => read({ ...request, signal: new AbortController().signal }))).toEqual([
+      'signal is the option signal of the call: pass it in the second argument',
     ])
+  })
+
+  it('is refused for a name that only its toJSON() makes', () => {
+    const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
+    expect(issuesOf(() => read(live))).toEqual(['metdata must be spelled metadata'])
+  })
+
+  it('is refused for a key or metadata that were meant and are undefined, if it has no other name', () => {
+    const lost = (path: string): string[] => [expect.stringMatching(`^${path} is undefined: `)]
+    expect(issuesOf(() => read(bare, { keyIsUndefined: true }))).toEqual(lost('options.idempotencyKey'))
+    expect(issuesOf(() => read({ ...bare, metadata: undefined }))).toEqual(lost('metadata'))
+    expect(read(request, { keyIsUndefined: true }).slot).toBe('ref:r1')
+    expect(read({ ...bare, metadata: undefined }, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(bare, { duplicateKey: 'own', keyIsUndefined: true }).slot).toBe('key:own')
   })
 
   it('is refused where the service that was given is another one, or takes another quantity', () => {

@@ -54,8 +54,8 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'intent',
-    files: ['idempotency/intent.ts'],
-    tests: ['unit/intent.test.ts'],
+    files: ['idempotency/intent.ts', 'idempotency/field-names.ts'],
+    tests: ['unit/{intent,field-names}.test.ts'],
   },
   {
     name: 'pages',
