@@ -6,6 +6,8 @@ export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   created_flawed: '201 with a usable id and another field wrong',
   created_unreadable: '201 whose body is cut, stalled, too large or no order',
   success_unreadable: 'another 2xx without a readable order',
+  contradicted:
+    '2xx with another `externalOrderId`, or without one another `serviceId` or `quantity`, than was sent',
   redirected: '3xx, never followed',
   refused: '400, 402, 404 or 422 with a recognisable error body',
   refused_unprocessed: '405, 406, 411, 413, 414, 415 or 431 with a recognisable error body',

@@ -82,7 +82,7 @@ async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> 
     credential: undefined,
     beforeSend: undefined,
     judge: (result) => {
-      const { order } = classify(result)
+      const { order } = classify(result, () => undefined)
       return order === undefined ? { next: 'stop' } : { next: 'done', value: order }
     },
   })

@@ -1,4 +1,5 @@
-const HIDDEN = '[redacted]'
+/** Stands where an API key was. */
+export const REDACTED = '[redacted]'
 
 /**
  * Shortest key that is taken out of an order, which is stored and told in errors: shorter texts may well stand in one for
@@ -15,7 +16,7 @@ export function redact(text: string, secrets: Iterable<string>, shortest = 0): s
   // No form is shorter than the key itself, and most texts are.
   if (!keys.some(({ length }) => length <= text.length)) return text
   const pattern = patternOf(keys)
-  return pattern === undefined ? text : text.replace(pattern, HIDDEN)
+  return pattern === undefined ? text : text.replace(pattern, REDACTED)
 }
 
 /** By the keys looked for. A program has one key, or two while it changes them; making a pattern costs more than using it. */

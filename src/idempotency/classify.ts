@@ -42,8 +42,14 @@ const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
   429: 'rate_limited',
 }
 
-/** Names how an attempt to create an order ended: the left column of the outcome table. */
-export function classify(result: AttemptResult): Outcome {
+/**
+ * Names how an attempt to create an order ended: the left column of the outcome table.
+ * @param contradiction the field in which an order differs from what was sent, if it does
+ */
+export function classify(
+  result: AttemptResult,
+  contradiction: (order: object) => string | undefined,
+): Outcome {
   switch (result.kind) {
     case 'aborted':
       return { kind: 'aborted' }
@@ -58,12 +64,15 @@ export function classify(result: AttemptResult): Outcome {
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
       return result.status >= 200 && result.status < 300
-        ? classifySuccess(result)
+        ? classifySuccess(result, contradiction)
         : classifyError(result.status, result.text)
   }
 }
 
-function classifySuccess(result: AttemptResult & { readonly kind: 'answer' }): Outcome {
+function classifySuccess(
+  result: AttemptResult & { readonly kind: 'answer' },
+  contradiction: (order: object) => string | undefined,
+): Outcome {
   const { status } = result
   // Only the documented success status proves a charge by itself; a login page comes as 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
@@ -74,6 +83,9 @@ function classifySuccess(result: AttemptResult & { readonly kind: 'answer' }): O
   } catch {
     return { kind: unreadable, status, issues: [{ path: '', message: 'is not JSON' }] }
   }
+  const field = typeof body === 'object' && body !== null ? contradiction(body) : undefined
+  if (field !== undefined)
+    return { kind: 'contradicted', status, issues: [{ path: field, message: 'is not what was sent' }] }
   const checked = checkNow(orderSchema, body)
   if ('value' in checked) return { kind: 'created', order: checked.value, orderId: checked.value.id, status }
   const orderId = idOf(body)

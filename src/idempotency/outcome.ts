@@ -9,6 +9,7 @@ export type OutcomeKind =
   | 'created_flawed'
   | 'created_unreadable'
   | 'success_unreadable'
+  | 'contradicted'
   | 'redirected'
   | 'refused'
   | 'refused_unprocessed'
@@ -76,6 +77,8 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created_unreadable: row(YES, 'replay'),
   // Captive portals and proxies answer 200 to anything, so it proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
+  // Somebody else's order: a shifted response, or a proxy that returns what another request got.
+  contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
   // A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.
   refused: row(REFUSED, 'stop', 'refused'),

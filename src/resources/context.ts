@@ -33,6 +33,16 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
   }
 }
 
+/** Checks that a value is the one with this id before anything else: a proxy may return what another request got. */
+export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
+  return (body) => {
+    const other = typeof body === 'object' && body !== null ? Reflect.get(body, name) : undefined
+    return typeof other === 'string' && other !== id
+      ? { issues: [{ path: name, message: 'is not the id that was asked for' }] }
+      : parse(body)
+  }
+}
+
 /** True if {@link Parse} would return every one as it is. */
 export type AllRight<T> = (values: readonly unknown[]) => values is readonly T[]
 

@@ -7,6 +7,8 @@ import type { FoundRecord } from '../idempotency/journal.ts'
 import { publicRecord } from '../idempotency/record.ts'
 import { type Checked, checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
+import { withId } from './context.ts'
+import { type Asked, contradiction, echoOf } from './evidence.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
@@ -25,13 +27,17 @@ const MAX_PAGES = 200
 /** A second sweep, because rows move while the list is read; more would prove no more. */
 const SWEEPS = 2
 
-/** Reads the order with this id. */
+/**
+ * Reads the order with this id.
+ * @param asked what is known of it, which the order must not contradict
+ */
 export async function readOrder(
   context: OrderContext,
   operation: string,
   orderId: string,
   money: 'in_doubt' | 'charged',
   settings: CallSettings,
+  asked?: Asked,
 ): Promise<Reply<Order>> {
   return await read(context.connection, {
     ...ADDRESS_ONLY,
@@ -41,17 +47,15 @@ export async function readOrder(
     maxBytes: MAX_ITEM_BYTES,
     repeatable: true,
     money,
-    parse: orderWithId(orderId),
+    parse: withId('id', orderId, (body) => readable(context, body, asked)),
   })
 }
 
-/** Checks an answer that has to be the order with this id and no other. */
-function orderWithId(orderId: string): (body: unknown) => Checked<Order> {
-  return (body) => {
-    const checked = checkNow(orderSchema, body)
-    if (!('value' in checked) || checked.value.id === orderId) return checked
-    return { issues: [{ path: 'id', message: 'is not the id that was asked for' }] }
-  }
+function readable({ connection }: OrderContext, body: unknown, asked: Asked | undefined): Checked<Order> {
+  const checked = checkNow(orderSchema, body)
+  if (!('value' in checked) || asked === undefined) return checked
+  const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value), 'response')
+  return field === undefined ? checked : { issues: [{ path: field, message: 'is not what was sent' }] }
 }
 
 /** Reads an order that is known to exist by its id. */
@@ -63,10 +67,8 @@ export async function lookUpById(
   settings: CallSettings,
 ): Promise<RecoveryOutcome> {
   try {
-    const { value: order } = await readOrder(context, operation, orderId, 'charged', {
-      ...settings,
-      maxRetries: 0,
-    })
+    const once = { ...settings, maxRetries: 0 }
+    const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)
     return await markCreated(context, found, { id: order.id, order })
   } catch (error) {
     if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
@@ -88,6 +90,7 @@ export async function* lookUp(
     const { externalOrderId } = lookup.found.record
     if (externalOrderId !== undefined) wanted.set(externalOrderId, lookup)
   }
+  const { deriveId } = context.connection.runtime
   const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
   let looked = reachable
   let error: CustomerOrderingError | undefined
@@ -95,7 +98,8 @@ export async function* lookUp(
     for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && reachable; sweep++) {
       for await (const listed of scanOrders(context, scan)) {
         const lookup = wanted.get(listed.externalOrderId)
-        if (lookup === undefined) continue
+        // Another integration of the same customer may use the same references.
+        if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue
         wanted.delete(listed.externalOrderId)
         yield await markCreated(context, lookup.found, listed)
         if (wanted.size === 0) break

@@ -31,7 +31,7 @@ import { attachInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings.ts'
-import { type ResourceContext, retrieve, rowReader } from './context.ts'
+import { type ResourceContext, retrieve, rowReader, withId } from './context.ts'
 import { type CreateManyResult, createMany } from './create-many.ts'
 import { enqueueOrder } from './enqueue.ts'
 import { type ListEndpoint, listPages } from './list-pages.ts'
@@ -173,7 +173,8 @@ export class Orders<S extends Schemas = Schemas> {
   /** One order of this customer. Its status is the truth for reconciliation. */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), this.#list.parse, settings)
+    const parse = withId('id', orderId, this.#list.parse)
+    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), parse, settings)
   }
 
   /**
@@ -208,7 +209,7 @@ export class Orders<S extends Schemas = Schemas> {
       endpoint: WAIT,
       path: pathOf(orderId),
       orderId,
-      parse: this.#list.parse,
+      parse: withId('id', orderId, this.#list.parse),
       until,
       timeout: timeout ?? 120_000,
       settings: callSettings(defaults, call),

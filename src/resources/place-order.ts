@@ -426,7 +426,14 @@ class Placement {
     if (!isSegment(orderId)) throw this.#errors.unresolved(record, 'unreadable')
     const totalTimeout = Math.max(1, this.#deadline.remaining())
     const settings = { ...this.#settings, totalTimeout }
-    const { value, info } = await readOrder(this.#context, 'orders.retrieve', orderId, 'charged', settings)
+    const { value, info } = await readOrder(
+      this.#context,
+      'orders.retrieve',
+      orderId,
+      'charged',
+      settings,
+      record,
+    )
     let remembered = false
     if (found.row !== undefined) {
       const { body: _body, busyUntil: _busyUntil, ...rest } = record

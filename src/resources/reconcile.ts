@@ -9,6 +9,7 @@ import {
   unusableError,
 } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
+import { contradiction } from './evidence.ts'
 import type { OrderContext } from './order-context.ts'
 import type { Finish } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
@@ -65,6 +66,7 @@ export async function* reconcile<Output>(
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
+  const { deriveId } = context.connection.runtime
   const scan = {
     operation: 'orders.reconcile',
     settings: options.settings,
@@ -77,7 +79,10 @@ export async function* reconcile<Output>(
       if (reported.has(listed.id)) continue
       reported.add(listed.id)
       const reference = listed.externalOrderId ?? ''
-      const record = byId.get(listed.id) ?? byReference.get(reference)
+      const candidate = byId.get(listed.id) ?? byReference.get(reference)
+      // An order that is not what was asked for is somebody else's, also where it was taken for this one before.
+      const other = candidate && contradiction(deriveId, candidate, listed, 'list')
+      const record = other === undefined ? candidate : undefined
       if (record !== undefined) {
         local.delete(record)
         byReference.delete(reference)

@@ -21,6 +21,7 @@ import {
   unusableError,
 } from '../idempotency/record.ts'
 import type { OrderStore } from '../idempotency/store.ts'
+import { contradiction, echoOf } from './evidence.ts'
 import { readOrder } from './look-up.ts'
 import { chargedOf, type OrderContext } from './order-context.ts'
 import { closedContent, nextGeneration } from './record-endings.ts'
@@ -189,14 +190,9 @@ async function resolveCreated(
   }
   const left = { ...settings, totalTimeout: deadline.remaining() }
   const { value: order } = await readOrder(context, RESOLVE, orderId, 'in_doubt', left)
-  const metadata = order['metadata']
-  const echoed =
-    typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata
-      ? metadata.externalOrderId
-      : undefined
-  if (echoed !== undefined && record.externalOrderId !== undefined && echoed !== record.externalOrderId) {
-    throw invalid('orderId', 'names an order with another externalOrderId', record)
-  }
+  const { deriveId } = context.connection.runtime
+  const field = contradiction(deriveId, record, echoOf(order), 'list')
+  if (field !== undefined) throw invalid('orderId', `names an order with another ${field}`, record)
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record

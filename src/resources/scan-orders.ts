@@ -7,14 +7,13 @@ import { Progress, saysEnd } from '../pages.ts'
 import { type Checked, checkNow } from '../schemas/check.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
+import { type Echo, echoOf } from './evidence.ts'
 import { envelopeOf } from './list-pages.ts'
 import { ORDERS_PATH, type OrderContext } from './order-context.ts'
 
 /** An order as a list shows it. */
-export interface ListedOrder {
+export interface ListedOrder extends Echo {
   readonly id: string
-  /** The caller's reference, where the service echoes it. */
-  readonly externalOrderId?: string
   /** The order, where it is readable as one. */
   readonly order?: Order
 }
@@ -97,12 +96,5 @@ function readRow(row: unknown): ListedOrder | undefined {
     return undefined
   const checked = checkNow(orderSchema, row)
   const order = !('value' in checked) ? undefined : checked.value
-  const metadata =
-    'metadata' in row && typeof row.metadata === 'object' && row.metadata !== null ? row.metadata : {}
-  return { id: row.id, ...defined({ order, externalOrderId: referenceOf(metadata) ?? referenceOf(row) }) }
-}
-
-function referenceOf(holder: object): string | undefined {
-  if (!('externalOrderId' in holder)) return undefined
-  return typeof holder.externalOrderId === 'string' ? holder.externalOrderId : undefined
+  return { id: row.id, ...defined({ order, ...echoOf(row) }) }
 }

@@ -11,6 +11,7 @@ import { type History, judgeOutcome, type Meaning, OUTCOMES, type Verdict } from
 import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import { proveCreated } from './archive.ts'
+import { contradiction, echoOf } from './evidence.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './order-context.ts'
 import {
   closedContent,
@@ -105,6 +106,7 @@ export async function sendOrder(
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
+          (order) => contradiction(runtime.deriveId, record, echoOf(order), 'response'),
         )
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history

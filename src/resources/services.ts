@@ -3,7 +3,7 @@ import type { ListOptions, ListParams, RequestOptions, Schemas, ServiceOf } from
 import type { Pages } from '../pages.ts'
 import { serviceSchema } from '../schemas/service.ts'
 import { callSettings, readArguments } from '../settings.ts'
-import { type ResourceContext, retrieve, rowReader } from './context.ts'
+import { type ResourceContext, retrieve, rowReader, withId } from './context.ts'
 import { type ListEndpoint, listPages } from './list-pages.ts'
 
 const PATH = '/v1/services'
@@ -36,6 +36,7 @@ export class Services<S extends Schemas = Schemas> {
   async retrieve(serviceId: string, options?: RequestOptions): Promise<ServiceOf<S>> {
     const path = `${PATH}/${segment('serviceId', serviceId)}`
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await retrieve(this.#context, RETRIEVE, path, this.#list.parse, settings)
+    const parse = withId('productId', serviceId, this.#list.parse)
+    return await retrieve(this.#context, RETRIEVE, path, parse, settings)
   }
 }

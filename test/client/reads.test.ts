@@ -230,7 +230,9 @@ describe.each(all)('%s, when it fails,', (_name, call, path, answer, permission,
 
 describe('identifiers', () => {
   it('are encoded as one path segment', async () => {
-    const { client, requests } = clientOver(({ url }) => (url.pathname.includes('orders') ? order : service))
+    const { client, requests } = clientOver(({ url }) =>
+      url.pathname.includes('orders') ? { ...order, id: 'a/b?c#d e%41' } : { ...service, productId: 'ü' },
+    )
     await client.orders.retrieve('a/b?c#d e%41')
     await client.services.retrieve('ü')
     expect(requests.map(({ url }) => url.pathname)).toEqual([

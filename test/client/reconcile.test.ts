@@ -74,7 +74,7 @@ describe('reconcile()', () => {
     await failure(open.client().orders.create(order('r1')))
     open.sandbox.faults.clear()
     for (const target of ['@one', '@other'])
-      open.sandbox.addOrder({ target, metadata: { externalOrderId: 'r1' } })
+      open.sandbox.addOrder({ target, quantity: 10, metadata: { externalOrderId: 'r1' } })
     const kinds = (await all(open.client().orders.reconcile())).map(({ kind }) => kind)
     expect(kinds.sort()).toEqual(['matched', 'only_remote'])
   })

@@ -512,8 +512,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/look-up.ts',
-        "const { value: order } = await readOrder(context, operation, orderId, 'charged', {",
-        "for (let time = 1; time < 100; time++)\n      await readOrder(context, operation, orderId, 'charged', { ...settings, maxRetries: 0 })\n    const { value: order } = await readOrder(context, operation, orderId, 'charged', {",
+        "const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)",
+        "for (let time = 1; time < 100; time++)\n      await readOrder(context, operation, orderId, 'charged', once, found.record)\n    const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)",
       ),
     ],
   },

@@ -88,6 +88,16 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
     fault: { type: 'bytes', body: '<html>', contentType: 'text/html', status: 200 },
     commits: true,
   },
+  contradicted: {
+    fault: {
+      type: 'transformBody',
+      patch: [
+        { op: 'replace', path: '/id', value: 'ord_of_another' },
+        { op: 'replace', path: '/metadata/externalOrderId', value: 'r2' },
+      ],
+    },
+    commits: true,
+  },
   redirected: { fault: { type: 'redirect', location: 'http://127.0.0.1:9/', status: 307 } },
   refused: status(402),
   refused_unprocessed: status(413),

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { BodyProblem } from '../../src/http/own-fetch.ts'
 import type { AttemptResult, Unsent } from '../../src/http/transport.ts'
-import { classify } from '../../src/idempotency/classify.ts'
+import { classify as classifyAgainst, type Outcome } from '../../src/idempotency/classify.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
@@ -21,6 +21,9 @@ function answer(status: number, body: unknown, problem?: BodyProblem): AttemptRe
 function failed(unsent: false | Unsent, closed = false): AttemptResult {
   return { kind: 'failed', unsent, closed, detail: { name: 'Error' } }
 }
+
+/** Of a response that contradicts nothing. */
+const classify = (result: AttemptResult): Outcome => classifyAgainst(result, () => undefined)
 
 const refusal = { code: 'NOPE', message: 'no' }
 const login = '<!doctype html><title>Please log in</title>'
@@ -108,7 +111,34 @@ describe('the kind of an ending', () => {
 
   it('covers every kind but the one that no attempt has', () => {
     const covered = new Set(CASES.map(([kind]) => kind))
-    expect(Object.keys(OUTCOMES).filter((kind) => !covered.has(kind as OutcomeKind))).toEqual(['not_sent'])
+    expect(Object.keys(OUTCOMES).filter((kind) => !covered.has(kind as OutcomeKind))).toEqual([
+      'contradicted',
+      'not_sent',
+    ])
+  })
+
+  it.each([
+    ['201 with an order', answer(201, order)],
+    ['200 with an order', answer(200, order)],
+    ['201 with nothing but an id', answer(201, { id: 'ord_1' })],
+  ])(
+    "is `contradicted` for %s that differs from the request: somebody else's id is never told",
+    (_what, result) => {
+      const outcome = classifyAgainst(result, () => 'quantity')
+      expect(outcome).toEqual({
+        kind: 'contradicted',
+        status: result.kind === 'answer' ? result.status : 0,
+        issues: [{ path: 'quantity', message: 'is not what was sent' }],
+      })
+    },
+  )
+
+  it('compares no body that was cut and no refusal with the request', () => {
+    const never = (): never => {
+      throw new Error('was compared')
+    }
+    expect(classifyAgainst(answer(201, order, 'cut'), never).kind).toBe('created_unreadable')
+    expect(classifyAgainst(answer(402, refusal), never).kind).toBe('refused')
   })
 
   it('carries the order as returned, unknown fields included', () => {

@@ -33,6 +33,7 @@ const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
   created_flawed: { ...CHARGED, next: 'stop', afterProof: 'stop' },
   created_unreadable: { ...CHARGED, next: 'replay', afterProof: 'replay' },
   success_unreadable: { ...DOUBT, next: 'replay', afterProof: 'replay' },
+  contradicted: { ...DOUBT, next: 'replay', afterProof: 'replay' },
   redirected: { ...DOUBT, next: 'stop', afterProof: 'stop' },
   refused: { ...REFUSED, next: 'stop', afterProof: 'stop', doubt: false, hold: 'refused' },
   refused_unprocessed: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false, hold: 'refused' },

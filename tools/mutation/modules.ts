@@ -113,8 +113,8 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'looking up',
-    files: ['resources/look-up.ts', 'resources/scan-orders.ts'],
-    tests: ['unit/{scan-orders,look-up}.test.ts', 'client/{recover,resolve}.test.ts'],
+    files: ['resources/look-up.ts', 'resources/scan-orders.ts', 'resources/evidence.ts'],
+    tests: ['unit/{scan-orders,look-up}.test.ts', 'client/{recover,resolve,contradictions}.test.ts'],
   },
   {
     name: 'archive',
