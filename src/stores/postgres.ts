@@ -9,7 +9,7 @@ import type {
   StoreDurability,
   StoredRow,
 } from '../idempotency/store.ts'
-import { explain, KEYLESS } from './postgres/failure.ts'
+import { explain, explainWrite, isMisfit, KEYLESS } from './postgres/failure.ts'
 import {
   inspection,
   migration,
@@ -29,6 +29,7 @@ import {
   transactionOf,
 } from './postgres/session.ts'
 import { fromStored, toStored } from './postgres/text.ts'
+import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { PostgresClient, PostgresParameter } from './postgres/session.ts'
 
@@ -72,6 +73,7 @@ export class PostgresStore implements OrderStore {
   readonly #session: Session
   readonly #names: Names
   readonly #statements: Statements
+  readonly #uncertain: UncertainWrites = new UncertainWrites()
   #migrated: Promise<void> | undefined
   #closed = false
 
@@ -104,11 +106,11 @@ export class PostgresStore implements OrderStore {
   }
 
   async insert(row: StoredRow): Promise<InsertResult> {
-    return await this.#insert(this.#session, row)
+    return await this.#uncertain.run(row, () => this.#insert(this.#session, row))
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    return await this.#update(this.#session, row, expectedVersion)
+    return await this.#uncertain.run(row, () => this.#update(this.#session, row, expectedVersion))
   }
 
   async #update(session: Session, row: StoredRow, expectedVersion: number): Promise<boolean> {
@@ -119,7 +121,11 @@ export class PostgresStore implements OrderStore {
     return await this.#run(
       'write to',
       session,
-      async (query) => (await query(this.#statements.update, parameters)).length === 1,
+      async (query) => {
+        if ((await query(this.#statements.update, parameters)).length === 1) return true
+        await this.#checkVersion(query)
+        return false
+      },
       (updated) => updated,
     )
   }
@@ -127,10 +133,9 @@ export class PostgresStore implements OrderStore {
   async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
     // One more row than asked for tells whether there is a next page.
     const parameters = [toStored(scope), toStored(after ?? ''), String(limit + 1)]
-    const found = await this.#run('read from', this.#session, (query) =>
-      query(this.#statements.listOpen, parameters),
+    return await this.#run('read from', this.#session, async (query) =>
+      toPage(scope, await query(this.#statements.listOpen, parameters), limit, (last) => last.id),
     )
-    return toPage(scope, found, limit, (last) => last.id)
   }
 
   /**
@@ -163,10 +168,14 @@ export class PostgresStore implements OrderStore {
     const [updatedAt, id] =
       options.after === undefined ? [wholeTime(options.since ?? 0), ''] : fromCursor(options.after)
     const parameters = [toStored(scope), updatedAt, toStored(id), String(options.limit + 1)]
-    const found = await this.#run('read from', this.#session, (query) =>
-      query(this.#statements.list, parameters),
+    return await this.#run('read from', this.#session, async (query) =>
+      toPage(
+        scope,
+        await query(this.#statements.list, parameters),
+        options.limit,
+        (last) => `${last.updatedAt} ${last.id}`,
+      ),
     )
-    return toPage(scope, found, options.limit, (last) => `${last.updatedAt} ${last.id}`)
   }
 
   /** Further calls reject with `StoreError`; the client that was handed in stays open. Closing again does nothing. */
@@ -193,8 +202,9 @@ export class PostgresStore implements OrderStore {
         const parameters = [toStored(scope), toStored(id)]
         return await this.#run('read from', session, (query) => this.#get(query, parameters))
       },
-      insert: async (row) => await this.#insert(session, row),
-      update: async (row, expectedVersion) => await this.#update(session, row, expectedVersion),
+      insert: (row) => this.#uncertain.run(row, () => this.#insert(session, row)),
+      update: (row, expectedVersion) =>
+        this.#uncertain.run(row, () => this.#update(session, row, expectedVersion)),
     }
   }
 
@@ -214,9 +224,11 @@ export class PostgresStore implements OrderStore {
           // A statement of its own: the one before does not see a row whose writer it had to wait for.
           const current = await this.#get(query, name)
           if (current !== undefined) return { inserted: false, current }
+          await this.#checkVersion(query)
         }
         throw new StoreError(
           'Cannot write to the order store: other processes keep writing and pruning the same record. Try again.',
+          { applied: false },
         )
       },
       ({ inserted }) => inserted,
@@ -238,10 +250,36 @@ export class PostgresStore implements OrderStore {
     this.#checkOpen()
     await this.migrate()
     try {
-      return await session.use(action, writes)
+      return await session.use(async (query) => {
+        try {
+          return await action(query)
+        } catch (error) {
+          throw isMisfit(error) || error instanceof StoreError ? await this.#newerOr(error, query) : error
+        }
+      }, writes)
     } catch (error) {
-      throw explain(error, `Cannot ${task} the order store in PostgreSQL`)
+      const failed = `Cannot ${task} the order store in PostgreSQL`
+      throw task === 'write to' ? explainWrite(error, failed) : explain(error, failed)
     }
+  }
+
+  /** Throws if a newer package has raised the version of the tables since they were opened. */
+  async #checkVersion(query: Query): Promise<void> {
+    checkVersion(await this.#version(query), 'Cannot use the order store in PostgreSQL')
+  }
+
+  /** What a newer package has changed looks like damage: then its version is the reason to tell. */
+  async #newerOr(error: unknown, query: Query): Promise<unknown> {
+    try {
+      await this.#checkVersion(query)
+      return error
+    } catch (newer) {
+      return newer instanceof StoreError ? newer : error
+    }
+  }
+
+  async #version(query: Query): Promise<number> {
+    return Number((await query(this.#statements.version))[0]?.['version'])
   }
 
   #checkOpen(): void {
@@ -257,12 +295,7 @@ export class PostgresStore implements OrderStore {
           await query(migration(this.#names, version))
           version = await this.#inspect(query)
         }
-        if (version > SCHEMA_VERSION) {
-          throw new StoreError(
-            'Cannot open the order store in PostgreSQL: a newer version of customer-ordering-sdk wrote it ' +
-              `(schema ${version}, this version knows ${SCHEMA_VERSION}). Update the package; nothing was changed.`,
-          )
-        }
+        checkVersion(version, 'Cannot open the order store in PostgreSQL')
       })
     } catch (error) {
       throw explain(error, 'Cannot open the order store in PostgreSQL')
@@ -275,9 +308,18 @@ export class PostgresStore implements OrderStore {
     const refusal = refusalOf(database, this.#names)
     if (refusal !== undefined)
       throw new StoreError(`Cannot open the order store in PostgreSQL: ${refusal} Nothing was changed.`)
-    if (database['has_versions'] !== 'true') return 0
-    return Number((await query(this.#statements.version))[0]?.['version'])
+    return database['has_versions'] === 'true' ? await this.#version(query) : 0
   }
+}
+
+/** Refuses tables of a newer package, whenever it made them so. */
+function checkVersion(found: number, failed: string): void {
+  if (found <= SCHEMA_VERSION) return
+  throw new StoreError(
+    `${failed}: a newer version of customer-ordering-sdk wrote it ` +
+      `(schema ${found}, this version knows ${SCHEMA_VERSION}). Update the package; nothing was changed.`,
+    { applied: false },
+  )
 }
 
 function checkClient(client: unknown): void {

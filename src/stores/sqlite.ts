@@ -19,11 +19,12 @@ import {
   open,
   type SqliteDatabase,
 } from './sqlite/database.ts'
-import { codeOf, explain, textOf } from './sqlite/failure.ts'
+import { codeOf, explain, explainWrite, isNamed, textOf } from './sqlite/failure.ts'
 import { DatabaseFiles } from './sqlite/files.ts'
 import { fromCursor, toPage, toRow } from './sqlite/rows.ts'
-import { migrate, PRUNE_BATCH, prepare, type Statements } from './sqlite/schema.ts'
+import { checkVersion, migrate, PRUNE_BATCH, prepare, type Statements, versionOf } from './sqlite/schema.ts'
 import { storable } from './storable.ts'
+import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { SqliteDatabase, SqliteStatement } from './sqlite/database.ts'
 
@@ -89,6 +90,7 @@ export class SqliteStore implements OrderStore {
   readonly #utf8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   /** Undefined if the database is in memory. */
   readonly #files: DatabaseFiles | undefined
+  readonly #uncertain: UncertainWrites = new UncertainWrites()
   /** Undefined once the store is closed. */
   #statements: Statements | undefined
 
@@ -137,6 +139,10 @@ export class SqliteStore implements OrderStore {
   }
 
   async insert(row: StoredRow): Promise<InsertResult> {
+    return await this.#uncertain.run(row, async () => this.#insert(row))
+  }
+
+  #insert(row: StoredRow): InsertResult {
     return this.#run('write', (statements) => {
       for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
         const { changes } = statements.insert.run(
@@ -152,6 +158,7 @@ export class SqliteStore implements OrderStore {
         if (Number(changes) === 1) return { inserted: true }
         const current = statements.get.get(row.scope, row.id)
         if (current !== undefined) return { inserted: false, current: toRow(row.scope, current, this.#utf8) }
+        this.#checkVersion(statements)
       }
       throw new StoreError(
         `Cannot write to the order store in ${this.#name}: other processes keep writing and pruning the same record. Try again.`,
@@ -160,6 +167,10 @@ export class SqliteStore implements OrderStore {
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
+    return await this.#uncertain.run(row, async () => this.#update(row, expectedVersion))
+  }
+
+  #update(row: StoredRow, expectedVersion: number): boolean {
     return this.#run('write', (statements) => {
       const { changes } = statements.update.run(
         row.version,
@@ -172,7 +183,9 @@ export class SqliteStore implements OrderStore {
         storable(row.id),
         expectedVersion,
       )
-      return Number(changes) === 1
+      if (Number(changes) === 1) return true
+      this.#checkVersion(statements)
+      return false
     })
   }
 
@@ -250,10 +263,30 @@ export class SqliteStore implements OrderStore {
       if (access === 'write') this.#checkFiles()
       return action(this.#statements)
     } catch (error) {
-      throw explain(
-        error,
-        `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in ${this.#name}`,
-      )
+      const reason = this.#newerOr(error, this.#statements)
+      throw access === 'read'
+        ? explain(reason, this.#failed('read'))
+        : explainWrite(reason, this.#failed('write'))
+    }
+  }
+
+  #failed(access: 'read' | 'write'): string {
+    return `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in ${this.#name}`
+  }
+
+  /** Throws if a newer package has raised the version of the tables since they were opened. */
+  #checkVersion(statements: Statements): void {
+    checkVersion(versionOf(statements.version), this.#failed('write'))
+  }
+
+  /** What a newer package has changed looks like damage: then its version is the reason to tell. */
+  #newerOr(error: unknown, statements: Statements): unknown {
+    if (isNamed(error)) return error
+    try {
+      this.#checkVersion(statements)
+      return error
+    } catch (newer) {
+      return newer instanceof StoreError ? newer : error
     }
   }
 

@@ -295,6 +295,87 @@ describe('opening a file', () => {
     database.close()
   })
 
+  describe('that a newer version updates while this one has it open', () => {
+    const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)'
+    /** What a newer version may do to the tables; each raises their version. */
+    const UPDATES: readonly (readonly [what: string, sql: string])[] = [
+      ['nothing but the version', 'SELECT 1'],
+      ['a state that this version does not know', "UPDATE customer_ordering_rows SET state = 'held'"],
+      ['another name of a column', 'ALTER TABLE customer_ordering_rows RENAME COLUMN data TO content'],
+      ['another name of the table', 'ALTER TABLE customer_ordering_rows RENAME TO customer_ordering_orders'],
+    ]
+
+    it.each(UPDATES)('is left as it is from then on: %s', async (_, sql) => {
+      const store = new SqliteStore({ path })
+      await store.insert(makeRow(1))
+      const database = new DatabaseSync(path)
+      database.exec(`BEGIN; ${sql}; INSERT INTO customer_ordering_schema (version) VALUES (2); COMMIT`)
+      const before = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()
+      for (const write of [
+        () => store.insert(makeRow(2)),
+        () => store.update(nextVersion(makeRow(1)), 1),
+        () => store.update(nextVersion(makeRow(9)), 1),
+      ]) {
+        const error = await failureOf(write)
+        expect(error.message).toContain(NEWER)
+        expect(error.message).toContain('Update the package; nothing was changed.')
+        expect(error.applied).toBe(false)
+      }
+      const times = { createdBefore: WRITTEN_AT + 1, rejectedBefore: WRITTEN_AT + 1 }
+      await store.prune(SCOPE, times).catch(({ message }) => expect(message).toContain(NEWER))
+      expect(database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()).toEqual(before)
+      database.close()
+      await store.close()
+    })
+
+    it.each(UPDATES.slice(1))('is never told as damaged by what reads it: %s', async (_, sql) => {
+      const store = new SqliteStore({ path })
+      await store.insert(makeRow(1))
+      const database = new DatabaseSync(path)
+      database.exec(`BEGIN; ${sql}; INSERT INTO customer_ordering_schema (version) VALUES (2); COMMIT`)
+      for (const read of [
+        () => store.get(SCOPE, makeRow(1).id),
+        () => store.listOpen(SCOPE, { limit: 5 }),
+        () => store.list(SCOPE, { limit: 5 }),
+      ])
+        expect((await failureOf(read)).message).toContain(NEWER)
+      database.close()
+      await store.close()
+    })
+
+    it('loses no closed row to the pruning of this version', async () => {
+      const store = new SqliteStore({ path })
+      await store.insert(makeRow(1, { open: false, state: 'rejected' }))
+      const database = new DatabaseSync(path)
+      database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
+      expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 1 })).toBe(0)
+      expect(countRows(path)).toBe(1)
+      database.close()
+      await store.close()
+    })
+
+    it('takes no order of this version, and sends none', async () => {
+      const sandbox = createSandbox()
+      const store = new SqliteStore({ path })
+      const client = new CustomerOrderingClient({
+        baseUrl: sandbox.baseUrl,
+        apiKey: sandbox.apiKey,
+        fetch: sandbox.fetch,
+        account: 'shop-eu',
+        store,
+      })
+      const database = new DatabaseSync(path)
+      database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
+      database.close()
+      const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+      const error = await failureOf(() => client.orders.create(request))
+      expect(error.charged).toBe('no')
+      expect(error.message).toContain(NEWER)
+      expect(sandbox.ledger).toEqual([])
+      await client.close()
+    })
+  })
+
   it('finishes what an opening that was interrupted had begun', async () => {
     const store = new SqliteStore({ path })
     await store.insert(makeRow(1))
@@ -404,6 +485,7 @@ describe('failures', () => {
     })
     expect(error.message).toContain('the disk is full, or the database has reached its size limit. Make room')
     expect(error.cause).toMatchObject({ code: 'SQLITE_FULL' })
+    expect(error.applied).toBe(false)
     expect(acknowledged.length).toBeGreaterThan(5)
     const rows = await walk((options) => store.list(SCOPE, options), 10)
     expect(rows.map(({ id }) => id).sort()).toEqual(acknowledged.sort())
@@ -547,7 +629,8 @@ describe('a file that is taken away while the store is open', () => {
         () => store.update(nextVersion(makeRow(1)), 1),
         () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
       ]) {
-        const { message } = await failureOf(write)
+        const { message, applied } = await failureOf(write)
+        expect(applied).toBe(false)
         expect(message).toContain(`${named()} was deleted or replaced while the store was open`)
         expect(message).toContain('Nothing was written.')
       }
@@ -594,7 +677,7 @@ describe('a file that is taken away while the store is open', () => {
     rmSync(path)
     await expect(
       client.orders.create({ ...request, metadata: { externalOrderId: 'after' } }),
-    ).rejects.toMatchObject({ code: 'store' })
+    ).rejects.toMatchObject({ code: 'store', charged: 'no' })
     expect(sandbox.ledger.map(({ externalOrderId }) => externalOrderId)).toEqual(['before'])
     await client.close()
   })
@@ -606,6 +689,46 @@ describe('a file that is taken away while the store is open', () => {
     rmSync(path)
     expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     await store.close()
+  })
+})
+
+describe('a new order that the file cannot take', () => {
+  it.each([
+    ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
+    ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
+  ])('is told as not charged, without a doubt, where the file %s', async (_, pragma, reason) => {
+    const sandbox = createSandbox()
+    const database = new DatabaseSync(path)
+    const client = new CustomerOrderingClient({
+      baseUrl: sandbox.baseUrl,
+      apiKey: sandbox.apiKey,
+      fetch: sandbox.fetch,
+      account: 'shop-eu',
+      store: new SqliteStore({ database }),
+    })
+    database.exec(pragma)
+    const filler = database.prepare(
+      "INSERT INTO customer_ordering_rows VALUES ('filler', ?, 1, 0, 'created', 0, 0, ?)",
+    )
+    // Until there is no room for a closed row either, which would be the usual way to be certain.
+    for (const size of [2_000, 200, 20]) {
+      for (let number = 0; number < 100; number++) {
+        try {
+          filler.run(`${size} ${number}`, 'x'.repeat(size))
+        } catch {
+          break
+        }
+      }
+    }
+    const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+    const error = await failureOf(() => client.orders.create(request))
+    expect(error.charged).toBe('no')
+    expect(error.message).toMatch(/^The order could not be stored; nothing was sent by this call\./)
+    expect(error.message).toContain(reason)
+    expect(error.message).not.toContain('may have been charged')
+    expect(sandbox.ledger).toEqual([])
+    await client.close()
+    database.close()
   })
 })
 
@@ -701,6 +824,7 @@ describe('a connection handed in', () => {
     database.exec('PRAGMA query_only = ON')
     const error = await failureOf(() => store.insert(makeRow(2)))
     expect(error.cause).toMatchObject({ code: 'SQLITE_READONLY' })
+    expect(error.applied).toBe(false)
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     database.close()
   })
@@ -775,6 +899,11 @@ describe('a connection handed in', () => {
       'the disk or file system failed. Check it; the write may or may not have happened',
     )
     expect(ioError.cause).toMatchObject({ code: 'SQLITE_IOERR_FSYNC' })
+    expect(ioError.applied).toBeUndefined()
+    // The log may hold the write whose sync failed: a crash would bring it up again.
+    failure = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    expect((await failureOf(() => store.insert(makeRow(2)))).applied).toBeUndefined()
+    expect((await failureOf(() => store.insert(makeRow(3)))).applied).toBe(false)
     failure = new TypeError('The database connection is not open')
     const closed = await failureOf(() => store.insert(makeRow(2)))
     expect(closed.message).toContain(
@@ -838,7 +967,7 @@ describe('many rows', () => {
       .filter((sql) => !sql.startsWith('INSERT'))
       .flatMap((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all())
       .map(({ detail }) => String(detail))
-      .filter((detail) => !detail.startsWith('LIST SUBQUERY'))
+      .filter((detail) => !/^(LIST|SCALAR) SUBQUERY|customer_ordering_schema/.test(detail))
     const byKey = 'USING INDEX sqlite_autoindex_customer_ordering_rows_1 (scope=? AND id=?)'
     expect(plans.map((plan) => plan.replace('SEARCH customer_ordering_rows ', '')).sort()).toEqual([
       // prune: the batch is found first, then each of its rows.

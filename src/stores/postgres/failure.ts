@@ -47,7 +47,11 @@ const TROUBLES: readonly Trouble[] = [
   ],
   ['others kept writing the same row at the same time. Nothing was written; try again.', '40001', '40P01'],
   ['the connection is inside a transaction that has failed. Nothing was written; roll it back.', '25P02'],
-  ['the database is read-only, such as a standby. Connect to the primary.', ...['25006', '57P04', '25007']],
+  [
+    'the database is read-only, such as a standby. Nothing was written; connect to the primary.',
+    ...['25006', '25007'],
+  ],
+  ['the database was dropped.', '57P04'],
   [
     'this role may not use the tables of the store, or not create them in that schema. Grant it, or run `migrate()` once as a role that may.',
     '42501',
@@ -80,6 +84,25 @@ export function explain(error: unknown, failed: string): StoreError {
   return new StoreError(`${failed}: ${advice ?? `the database client reported ${code}.`}`, {
     cause: plainError(error, code),
   })
+}
+
+/**
+ * Codes with which the server itself has rolled a statement back, or never ran it: it is not applied later either. Not
+ * among them is whatever ends a connection (08, 57P), because a commit may have come before it.
+ */
+const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
+
+/** Turns what a client threw for a write into a {@link StoreError} that says whether it may still be applied. */
+export function explainWrite(error: unknown, failed: string): StoreError {
+  const explained = explain(error, failed)
+  return NOT_APPLIED.test(codeOf(error))
+    ? new StoreError(explained.message, { cause: explained.cause, applied: false })
+    : explained
+}
+
+/** True if a statement does not fit the tables. */
+export function isMisfit(error: unknown): boolean {
+  return codeOf(error).startsWith('42')
 }
 
 /** True for failures after which the same statement may simply be run again: it was rolled back, and can succeed. */

@@ -152,14 +152,18 @@ export interface Statements {
 }
 
 export function statementsFor({ rows, versions }: Names): Statements {
+  // Part of every write: no newer package has raised the version of the tables. An older one may have them open then,
+  // and does not know what the newer one keeps in its rows.
+  const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
     get: `SELECT ${FOUND} FROM ${rows} WHERE scope = $1 AND id = $2`,
     insert: `INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope, id) DO NOTHING RETURNING ${WRITTEN}`,
+      SELECT $1::text, $2::text, $3::bigint, $4::boolean, $5::text, $6::bigint, $7::bigint, $8::text
+      WHERE ${current} ON CONFLICT (scope, id) DO NOTHING RETURNING ${WRITTEN}`,
     update: `UPDATE ${rows}
       SET version = $1, open = $2, state = $3, created_at = $4, updated_at = $5, data = $6
-      WHERE scope = $7 AND id = $8 AND version = $9 RETURNING ${WRITTEN}`,
+      WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
     listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
     // The times are named with their table: alone, the name would mean the text that is returned, and sort as text.
@@ -167,7 +171,7 @@ export function statementsFor({ rows, versions }: Names): Statements {
       WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
     // Rows that somebody is writing right now are passed over: they are not old any more, or somebody else prunes them.
     prune: `WITH batch AS (
-        SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint
+        SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint AND ${current}
         LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED
       ), removed AS (
         DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch)) RETURNING ${WRITTEN}

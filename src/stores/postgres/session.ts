@@ -120,11 +120,10 @@ async function useKnown<T>(
   writes: ((result: T) => boolean) | undefined,
 ): Promise<T> {
   const isInTransaction = (): boolean => ['T', 'E'].includes(client.getTransactionStatus?.() ?? '')
-  if (isInTransaction()) throw insideTransaction('nothing was written')
+  if (isInTransaction()) throw insideTransaction(NOTHING)
   const result = await action(repeating(queryOf(client)))
   // Somebody else's BEGIN may have been waiting in the connection's queue.
-  if (writes?.(result) && isInTransaction())
-    throw insideTransaction('the row was written in that transaction')
+  if (writes?.(result) && isInTransaction()) throw insideTransaction(WRITTEN_INSIDE)
   return result
 }
 
@@ -138,11 +137,10 @@ class UnknownSession implements Session {
 
   async use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T> {
     const query = queryOf(this.#client)
-    if (await asksInTransaction(query)) throw insideTransaction('nothing was written')
+    if (await asksInTransaction(query)) throw insideTransaction(NOTHING)
     const result = await action(repeating(query))
     // The statement that wrote left a mark of its own.
-    if (writes?.(result) && (await isMarked(query)))
-      throw insideTransaction('the row was written in that transaction')
+    if (writes?.(result) && (await isMarked(query))) throw insideTransaction(WRITTEN_INSIDE)
     return result
   }
 }
@@ -156,6 +154,7 @@ export function transactionOf(client: PostgresClient): Session {
         throw new StoreError(
           'The connection handed to `within` is not inside a transaction, or its transaction has failed. ' +
             'Nothing was written. Hand in the connection on which BEGIN was run.',
+          { applied: false },
         )
       }
       return await action(query)
@@ -185,11 +184,15 @@ async function isMarked(query: Query): Promise<boolean> {
   return (await query(CHECK))[0]?.['mark'] === 'set'
 }
 
-function insideTransaction(written: string): StoreError {
+const NOTHING = 'nothing was written'
+const WRITTEN_INSIDE = 'the row was written in that transaction'
+
+function insideTransaction(written: typeof NOTHING | typeof WRITTEN_INSIDE): StoreError {
   return new StoreError(
     `The order store cannot be used while its connection is inside a transaction (${written}): a rollback would take ` +
       'an order out of the store after it was sent. Give the store a pool, or a connection of its own; ' +
       'to write an order together with your own data, see `within`.',
+    written === NOTHING ? { applied: false } : {},
   )
 }
 

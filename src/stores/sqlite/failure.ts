@@ -8,7 +8,10 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
     'another connection keeps it locked for longer than the busy timeout. Let that one finish, or allow more time.',
   ],
   SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Let that one finish.'],
-  SQLITE_READONLY: [8, 'it is read-only. Let this user write to the file and to its directory.'],
+  SQLITE_READONLY: [
+    8,
+    'it is read-only. Let this user write to the file and to its directory; nothing was written.',
+  ],
   SQLITE_IOERR: [10, 'the disk or file system failed. Check it; the write may or may not have happened.'],
   SQLITE_CORRUPT: [
     11,
@@ -25,6 +28,23 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
   SQLITE_NOTADB: [26, 'the file is not an SQLite database. Check the path; the file was not changed.'],
 }
 
+/** Codes of failures before anything is committed. SQLite rolls the statement back and is done with it. */
+const NOT_APPLIED: readonly string[] = [
+  'SQLITE_BUSY',
+  'SQLITE_LOCKED',
+  'SQLITE_READONLY',
+  'SQLITE_FULL',
+  'SQLITE_CANTOPEN',
+  'SQLITE_NOTADB',
+]
+
+/** The same for a write. What the store itself refuses never reached the database. */
+export function explainWrite(error: unknown, failed: string): StoreError {
+  const explained = explain(error, failed)
+  const certain = error instanceof StoreError || NOT_APPLIED.includes(primaryCode(codeOf(error)))
+  return certain ? new StoreError(explained.message, { cause: explained.cause, applied: false }) : explained
+}
+
 /** Turns whatever a database threw into a {@link StoreError}, with the sentence that says what could not be done. */
 export function explain(error: unknown, failed: string): StoreError {
   if (error instanceof StoreError) return error
@@ -39,6 +59,11 @@ export function explain(error: unknown, failed: string): StoreError {
   }
   // SQLite's own messages name tables and columns, never the values that were bound.
   return new StoreError(`${failed}: ${textOf(error)}.`, { cause })
+}
+
+/** True if the code alone says what happened: a lock, the disk, the file, and nothing about tables or rows. */
+export function isNamed(error: unknown): boolean {
+  return Object.hasOwn(RESULTS, primaryCode(codeOf(error)))
 }
 
 /** `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead; else the error's own code, or its name. */

@@ -32,8 +32,15 @@ const MIGRATIONS: readonly string[] = [
  */
 const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
 
+/**
+ * True as long as no newer package has raised the version of the tables. It is part of every write, because an older
+ * package may have the file open then and does not know what the newer one keeps in its rows.
+ */
+const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
+
 /** The statements, prepared on one connection. */
 export interface Statements {
+  readonly version: SqliteStatement
   readonly get: SqliteStatement
   readonly insert: SqliteStatement
   readonly update: SqliteStatement
@@ -43,19 +50,20 @@ export interface Statements {
 }
 
 const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
+  version: 'SELECT max(version) AS version FROM customer_ordering_schema',
   get: `SELECT ${FOUND} FROM customer_ordering_rows WHERE scope = ? AND id = ?`,
   insert: `INSERT INTO customer_ordering_rows (scope, id, version, open, state, created_at, updated_at, data)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (scope, id) DO NOTHING`,
+    SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE ${CURRENT} ON CONFLICT (scope, id) DO NOTHING`,
   update: `UPDATE customer_ordering_rows
     SET version = ?, open = ?, state = ?, created_at = ?, updated_at = ?, data = ?
-    WHERE scope = ? AND id = ? AND version = ?`,
+    WHERE scope = ? AND id = ? AND version = ? AND ${CURRENT}`,
   listOpen: `SELECT ${FOUND} FROM customer_ordering_rows
     WHERE scope = ? AND open = 1 AND id > ? ORDER BY id LIMIT ?`,
   list: `SELECT ${FOUND} FROM customer_ordering_rows
     WHERE scope = ? AND (updated_at, id) > (?, ?) ORDER BY updated_at, id LIMIT ?`,
   prune: `DELETE FROM customer_ordering_rows WHERE rowid IN (
     SELECT rowid FROM customer_ordering_rows
-    WHERE scope = ? AND open = 0 AND state = ? AND updated_at < ? LIMIT ${PRUNE_BATCH})`,
+    WHERE scope = ? AND open = 0 AND state = ? AND updated_at < ? AND ${CURRENT} LIMIT ${PRUNE_BATCH})`,
 }
 
 /** Makes the tables, or brings them up to date. */
@@ -66,14 +74,8 @@ export function migrate(database: SqliteDatabase, name: string): void {
     database.exec('CREATE TABLE IF NOT EXISTS customer_ordering_schema (version INTEGER PRIMARY KEY) STRICT')
     // Changes nothing, but needs to write: a read-only database is to fail now and not with the first order.
     database.exec('DELETE FROM customer_ordering_schema WHERE FALSE')
-    const newest = database.prepare('SELECT max(version) AS version FROM customer_ordering_schema').get()
-    const found = Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
-    if (found > MIGRATIONS.length) {
-      throw new StoreError(
-        `Cannot open the order store in ${name}: a newer version of customer-ordering-sdk wrote it ` +
-          `(schema ${found}, this version knows ${MIGRATIONS.length}). Update the package; nothing was changed.`,
-      )
-    }
+    const found = versionOf(database.prepare(STATEMENTS.version))
+    checkVersion(found, `Cannot open the order store in ${name}`)
     for (let version = found + 1; version <= MIGRATIONS.length; version++) {
       database.exec(MIGRATIONS[version - 1] ?? '')
       database.prepare('INSERT INTO customer_ordering_schema (version) VALUES (?)').run(version)
@@ -88,6 +90,21 @@ export function migrate(database: SqliteDatabase, name: string): void {
     }
     throw error
   }
+}
+
+/** The version of the tables, 0 if they have none yet. */
+export function versionOf(statement: SqliteStatement): number {
+  const newest = statement.get()
+  return Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
+}
+
+/** Refuses tables of a newer package, whenever it made them so. */
+export function checkVersion(found: number, failed: string): void {
+  if (found <= MIGRATIONS.length) return
+  throw new StoreError(
+    `${failed}: a newer version of customer-ordering-sdk wrote it ` +
+      `(schema ${found}, this version knows ${MIGRATIONS.length}). Update the package; nothing was changed.`,
+  )
 }
 
 /**
@@ -114,6 +131,7 @@ function checkKey(database: SqliteDatabase, name: string): void {
 /** Prepares every statement. */
 export function prepare(database: SqliteDatabase): Statements {
   return {
+    version: database.prepare(STATEMENTS.version),
     get: database.prepare(STATEMENTS.get),
     insert: database.prepare(STATEMENTS.insert),
     update: database.prepare(STATEMENTS.update),

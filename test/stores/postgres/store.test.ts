@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { inspect } from 'node:util'
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import {
   type PostgresClient,
   type PostgresParameter,
@@ -195,6 +197,82 @@ describeWith('server', 'PostgresStore and its server', () => {
         'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)',
       )
       expect(await countRows()).toBe(0)
+    })
+
+    describe('that a newer version updates while this one has them open', () => {
+      const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)'
+      const UPDATES: readonly (readonly [what: string, sql: string])[] = [
+        ['nothing but the version', 'SELECT 1'],
+        ['a state that this version does not know', "UPDATE customer_ordering_rows SET state = 'held'"],
+        ['another name of a column', 'ALTER TABLE customer_ordering_rows RENAME COLUMN data TO content'],
+        [
+          'another name of the table',
+          'ALTER TABLE customer_ordering_rows RENAME TO customer_ordering_orders',
+        ],
+      ]
+      const raise = (sql: string) =>
+        execute(url, `BEGIN; ${sql}; INSERT INTO customer_ordering_rows_versions VALUES (2); COMMIT`)
+
+      it.each(UPDATES)('are left as they are from then on: %s', async (_, sql) => {
+        const store = new PostgresStore({ client: openPool() })
+        await store.insert(makeRow(1))
+        await raise(sql)
+        for (const write of [
+          () => store.insert(makeRow(2)),
+          () => store.update(nextVersion(makeRow(1)), 1),
+          () => store.update(nextVersion(makeRow(9)), 1),
+        ]) {
+          const error = await failureOf(write)
+          expect(error.message).toContain(NEWER)
+          expect(error.applied).toBe(false)
+        }
+      })
+
+      it.each(UPDATES.slice(1))('are never told as damaged by what reads them: %s', async (_, sql) => {
+        const store = new PostgresStore({ client: openPool() })
+        await store.insert(makeRow(1))
+        await raise(sql)
+        for (const read of [
+          () => store.get(SCOPE, makeRow(1).id),
+          () => store.listOpen(SCOPE, { limit: 5 }),
+          () => store.list(SCOPE, { limit: 5 }),
+        ])
+          expect((await failureOf(read)).message).toContain(NEWER)
+      })
+
+      it('lose no closed row to the pruning of this version', async () => {
+        const store = new PostgresStore({ client: openPool() })
+        await store.insert(makeRow(1, CLOSED))
+        await raise('SELECT 1')
+        expect(await store.prune(SCOPE, { createdBefore: 1e15, rejectedBefore: 1e15 })).toBe(0)
+        expect(await countRows()).toBe(1)
+      })
+
+      it('take no row of a transaction of the caller either', async () => {
+        const store = new PostgresStore({ client: openPool() })
+        await store.migrate()
+        await raise('SELECT 1')
+        const client = await openClient()
+        await client.query('BEGIN')
+        const error = await failureOf(() => store.within(client).insert(makeRow(1)))
+        expect(error.message).toContain(NEWER)
+        await client.query('COMMIT')
+        expect(await countRows()).toBe(0)
+      })
+
+      it('take no write that waited for the newer version to finish its update', async () => {
+        const store = new PostgresStore({ client: openPool() })
+        await store.migrate()
+        const newer = await openClient()
+        await newer.query('BEGIN')
+        await newer.query('ALTER TABLE customer_ordering_rows ADD COLUMN lease bigint')
+        await newer.query('INSERT INTO customer_ordering_rows_versions VALUES (2)')
+        const late = failureOf(() => store.insert(makeRow(1)))
+        await untilBlocked()
+        await newer.query('COMMIT')
+        expect((await late).message).toContain(NEWER)
+        expect(await countRows()).toBe(0)
+      })
     })
 
     it('that are somebody else’s are refused and left as they are', async () => {
@@ -499,6 +577,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       )
       const error = await failed
       expect(codeOf(error)).toBe('57P01')
+      expect(error.applied).toBeUndefined()
       expect(error.message).toContain('A write may or may not have happened')
       await locker.query('ROLLBACK')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
@@ -677,6 +756,7 @@ describeWith('server', 'PostgresStore and its server', () => {
         const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
         expect(codeOf(error)).toBe(code)
         expect(error.message).toContain(text)
+        expect(error.applied).toBe(false)
         expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
         await locker.query('ROLLBACK')
         expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
@@ -691,6 +771,11 @@ describeWith('server', 'PostgresStore and its server', () => {
       const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
       expect(codeOf(error)).toBe('QUERY_TIMEOUT')
       expect(error.message).toContain('A write may or may not have happened')
+      expect(error.applied).toBeUndefined()
+      // That one still waits for the row, so no later failure may promise that nothing comes of them.
+      const wrong = nextVersion(makeRow(1), { updatedAt: 0.5 })
+      expect((await failureOf(() => store.update(wrong, 1))).applied).toBeUndefined()
+      expect((await failureOf(() => store.insert(makeRow(2, { updatedAt: 0.5 })))).applied).toBe(false)
       await locker.query('ROLLBACK')
     })
 
@@ -749,7 +834,49 @@ describeWith('server', 'PostgresStore and its server', () => {
       const error = await failureOf(() => store.insert(makeRow(2)))
       expect(codeOf(error)).toBe('25006')
       expect(error.message).toContain('the database is read-only')
+      expect(error.applied).toBe(false)
     })
+
+    it.each([
+      [
+        'may only be read',
+        'default_transaction_read_only = on',
+        'the database is read-only, such as a standby',
+      ],
+      ['is at its limit of time', 'statement_timeout = 300', 'longer than statement_timeout allows'],
+    ])(
+      'tell a new order as not charged, without a doubt, where the database %s',
+      async (_, setting, text) => {
+        await new PostgresStore({ client: openPool() }).migrate()
+        const role = `role_${database}`
+        await execute(
+          url,
+          `CREATE ROLE ${role} LOGIN PASSWORD 'p'; ALTER ROLE ${role} SET ${setting};
+         GRANT ALL ON customer_ordering_rows, customer_ordering_rows_versions TO ${role}`,
+        )
+        const pool = openPool({}, server().urlFor({ database, user: role, password: 'p' }))
+        const sandbox = createSandbox()
+        const client = new CustomerOrderingClient({
+          baseUrl: sandbox.baseUrl,
+          apiKey: sandbox.apiKey,
+          fetch: sandbox.fetch,
+          account: 'shop-eu',
+          store: new PostgresStore({ client: pool }),
+        })
+        const locker = await openClient()
+        await locker.query('BEGIN')
+        if (setting.startsWith('statement_timeout'))
+          await locker.query('LOCK TABLE customer_ordering_rows IN EXCLUSIVE MODE')
+        const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+        const error = await failureOf(() => client.orders.create(request))
+        expect(error.charged).toBe('no')
+        expect(error.message).toContain(text)
+        expect(error.message).toMatch(/^The order could not be stored; nothing was sent by this call\./)
+        expect(sandbox.ledger).toEqual([])
+        await locker.query('ROLLBACK')
+        await client.close()
+      },
+    )
 
     it.each([
       ['user', { user: 'nobody' }, '28P01', 'the login was refused'],
@@ -994,7 +1121,9 @@ describeWith('server', 'PostgresStore and its server', () => {
       const plans: string[] = []
       for (const [text, parameters] of seen) {
         const { rows } = await pool.query(`EXPLAIN ${text}`, parameters)
-        const plan = rows.map((row) => Object.values(row as object)[0]).join('\n')
+        // The table of versions has one row.
+        const lines = rows.map((row) => String(Object.values(row as object)[0]))
+        const plan = lines.filter((line) => !line.includes('customer_ordering_rows_versions')).join('\n')
         expect(plan).not.toContain('Seq Scan')
         plans.push(/Scan using (\w+)|Bitmap Index Scan on (\w+)/.exec(plan)?.slice(1).join('') ?? plan)
       }

@@ -1,0 +1,39 @@
+import { StoreError } from '../errors.ts'
+import type { StoredRow } from '../idempotency/store.ts'
+
+/** Most rows that are remembered. Beyond that no failure is called certain any more. */
+const MOST_ROWS = 10_000
+
+/**
+ * Rows with a write that is under way or ended without a word, and may be applied later. For such a
+ * row no other failed write may promise that nothing was written: an order told as `'no'` would
+ * come up again.
+ */
+export class UncertainWrites {
+  readonly #rows: Map<string, number> = new Map()
+  #overflown = false
+
+  /** Runs one write of a row. Removes `applied: false` from its failure while another may be applied. */
+  async run<T>({ scope, id }: StoredRow, write: () => Promise<T>): Promise<T> {
+    const name = JSON.stringify([scope, id])
+    const uncertain = (this.#rows.get(name) ?? 0) + 1
+    this.#rows.set(name, uncertain)
+    if (this.#rows.size > MOST_ROWS) this.#overflown = true
+    try {
+      const result = await write()
+      this.#settle(name)
+      return result
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.applied !== false) throw error
+      this.#settle(name)
+      if (!this.#overflown && !this.#rows.has(name)) throw error
+      throw new StoreError(error.message, { cause: error.cause })
+    }
+  }
+
+  #settle(name: string): void {
+    const left = (this.#rows.get(name) ?? 0) - 1
+    if (left > 0) this.#rows.set(name, left)
+    else this.#rows.delete(name)
+  }
+}
