@@ -6,7 +6,12 @@ import { POLLUTION } from '../support/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
 import type { Question, ToldQuestion } from './pages/service.ts'
 import { clientFiles } from './support/client-files.ts'
-import { ALLOWED, type CrossOriginService, serveCrossOrigin } from './support/cross-origin.ts'
+import {
+  ALLOWED,
+  type CrossOriginService,
+  REPEATED_STATUSES,
+  serveCrossOrigin,
+} from './support/cross-origin.ts'
 import { BROWSERS, type OpenBrowser } from './support/real-browsers.ts'
 import {
   type Control,
@@ -46,6 +51,34 @@ const LOST = [
     twice: { code: 'payment_required', charged: 'no', attempts: 1 },
   },
 ] as const
+
+/** What a service may say about how long its responses to reads are good. */
+const CACHED = [
+  { what: 'for ten minutes', read: { 'cache-control': 'private, max-age=600' } },
+  // RFC 9111, 4.2.2: a browser may guess from it how long a response is good.
+  { what: 'by their last change alone', read: { 'last-modified': 'Mon, 01 Jan 2018 00:00:00 GMT' } },
+] as const
+
+/** What pages ask of a sandbox; the order that they have made is the customer's. */
+function controlOf(sandbox: Sandbox, customer: string): Control {
+  return (asked) => {
+    const question = asked as Question
+    switch (question.type) {
+      case 'fault':
+        sandbox.faults.add(question.rule)
+        return null
+      case 'charges':
+        return sandbox.ledger.filter(({ externalOrderId }) => externalOrderId === question.externalOrderId)
+      case 'requests':
+        return sandbox.requests.length
+      case 'orderMade':
+        return sandbox.addOrder({ customer, metadata: { externalOrderId: question.externalOrderId } }).id
+      case 'statusChanged':
+        sandbox.setOrderStatus(question.orderId, question.status)
+        return null
+    }
+  }
+}
 
 let site: StrictSite
 beforeAll(async () => {
@@ -96,22 +129,10 @@ describe.each(BROWSERS)('$name', (browser) => {
     return report
   }
 
-  const control: Control = (asked) => {
-    const question = asked as Question
-    switch (question.type) {
-      case 'fault':
-        sandbox.faults.add(question.rule)
-        return null
-      case 'charges':
-        return sandbox.ledger.filter(({ externalOrderId }) => externalOrderId === question.externalOrderId)
-      case 'requests':
-        return sandbox.requests.length
-    }
-  }
   const inService = (part: string): RunOptions => ({
     query: { service: service.url, apiKey: sandbox.apiKey, part, repeats: String(browser.repeats) },
     service: service.url,
-    control,
+    control: controlOf(sandbox, sandbox.customerId),
   })
 
   it('passes the tests of the client as they are', async () => {
@@ -172,6 +193,61 @@ describe.each(BROWSERS)('$name', (browser) => {
           ]
         : [[{ code: 'connection', charged: 'unknown', attempts: 1 }], [{ idempotencyKey, reused: false }]],
     )
+  })
+
+  it.each(
+    REPEATED_STATUSES.flatMap((status) => [
+      { status, gateway: false, what: 'comes as it is' },
+      { status, gateway: true, what: 'is 504 by way of a gateway' },
+    ]),
+  )(
+    'charges once where $status after the charge $what, and doubts what it may',
+    async ({ status, gateway }) => {
+      // docs/decisions/a-browser-may-repeat.md: the wallet comes first and is empty by then.
+      const shop = createSandbox({ preset: 'balance-before-key', balance: PRICE })
+      shop.faults.add({
+        match: { operation: 'createOrder' },
+        action: { type: 'status', status, html: true, commit: true },
+        times: 1,
+      })
+      const shopServer = await serveSandbox(shop)
+      const cors = await serveCrossOrigin(shopServer.url, site.origin, { gateway })
+      const told: unknown[] = []
+      try {
+        await run('service', {
+          query: { service: cors.url, apiKey: shop.apiKey, part: 'onUsedConnection' },
+          service: cors.url,
+          control: (question) => told.push((question as ToldQuestion).told),
+        })
+      } finally {
+        await cors.close()
+        await shopServer.close()
+      }
+      expect(shop.ledger).toHaveLength(1)
+      const repeated = !gateway && browser.repeatsAfter.includes(status)
+      expect(cors.arrivals).toHaveLength(repeated ? 2 : 1)
+      expect(new Set(cors.arrivals.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+      const doubt = { code: gateway ? 'server' : 'api', charged: 'unknown', attempts: 1 }
+      expect(told).toEqual([repeated ? { code: 'payment_required', charged: 'no', attempts: 1 } : doubt])
+    },
+  )
+
+  it.each(CACHED)('believes no response to a read that the browser may keep, $what', async ({ read }) => {
+    const shop = createSandbox({ balance: 1_000_000 })
+    const other = shop.addCustomer({ wallet: { amount: 500, currency: 'EUR' } })
+    const otherApiKey = shop.addApiKey({ customer: other.id })
+    const shopServer = await serveSandbox(shop)
+    const cors = await serveCrossOrigin(shopServer.url, site.origin, { read })
+    try {
+      await run('service', {
+        query: { service: cors.url, apiKey: shop.apiKey, otherApiKey, part: 'cached' },
+        service: cors.url,
+        control: controlOf(shop, other.id),
+      })
+    } finally {
+      await cors.close()
+      await shopServer.close()
+    }
   })
 
   it.each(['as they are', 'polluted before', 'polluted after', 'frozen'])(

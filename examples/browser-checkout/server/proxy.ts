@@ -32,6 +32,12 @@ const RETURNED = [
   ...['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'],
 ]
 
+/**
+ * Statuses after which browsers send a POST once more by themselves (Chromium both, Firefox and WebKit 421). They prove nothing
+ * about the order, so the page gets 504 instead.
+ */
+const REPEATED: readonly number[] = [408, 421]
+
 /** Milliseconds without a byte from the service until its connection is given up. The page's own limit is shorter. */
 const SILENCE = 60_000
 
@@ -69,7 +75,13 @@ export function passOn(
       answer.resume()
       return
     }
-    response.writeHead(answer.statusCode ?? 502, {
+    const { statusCode = 502 } = answer
+    if (REPEATED.includes(statusCode)) {
+      answer.resume()
+      lose(response)
+      return
+    }
+    response.writeHead(statusCode, {
       ...pick(answer.headers, RETURNED),
       'cache-control': 'no-store',
     })
@@ -93,7 +105,7 @@ function isFromPage({ method, headers }: IncomingMessage, origins: readonly stri
 }
 
 /**
- * No answer came: nobody knows whether the order was made, and 502 says no more than that. Nothing is repeated here, and the
+ * No answer came: nobody knows whether the order was made, and 504 says no more than that. Nothing is repeated here, and the
  * connection is not just closed either: a browser may then repeat the request by itself, unseen by the page, and the page would
  * take the second answer for the first.
  */
@@ -101,7 +113,7 @@ function lose(response: ServerResponse): void {
   if (response.headersSent) response.destroy()
   else
     response
-      .writeHead(502, { 'content-type': 'text/plain', 'cache-control': 'no-store' })
+      .writeHead(504, { 'content-type': 'text/plain', 'cache-control': 'no-store' })
       .end('No answer came.')
 }
 

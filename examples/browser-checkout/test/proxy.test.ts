@@ -38,6 +38,11 @@ describe('the proxy', () => {
         setImmediate(() => response.destroy())
         return
       }
+      const [, status] = /status-(\d+)/.exec(url) ?? []
+      if (status !== undefined) {
+        response.writeHead(Number(status)).end('as it came')
+        return
+      }
       seen.push({ method, url, headers, body: await text(incoming) })
       response
         .writeHead(201, {
@@ -165,7 +170,14 @@ describe('the proxy', () => {
 
   test('says nothing about the order where no answer came', async () => {
     const { status, body } = await ask('GET', '/api/v1/orders?limit=12')
-    assert.deepEqual([status, body], [502, 'No answer came.'])
+    assert.deepEqual([status, body], [504, 'No answer came.'])
+  })
+
+  test('answers 504 in place of what makes a browser repeat an order by itself', async () => {
+    for (const repeated of ['408', '421']) {
+      const { status, body } = await ask('GET', `/api/v1/orders?sourceSystem=status-${repeated}`)
+      assert.deepEqual([status, body], [504, 'No answer came.'])
+    }
   })
 
   test('cuts an answer off where the service did', async () => {

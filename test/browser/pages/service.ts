@@ -20,6 +20,8 @@ export type Question =
   | { readonly type: 'fault'; readonly rule: FaultRule }
   | { readonly type: 'charges'; readonly externalOrderId: string }
   | { readonly type: 'requests' }
+  | { readonly type: 'orderMade'; readonly externalOrderId: string }
+  | { readonly type: 'statusChanged'; readonly orderId: string; readonly status: string }
 
 /** What the page tells of its one order. */
 export interface ToldQuestion {
@@ -342,6 +344,72 @@ function onUsedConnection(): void {
   })
 }
 
-const parts: Readonly<Record<string, () => void>> = { suite, leave, comeBack, onUsedConnection }
+/** A service whose responses a browser may keep and give again, to whoever reads the same address. */
+function cached(): void {
+  const optionsOf = (account: string, key: string): ClientOptions => ({
+    apiKey: () => key,
+    account,
+    store: new IndexedDbStore({ name: `${account}-${run}`, openTimeout: 30_000 }),
+    maxRetries: 0,
+  })
+  const first = optionsOf('first', apiKey)
+  const second = optionsOf('second', query.get('otherApiKey') ?? '')
+
+  /** Begins an order whose response never comes. */
+  const leaveBehind = async (options: ClientOptions, reference: string, commit: boolean): Promise<void> => {
+    await goWrong({ type: 'stall', commit })
+    const error = await errorOf(clientOf({ ...options, timeout: 1000 }).orders.create(order(reference)))
+    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
+  }
+  /** Recovers as later clients do: what is left may only be looked up in the list. */
+  const recover = async (options: ClientOptions): Promise<unknown> => {
+    const found: unknown[] = []
+    for await (const { outcome, order: placed } of clientOf({
+      ...options,
+      safeRetryWindow: 1,
+    }).orders.recover())
+      found.push([outcome, placed?.id])
+    return found
+  }
+
+  it('shows the own wallet, not that of another account', async () => {
+    const amounts: number[] = []
+    for (const options of [first, second]) amounts.push((await clientOf(options).balance.retrieve()).amount)
+    expect(amounts).toEqual([1_000_000, 500])
+  })
+
+  it('adopts no order of another account with the same reference', async () => {
+    const reference = `${run}-shared`
+    await leaveBehind(first, reference, true)
+    const [charge] = await charges(reference)
+    expect(await recover(first)).toEqual([['created', charge?.orderId]])
+    await leaveBehind(second, reference, false)
+    expect(await recover(second)).toEqual([['needs_attention', undefined]])
+    await clientOf(second).orders.resolve({ externalOrderId: reference }, { as: 'abandoned' })
+  })
+
+  it('finds an order that was charged after an empty list was read', async () => {
+    const reference = `${run}-late`
+    await leaveBehind(second, reference, false)
+    expect(await recover(second)).toEqual([['needs_attention', undefined]])
+    const id = await tell({ type: 'orderMade', externalOrderId: reference })
+    expect(await recover(second)).toEqual([['created', id]])
+  })
+
+  it('sees a new status while it waits, and an order as it is now', async () => {
+    const client = clientOf(first)
+    const { id, status } = await client.orders.create(order())
+    expect((await client.orders.retrieve(id)).status).toBe(status)
+    await tell({ type: 'statusChanged', orderId: id, status: 'delivered' })
+    const delivered = await client.orders.waitFor(id, {
+      until: (placed) => placed.status === 'delivered',
+      timeout: 5000,
+    })
+    expect(delivered.status).toBe('delivered')
+    expect((await client.orders.retrieve(id)).status).toBe('delivered')
+  })
+}
+
+const parts: Readonly<Record<string, () => void>> = { suite, leave, comeBack, onUsedConnection, cached }
 const part = query.get('part') ?? 'suite'
 void runAndReport({ [part]: parts[part] ?? suite })

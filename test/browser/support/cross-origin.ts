@@ -24,6 +24,17 @@ export interface CrossOriginService {
   close(): Promise<void>
 }
 
+/** What stands between the page and the service. */
+export interface FrontOptions {
+  /** Whether 408 and 421, which a browser may repeat unseen, go to the page as 504. */
+  readonly gateway?: boolean
+  /** Headers of every successful read. */
+  readonly read?: Readonly<Record<string, string>>
+}
+
+/** Statuses after which Chromium sends a POST once more by itself. */
+export const REPEATED_STATUSES = [408, 421] as const
+
 /** What RFC 9110 (7.6.1) and its predecessors say of one connection only; `host` names this server. */
 const OF_ONE_CONNECTION = [
   'connection',
@@ -50,7 +61,11 @@ function passedOn(headers: IncomingHttpHeaders): IncomingHttpHeaders {
  * pages can read no header of an answer but the few that all may read. Connections are kept, as a service keeps them. Where the
  * service hangs up, so does this.
  */
-export async function serveCrossOrigin(baseUrl: string, origin: string): Promise<CrossOriginService> {
+export async function serveCrossOrigin(
+  baseUrl: string,
+  origin: string,
+  { gateway = false, read = {} }: FrontOptions = {},
+): Promise<CrossOriginService> {
   const asked = new Set<string>()
   const arrivals: Arrival[] = []
   const used = new WeakSet<Socket>()
@@ -83,7 +98,14 @@ export async function serveCrossOrigin(baseUrl: string, origin: string): Promise
     if (method === 'POST') arrivals.push({ idempotencyKey: headers['idempotency-key']?.toString(), reused })
     const passed = send(`${baseUrl}${path}`, { agent, method, headers: passedOn(headers) })
     passed.on('response', (answer) => {
-      response.writeHead(answer.statusCode ?? 502, { ...passedOn(answer.headers), ...cors })
+      const { statusCode = 502 } = answer
+      if (gateway && REPEATED_STATUSES.some((status) => status === statusCode)) {
+        answer.resume()
+        response.writeHead(504, { ...cors, 'content-type': 'text/plain' }).end('No answer came.')
+        return
+      }
+      const added = method === 'GET' && statusCode === 200 ? read : {}
+      response.writeHead(statusCode, { ...passedOn(answer.headers), ...cors, ...added })
       // A body that is cut off or stops halfway does so for the page, too.
       response.flushHeaders()
       answer.on('data', (chunk) => response.write(chunk))

@@ -19,6 +19,8 @@ export interface RealBrowser {
   readonly name: string
   /** Whether it sends a POST once more by itself when a connection that was used before ends without an answer. */
   readonly repeats: boolean
+  /** The responses after which it sends a POST once more by itself, 408 only on a connection that was used before. */
+  readonly repeatsAfter: readonly number[]
   /** Why it cannot run; undefined if it can. */
   missing(): string | undefined
   start(): Promise<OpenBrowser>
@@ -27,6 +29,7 @@ export interface RealBrowser {
 const chromium: RealBrowser = {
   name: 'Chromium',
   repeats: true,
+  repeatsAfter: [408, 421],
   missing: missingChromium,
   async start() {
     const browser = await Chromium.start()
@@ -46,6 +49,7 @@ const firefoxPath = (): string | undefined => globSync('/usr/bin/firefox{-esr,}'
 const firefox: RealBrowser = {
   name: 'Firefox',
   repeats: true,
+  repeatsAfter: [421],
   missing: () => (firefoxPath() === undefined ? 'no firefox-esr is installed' : undefined),
   async start() {
     const browser = await puppeteer.launch({
@@ -70,6 +74,7 @@ const webkit: RealBrowser = {
   name: 'WebKit',
   // It sends every POST on a connection of its own.
   repeats: false,
+  repeatsAfter: [421],
   missing() {
     if (miniBrowser() === undefined) return 'no libwebkit2gtk-4.1-0 is installed'
     if (!existsSync('/usr/bin/WebKitWebDriver')) return 'no webkit2gtk-driver is installed'
