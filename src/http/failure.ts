@@ -118,7 +118,11 @@ function effectSentence(charged: Charged): string {
 /** The same for a reference or key that another order has. */
 export function conflictSentence(charged: Charged): string {
   const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
-  return `The order that has it ${what} charged. Another order needs a reference or key of its own.`
+  const next =
+    charged === 'unknown'
+      ? ' Once you know what became of it, close it with orders.resolve(). Processes that use the same references need a store that all processes share.'
+      : ''
+  return `The order that has it ${what} charged. Another order needs a reference or key of its own.${next}`
 }
 
 /**

@@ -1,6 +1,12 @@
 import { isAnonymous } from './identity.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
+/**
+ * With which key an order is sent that was cleanly closed and is asked for again: the current one, the first one of all
+ * (whose window is open, although later ones were sent since), or one that was never sent.
+ */
+export type Start = 'same' | 'first' | 'next'
+
 /** What a call wants to buy, as far as its identity goes. */
 export interface Wanted {
   readonly slot: string
@@ -24,8 +30,10 @@ export interface Circumstances {
 export type Action =
   /** Claim the record and send the stored key and body. */
   | { readonly action: 'continue' }
-  /** Claim the closed record anew, with this call's body; `key` says whether with its key, the caller's or a fresh one. */
-  | { readonly action: 'reopen'; readonly key: 'same' | 'given' | 'fresh' }
+  /** Claim the closed record anew, with this call's body, under one of its keys or the caller's; `fresh`: as another order. */
+  | { readonly action: 'reopen'; readonly key: Start | 'given' | 'fresh' }
+  /** Nothing was bought, but the caller's key may be forgotten by the service any moment, and no other may take its place. */
+  | { readonly action: 'spent' }
   /** Keep the created anonymous order under its key, then use the slot for a new one. */
   | { readonly action: 'archive' }
   | { readonly action: 'return' }
@@ -42,16 +50,38 @@ export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 /** How far two machines' clocks may differ before a record from the future counts as a clock that went back. */
 export const CLOCK_SKEW: number = 30 * 1000
 
-/** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
-export function inWindow(
-  record: Pick<JournalRecord, 'state' | 'firstSentAt' | 'apiKeyTag' | 'createdAt'>,
-  circumstances: Omit<Circumstances, 'sameApiKey'>,
-): boolean {
-  // The service cannot have forgotten what it never got.
-  if (isUnsent(record)) return true
-  const since = circumstances.now - (record.firstSentAt ?? record.createdAt)
+/** What decides whether a key may be sent again. */
+type Timing = Omit<Circumstances, 'sameApiKey'>
+
+/** True while the service still remembers a key that was first sent at that time, with room for a whole call. */
+function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
+  const since = now - sentAt
   // A negative age means that the clock went back, so the real age is not known and may be anything.
-  return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow
+  return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow
+}
+
+/**
+ * The key with which an order is sent whose requests so far were all cleanly refused, or never looked at; undefined if
+ * there is none that may be sent. The first key comes before any other, because a store that has forgotten everything can
+ * compute it: what is charged under it is charged once.
+ */
+export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
+  const { keyOrigin, generation, firstSentAt, first, createdAt } = record
+  const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
+  // What a conflict leaves may have been bought under this very key, and a caller's key has no other after it.
+  if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
+    return isOpen ? 'same' : undefined
+  const isFirst = generation === 0 || keyOrigin === 'random'
+  if (isFirst) return isOpen ? 'same' : 'next'
+  if (isRemembered(first?.sentAt ?? createdAt, timing)) return 'first'
+  return firstSentAt === undefined ? 'same' : 'next'
+}
+
+/** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
+export function inWindow(record: JournalRecord, timing: Timing): boolean {
+  return isUnsent(record)
+    ? startOf(record, timing) !== undefined
+    : isRemembered(record.firstSentAt ?? record.createdAt, timing)
 }
 
 /** True if a call that claimed the record may still be at work. */
@@ -68,7 +98,13 @@ export function decideAction(record: JournalRecord, wanted: Wanted, circumstance
 
   if (record.state === 'rejected') {
     if (anonymous) return { action: 'reopen', key: 'fresh' }
-    if (!otherKey) return { action: 'reopen', key: 'same' }
+    if (!otherKey) {
+      const key = startOf(record, circumstances)
+      if (key !== undefined) return { action: 'reopen', key }
+      return record.rejection?.kind === 'conflict' || record.foreign
+        ? { action: 'unresolved', because: 'window' }
+        : { action: 'spent' }
+    }
     // A second key goes on the wire only where the service itself refused everything under the first one.
     const provenRefused = record.attempts === 0 || (record.rejection?.kind === 'refused' && !record.foreign)
     return provenRefused || record.rejection?.kind === 'abandoned'

@@ -8,7 +8,7 @@ export type RecordState = 'open' | 'created' | 'rejected'
 
 /**
  * Why a record is closed without an order:
- * - `refused`: the service refused it (400, 402, 404, 422); heard twice in a row, it moves the record to a new key;
+ * - `refused`: the service refused it (400, 402, 404, 422); heard again under the first key, it leads to a new key;
  * - `not_processed`: the service did not look at it (401, 403, 425, 429 and the like), or it was surely never sent;
  * - `conflict`: the key belongs to another payload, which may have been bought;
  * - `cancelled`: the call ended before anything was sent;
@@ -43,8 +43,8 @@ export interface OrderRecord {
   /** HTTP requests made for the intent, by ended calls. */
   readonly attempts: number
   /**
-   * When the current key was first sent (or was about to be), milliseconds since 1970; absent if it never was, as after
-   * `orders.enqueue`.
+   * When the current key was first sent (or was about to be), milliseconds since 1970, by whatever call; absent if it never
+   * was, or if the service looked at no request that carried it.
    */
   readonly firstSentAt?: number
   /** Until when the call that claimed the record may still be at work, milliseconds since 1970; absent once it ended. */
@@ -61,9 +61,23 @@ export type KeyOrigin = 'caller' | 'derived' | 'random'
 /** Why recovery must not repeat the request by itself: the caller stopped it, or it was refused when that proved nothing. */
 export type Hold = 'aborted' | 'refused'
 
+/** What is kept of the first key of an order while a later one is the current one. */
+export interface FirstKey {
+  /** When it was first sent, milliseconds since 1970; 0 if it must not be sent again. */
+  readonly sentAt: number
+  /** What the service said under it last. */
+  readonly rejection?: Rejection
+  /** True if the service cleanly refused every body that this store sent under it. */
+  readonly refused: boolean
+}
+
 /** The whole record, as the journal keeps it. */
 export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
+  /** The highest generation whose key was ever taken, where that is not the current one. */
+  readonly highest?: number
+  /** The first key of an order whose current key is a later one. Only derived keys have one: no random key is sent again. */
+  readonly first?: FirstKey
   /** Identity of the payload without `metadata`. */
   readonly fingerprint: string
   /** Short salted tag per field, so that a conflict can name fields when the body is gone. */
@@ -112,11 +126,19 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable'>): bo
 }
 
 /**
- * True if no call has claimed the record for sending: its key may be sent for the first time, however old the record is
- * and whichever API key sends it. Every claim sets both fields, in the write that allows the call to send.
+ * True if no call has claimed the record for sending since it was opened: nothing is in doubt, however old the record is
+ * and whichever API key sends it. Every claim sets the tag, in the write that allows the call to send.
  */
-export function isUnsent(record: Pick<JournalRecord, 'state' | 'firstSentAt' | 'apiKeyTag'>): boolean {
-  return record.state === 'open' && record.firstSentAt === undefined && record.apiKeyTag === ''
+export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
+  return record.state === 'open' && record.apiKeyTag === ''
+}
+
+/** The highest generation whose key the order has ever taken. */
+export function highestGeneration({
+  generation,
+  highest = 0,
+}: Pick<JournalRecord, 'generation' | 'highest'>): number {
+  return Math.max(generation, highest)
 }
 
 /** A row that a store can keep. Fields that a newer package added to the same layout are kept. */
@@ -251,6 +273,8 @@ const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   key: isText,
   keyOrigin: oneOf('caller', 'derived', 'random'),
   generation: isCount,
+  highest: optional(isCount),
+  first: optional(isFirstKey),
   state: oneOf('open', 'created', 'rejected'),
   ambiguous: isFlag,
   externalOrderId: optional(isText),
@@ -279,6 +303,12 @@ function isRejection(value: unknown): boolean {
   if (!isObject(value)) return false
   const { kind, status, code } = value as Readonly<Record<string, unknown>>
   return isKind(kind) && optional(isCount)(status) && optional(isText)(code)
+}
+
+function isFirstKey(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { sentAt, rejection, refused } = value as Readonly<Record<string, unknown>>
+  return isTime(sentAt) && optional(isRejection)(rejection) && isFlag(refused)
 }
 
 function isRecord(value: object): value is JournalRecord {

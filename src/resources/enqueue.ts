@@ -60,8 +60,9 @@ export async function enqueueOrder(
       const circumstances = { now, safeRetryWindow, totalTimeout: timeout, sameApiKey: true }
       const step = decideAction(record, intent, circumstances)
       if (step.action === 'conflict') throw errors.rememberedConflict(runtime.deriveId, record, step.over)
-      if (step.action === 'unresolved' && record.state === 'open')
+      if (step.action === 'unresolved' && record.state !== 'created')
         throw errors.unresolved(record, step.because)
+      if (step.action === 'spent') throw errors.spent(record)
       if (step.action === 'continue' && record.hold !== undefined) throw errors.unresolved(record, 'held')
       // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
       // wait for its end would hold the caller's transaction.
@@ -71,7 +72,7 @@ export async function enqueueOrder(
       else if (step.action !== 'reopen') return publicRecord(record)
       else moved = step.key === 'given'
     }
-    // What was refused under this key: hearing it again moves the order to its next one.
+    // What was refused under this key: hearing it again leads to another one.
     const rejection = moved ? undefined : record?.rejection
     const content = taken ?? {
       ...unsentContent(context, intent, record, { moved }),

@@ -5,6 +5,7 @@ import {
   DuplicateOrderError,
   type ErrorFacts,
   IdempotencyConflictError,
+  InvalidRequestError,
   InvalidResponseError,
   StoreError,
   UnresolvedOrderError,
@@ -77,6 +78,16 @@ export class PlaceOrderErrors {
     return new UnresolvedOrderError(
       `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
+    )
+  }
+
+  /** The caller's key was refused, and the service may forget it before an attempt in doubt could be repeated. */
+  spent(record: JournalRecord): CustomerOrderingError {
+    const message =
+      'was refused longer ago than safeRetryWindow allows, so the service may be about to forget it; give a new one'
+    return new InvalidRequestError(
+      `The idempotencyKey of this order ${message}. Nothing was sent by this call. ${chargedSentence('no')}`,
+      { ...this.#facts(record), charged: 'no', issues: [{ path: 'options.idempotencyKey', message }] },
     )
   }
 

@@ -7,7 +7,7 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
 import { answerFacts, factsOf, headersLater, noHeaders } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
-import { type Action, CLOCK_SKEW, decideAction } from '../idempotency/decision.ts'
+import { type Action, CLOCK_SKEW, decideAction, startOf } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
@@ -29,6 +29,7 @@ import {
   tagOf,
 } from './order-context.ts'
 import { PlaceOrderErrors } from './place-order-errors.ts'
+import { heardUnder, startedWith } from './record-endings.ts'
 import { sendOrder } from './send-order.ts'
 import { GRACE, UnclaimedOrder } from './unclaimed.ts'
 import { unsentContent } from './unsent.ts'
@@ -107,6 +108,8 @@ interface Sending {
   readonly continued: boolean
   /** True if it was enqueued and never sent. */
   readonly queued: boolean
+  /** True if its key was never sent. */
+  readonly unused: boolean
 }
 
 /** What a call does with what it found: nothing was there, or the record says what. */
@@ -243,7 +246,8 @@ class Placement {
       // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
       const fresh = step.action === 'archive' || (step.action === 'reopen' && step.key === 'fresh')
       const same = fresh ? undefined : record
-      const content = this.#claim(same, step, credential)
+      const begun = this.#begun(same, step)
+      const content = this.#claimed(begun, credential)
       const base: Found = fresh ? { id: found.id, ...defined({ row: found.row }) } : found
       const written = await journal.write(base, content, this.#deadline)
       if (written.result === 'lost') {
@@ -254,10 +258,14 @@ class Placement {
       if (written.result !== 'written') throw await this.#unclaimed.notStored(written, base, content, same)
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
       const unsent = record !== undefined && isUnsent(record)
-      const again = (unsent || step.action === 'reopen') && earlier?.key === content.key
-      const heardBefore = again ? earlier?.rejection : undefined
-      const continued = (step.action === 'continue' && !unsent) || step.action === 'read'
-      return await this.#send(written.found, credential, { earlier: heardBefore, continued, queued: unsent })
+      const again = unsent || step.action === 'reopen'
+      const sending = {
+        earlier: again && earlier !== undefined ? heardUnder(earlier, content) : undefined,
+        continued: (step.action === 'continue' && !unsent) || step.action === 'read',
+        queued: unsent,
+        unused: begun.firstSentAt === undefined,
+      }
+      return await this.#send(written.found, credential, sending)
     }
   }
 
@@ -277,7 +285,7 @@ class Placement {
     const sendsStored =
       step.action === 'continue' ||
       (step.action === 'read' && step.by === 'replay') ||
-      (step.action === 'reopen' && step.key === 'same')
+      (step.action === 'reopen' && step.key !== 'given' && step.key !== 'fresh')
     const { deriveId } = this.#context.connection.runtime
     if (sendsStored && !isGenuine(deriveId, this.#context, this.#intent.rowId, record))
       throw unusableError('corrupt', record.key)
@@ -296,6 +304,8 @@ class Placement {
         throw this.#errors.duplicate(record)
       case 'unresolved':
         throw this.#errors.unresolved(record, step.because)
+      case 'spent':
+        throw this.#errors.spent(record)
       case 'read':
         return step.by === 'id' ? await this.#readById(found, record) : undefined
       case 'archive':
@@ -315,7 +325,7 @@ class Placement {
   async #send(
     claimed: FoundRecord,
     credential: string | null,
-    { earlier, continued, queued }: Sending,
+    { earlier, continued, queued, unused }: Sending,
   ): Promise<Placed> {
     const sent = await sendOrder(this.#context, claimed, {
       settings: this.#settings,
@@ -324,6 +334,7 @@ class Placement {
       credential,
       earlier,
       queued,
+      unused,
     })
     this.#attempts = sent.attempts
     if (sent.order !== undefined) {
@@ -378,27 +389,44 @@ class Placement {
   }
 
   /**
-   * The record as this call claims it; its write is what allows the call to send.
+   * What this call continues or begins.
    * @param record what is remembered of this intent; absent for a new one
    */
-  #claim(record: JournalRecord | undefined, step: Step, credential: string | null): RecordContent {
+  #begun(record: JournalRecord | undefined, step: Step): RecordContent {
     const context = this.#context
-    const { runtime } = context.connection
-    const now = runtime.now()
-    const busyUntil = now + this.#deadline.remaining()
+    const now = context.connection.runtime.now()
     if (record !== undefined && (step.action === 'continue' || step.action === 'read')) {
       const { hold: _hold, rejection: _rejection, ...rest } = record
-      const claim = runtime.randomId()
-      const apiKeyTag = tagOf(context, record.key, credential)
-      // Nobody sends without a claim, and this claim is the first.
-      if (isUnsent(record)) return { ...rest, firstSentAt: now, busyUntil, claim, apiKeyTag }
       // Whoever opened it may have sent it: nothing that this call hears is clean.
-      return { ...rest, ambiguous: true, busyUntil, claim, apiKeyTag }
+      if (!isUnsent(record)) return { ...rest, ambiguous: true }
+      const { safeRetryWindow } = context
+      const timing = { now, safeRetryWindow, totalTimeout: this.#settings.totalTimeout }
+      const { rejection: _heard, ...started } = startedWith(
+        context,
+        record,
+        startOf(record, timing) ?? 'same',
+      )
+      return started
     }
-    const moved = step.action === 'reopen' && step.key === 'given'
-    const content = unsentContent(context, this.#intent, record, { moved, duplicateKey: this.#duplicateKey })
-    const apiKeyTag = tagOf(context, content.key, credential)
-    return { ...content, firstSentAt: now, busyUntil, apiKeyTag }
+    const key = step.action === 'reopen' ? step.key : 'fresh'
+    const again = key === 'given' || key === 'fresh' ? record : record && startedWith(context, record, key)
+    return unsentContent(context, this.#intent, again, {
+      moved: key === 'given',
+      duplicateKey: this.#duplicateKey,
+    })
+  }
+
+  /** The record as this call claims it; its write is what allows the call to send. */
+  #claimed(content: RecordContent, credential: string | null): RecordContent {
+    const { runtime } = this.#context.connection
+    const now = runtime.now()
+    return {
+      ...content,
+      firstSentAt: content.firstSentAt ?? now,
+      busyUntil: now + this.#deadline.remaining(),
+      claim: runtime.randomId(),
+      apiKeyTag: tagOf(this.#context, content.key, credential),
+    }
   }
 
   /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */

@@ -1,8 +1,14 @@
 import { defined } from '../defined.ts'
 import { parseJson } from '../http/read.ts'
+import type { Start } from '../idempotency/decision.ts'
 import { fieldTags } from '../idempotency/identity.ts'
 import type { RecordContent } from '../idempotency/journal.ts'
-import type { JournalRecord, Rejection } from '../idempotency/record.ts'
+import {
+  type FirstKey,
+  highestGeneration,
+  type JournalRecord,
+  type Rejection,
+} from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import { makeKey, type OrderContext, rememberedOrder } from './order-context.ts'
 
@@ -12,33 +18,81 @@ export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Recor
   return typeof request === 'object' ? { ...request } : {}
 }
 
-/** The record with the intent's next key, still to be sent. `attempts` were made under the key before. */
-export function nextGeneration(
-  context: OrderContext,
+/** The record with the key with which it is sent when it is asked for again. */
+export function startedWith(context: OrderContext, record: JournalRecord, start: Start): JournalRecord {
+  if (start === 'same') return record
+  return start === 'first' ? firstGeneration(context, record) : nextGeneration(context, record)
+}
+
+/** What was heard under the key with which an order is sent again. */
+export function heardUnder(
   record: JournalRecord,
-  attempts: number,
-): JournalRecord {
-  const { runtime } = context.connection
-  const generation = record.generation + 1
+  { key, generation }: Pick<JournalRecord, 'key' | 'generation'>,
+): Rejection | undefined {
+  if (record.key === key) return record.rejection
+  return generation === 0 ? record.first?.rejection : undefined
+}
+
+/** The record with a key of the intent that was never sent. */
+export function nextGeneration(context: OrderContext, record: JournalRecord): JournalRecord {
+  const { firstSentAt: _sent, ...next } = withKey(context, record, highestGeneration(record) + 1)
+  const first = next.keyOrigin === 'derived' ? leftBehind(record) : undefined
+  return { ...next, refused: false, ...defined({ first }) }
+}
+
+/** What is to be known of the first key once another takes its place. */
+function leftBehind({ generation, keyOrigin, first, ...record }: JournalRecord): FirstKey | undefined {
+  if (generation !== 0 || keyOrigin !== 'derived') return first
+  const { firstSentAt: sentAt = 0, rejection, refused } = record
+  return { sentAt, refused, ...defined({ rejection }) }
+}
+
+/** The record with the first key of the intent, which was sent before the current one. */
+function firstGeneration(context: OrderContext, record: JournalRecord): JournalRecord {
+  const { first, createdAt } = record
+  const { sentAt = createdAt, refused = false } = first ?? {}
+  return {
+    ...withKey(context, record, 0),
+    refused,
+    firstSentAt: sentAt,
+    highest: highestGeneration(record),
+  }
+}
+
+/** The record with a key of another generation, under which nothing was heard yet. */
+function withKey(context: OrderContext, record: JournalRecord, generation: number): JournalRecord {
   const { key, keyOrigin } = makeKey(context, record.externalOrderId, generation)
-  const { rejection: _rejection, hold: _hold, ...rest } = record
+  const { rejection: _rejection, hold: _hold, first: _first, highest: _highest, ...rest } = record
   return {
     ...rest,
     key,
     keyOrigin,
     generation,
     // Tags are salted with the key. Without the body they cannot be made again, and a conflict names no fields then.
-    fields: fieldTags(runtime.deriveId, key, requestOf(record)),
+    fields: fieldTags(context.connection.runtime.deriveId, key, requestOf(record)),
     ambiguous: false,
-    refused: false,
     foreign: false,
-    attempts: record.attempts + attempts,
-    firstSentAt: runtime.now(),
   }
 }
 
-/** The record closed without an order. */
-export function closedContent(record: RecordContent, rejection: Rejection, attempts: number): RecordContent {
+/** The record of an order whose key the service has not looked at: its window has not begun. */
+export function neverSent<R extends RecordContent>({
+  firstSentAt: _sent,
+  ...record
+}: R): Omit<R, 'firstSentAt'> {
+  return record
+}
+
+/**
+ * The record closed without an order.
+ * @param shared true if somebody else may have sent the key as well
+ */
+export function closedContent(
+  record: RecordContent,
+  rejection: Rejection,
+  attempts: number,
+  shared = false,
+): RecordContent {
   const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
   return {
     ...rest,
@@ -47,7 +101,7 @@ export function closedContent(record: RecordContent, rejection: Rejection, attem
     rejection,
     refused: record.refused || rejection.kind === 'refused',
     // Where every payload under the key was refused, it is one of those that the key belongs to.
-    foreign: record.foreign || (rejection.kind === 'conflict' && !record.refused),
+    foreign: record.foreign || (rejection.kind === 'conflict' && (shared || !record.refused)),
   }
 }
 
@@ -74,11 +128,11 @@ export function openContent(
  * @param earlier what an earlier call heard under the key, see {@link unsentContent}
  */
 export function requeuedContent(
-  record: JournalRecord,
+  record: RecordContent,
   attempts: number,
   earlier: Rejection | undefined,
 ): RecordContent {
-  const { busyUntil: _busyUntil, firstSentAt: _firstSentAt, ...rest } = record
+  const { busyUntil: _busyUntil, ...rest } = record
   const requeued = { ...rest, apiKeyTag: '', attempts: record.attempts + attempts }
   return { ...requeued, ...defined({ rejection: earlier }) }
 }
@@ -121,7 +175,7 @@ export function createdContent(
     ambiguous: false,
     readable: order !== undefined,
     attempts: newest.attempts + attempts,
-    ...defined({ order: kept }),
+    ...defined({ order: kept, firstSentAt: mine.firstSentAt }),
     // Without the order itself, the body is still needed to ask for it again.
     ...(order === undefined ? defined({ body: body ?? mine.body }) : {}),
   }

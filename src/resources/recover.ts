@@ -3,7 +3,7 @@ import { type CustomerOrderingError, isCustomerOrderingError, StoreError } from 
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
-import { inWindow, isBusy } from '../idempotency/decision.ts'
+import { inWindow, isBusy, startOf } from '../idempotency/decision.ts'
 import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
@@ -23,7 +23,7 @@ import {
   sameApiKey,
   tagOf,
 } from './order-context.ts'
-import { requestOf } from './record-endings.ts'
+import { heardUnder, requestOf, startedWith } from './record-endings.ts'
 import {
   type AttentionReason,
   createdOutcome,
@@ -197,17 +197,22 @@ async function replay(
   const { runtime } = connection
   const { settings } = options
   const { record } = found
-  const { rejection: earlier, ...rest } = record
   const queued = isUnsent(record)
+  // Nothing is in doubt, so the order is sent as if it were asked for again now.
+  const start = queued ? startOf(record, timingOf(context, settings)) : undefined
+  const started = startedWith(context, record, start ?? 'same')
+  const earlier = heardUnder(record, started)
+  const { rejection: _rejection, ...rest } = started
   const claimed = await journal.write(
     found,
     {
       ...rest,
       // Whoever opened it may have sent it: nothing that is heard from now on is clean. Only a first claim knows better.
-      ...(queued ? { firstSentAt: runtime.now() } : { ambiguous: true }),
+      ...(queued ? {} : { ambiguous: true }),
+      firstSentAt: started.firstSentAt ?? runtime.now(),
       claim: runtime.randomId(),
       busyUntil: runtime.now() + deadline.remaining(),
-      apiKeyTag: tagOf(context, record.key, credential),
+      apiKeyTag: tagOf(context, started.key, credential),
     },
     deadline,
   )
@@ -231,6 +236,7 @@ async function replay(
     once: true,
     queued,
     earlier,
+    unused: started.firstSentAt === undefined,
     ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
   })
   const { order, ending, outcome } = sent
@@ -269,14 +275,12 @@ function whyNotReplay(
   if (replay === 'all') return undefined
   if (record.hold === 'aborted') return 'aborted'
   if (record.hold === 'refused') return 'refused_after_doubt'
-  const { safeRetryWindow, connection } = context
-  // One request only, so only one attempt's time is subtracted.
-  const circumstances = {
-    now: connection.runtime.now(),
-    safeRetryWindow,
-    totalTimeout: settings.timeout,
-  }
-  return inWindow(record, circumstances) ? undefined : 'past_window'
+  return inWindow(record, timingOf(context, settings)) ? undefined : 'past_window'
+}
+
+/** One request only, so only one attempt's time is subtracted from the window. */
+function timingOf({ connection, safeRetryWindow }: OrderContext, { timeout }: CallSettings) {
+  return { now: connection.runtime.now(), safeRetryWindow, totalTimeout: timeout }
 }
 
 /** What can be said of a record without asking the service; undefined if it cannot be read. */

@@ -139,11 +139,11 @@ export async function resolve(
   // A call that wrote it since may have sent it, which the person who gives it up has not seen. What is far ahead was
   // written before, by a clock that is wrong.
   if (record.updatedAt > decidedAt && record.updatedAt <= runtime.now() + CLOCK_SKEW) throw notStored(record)
-  // A key that is the order's very name cannot change; any other moves on, so that the next call buys anew. Under a key
-  // that stays, a later refusal still proves nothing.
+  // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
+  // a key that stays, a later refusal still proves nothing.
   const next = record.slot.startsWith('key:')
     ? { ...record, generation: record.generation + 1, refused: false, foreign: false }
-    : neverSent(nextGeneration(context, record, 0))
+    : { ...nextGeneration(context, record), first: { sentAt: 0, refused: false } }
   const written = await context.journal.write(
     found,
     { ...closedContent(next, { kind: 'abandoned' }, 0), claim: runtime.randomId() },
@@ -151,11 +151,6 @@ export async function resolve(
   )
   if (written.result !== 'written') throw notStored(record)
   return publicRecord(written.found.record)
-}
-
-/** The next key of an order that is given up may never be sent at all. */
-function neverSent({ firstSentAt: _sent, ...record }: JournalRecord): JournalRecord {
-  return record
 }
 
 /** Forgets a closed record: whoever orders under its name again buys again. */

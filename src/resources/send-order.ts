@@ -7,7 +7,14 @@ import { LIKE_A_KEY, redact } from '../http/redact.ts'
 import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
 import type { FoundRecord, Written } from '../idempotency/journal.ts'
-import { type History, judgeOutcome, type Meaning, OUTCOMES, type Verdict } from '../idempotency/outcome.ts'
+import {
+  type History,
+  judgeOutcome,
+  type Meaning,
+  OUTCOMES,
+  type OutcomeKind,
+  type Verdict,
+} from '../idempotency/outcome.ts'
 import type { JournalRecord, Rejection } from '../idempotency/record.ts'
 import type { Order } from '../schemas/order.ts'
 import { proveCreated } from './archive.ts'
@@ -16,6 +23,7 @@ import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from 
 import {
   closedContent,
   createdContent,
+  neverSent,
   nextGeneration,
   openContent,
   requeuedContent,
@@ -28,7 +36,7 @@ export interface SendOptions {
   readonly callId: string
   /** API key of the first attempt. */
   readonly credential: string | null
-  /** The refusal that an earlier call heard; hearing it again moves the record to its next key. */
+  /** The refusal that an earlier call heard under this key; hearing it again leads to a key that was never sent. */
   readonly earlier?: Rejection | undefined
   /** Method of the client on whose behalf it is sent, for events. Default `orders.create`. */
   readonly operation?: string
@@ -36,6 +44,8 @@ export interface SendOptions {
   readonly once?: boolean
   /** True if the order was enqueued and never sent: unless the service itself refuses it, it stays to be sent by the next recovery. */
   readonly queued?: boolean
+  /** True if the key was never sent before, or never looked at by the service: its window begins with this call. */
+  readonly unused: boolean
   /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
   readonly sendUntil?: number
 }
@@ -75,7 +85,7 @@ export async function sendOrder(
   let mine = claimed
   let attempts = 0
   let retriesLeft = options.settings.maxRetries
-  let earlier = options.earlier
+  let { earlier, unused } = options
   let credential: string | null | undefined = options.credential
   /** The API key that the record's tag was made from. */
   let claimedFor = options.credential
@@ -108,6 +118,7 @@ export async function sendOrder(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
           (order) => contradiction(runtime.deriveId, record, echoOf(order), 'response'),
         )
+        unused &&= !isLookedAt(outcome.kind)
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
@@ -144,29 +155,33 @@ export async function sendOrder(
     })
     const { trail } = ending
     attempts += trail.attempts
+    const known = unused ? neverSent(mine.record) : mine.record
     const meaning = meaningOf(verdict, history, record)
-    const rejection = rejectionOf(meaning, outcome, trail)
+    const heard = rejectionOf(meaning, outcome, trail)
+    const moves = heard !== undefined && movesOn(context, record, heard, earlier)
+    // A conflict that the order's own refused payloads explain is one more refusal.
+    const rejection = moves ? { ...heard, kind: 'refused' as const } : heard
     const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
     const unordered = ({ result }: Written): Sent => ({
       ...sent,
       // What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send.
-      charged: result === 'written' ? meaning.charged : 'unknown',
+      charged: result !== 'written' ? 'unknown' : moves ? 'no' : meaning.charged,
       remembered: result === 'written',
       overtaken: result === 'lost',
       fresh: false,
     })
 
-    if (rejection !== undefined && movesOn(record, rejection, earlier)) {
-      const content = nextGeneration(context, mine.record, trail.attempts)
-      retriesLeft -= trail.retries + 1
-      // A retry of its own kind: with none left, the next call begins with the new key.
-      if (retriesLeft < 0 || options.deadline.over() !== undefined) {
-        // Not as `refused`: nothing was refused under the new key yet.
-        const closed = closedContent(content, { ...rejection, kind: 'not_processed' }, 0)
-        const told = unordered(await context.journal.settle(mine, closed, options.deadline))
-        // To leave a key is to know that nothing was bought under it.
-        return told.remembered ? { ...told, charged: 'no' } : told
+    retriesLeft -= trail.retries + 1
+    // A retry of its own kind: with none left, the order stays refused under this key, and a later call goes on.
+    const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
+    if (moves && goesOn) {
+      const left = {
+        ...mine.record,
+        ...defined({ rejection }),
+        refused: true,
+        attempts: record.attempts + trail.attempts,
       }
+      const content = { ...nextGeneration(context, left), firstSentAt: runtime.now() }
       claimedFor = lastOf(trail.secrets)
       const tag = tagOf(context, content.key, claimedFor)
       const claim = { ...content, apiKeyTag: tag }
@@ -174,6 +189,7 @@ export async function sendOrder(
       if (written.result === 'written') {
         mine = written.found
         earlier = undefined
+        unused = true
         credential = undefined
         continue
       }
@@ -184,11 +200,11 @@ export async function sendOrder(
       const order = outcome?.order
       const orderId = outcome?.orderId ?? record.order?.id
       const { record: sentAs } = mine
-      const known = { order, orderId, attempts: trail.attempts }
+      const facts = { order, orderId, attempts: trail.attempts }
       const remembered = await proveCreated(
         context,
         mine,
-        (newest) => createdContent(context, newest, sentAs, known),
+        (newest) => createdContent(context, newest, sentAs, facts),
         options.deadline,
       )
       return {
@@ -204,7 +220,7 @@ export async function sendOrder(
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     if (rejection !== undefined && options.queued === true && !refused) {
-      const requeued = requeuedContent(mine.record, trail.attempts, earlier)
+      const requeued = requeuedContent(known, trail.attempts, earlier)
       // Not 'no', although nothing was bought so far: the next recovery sends it.
       return {
         ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
@@ -213,7 +229,7 @@ export async function sendOrder(
     }
     const content =
       rejection !== undefined
-        ? closedContent(mine.record, rejection, trail.attempts)
+        ? closedContent(known, rejection, trail.attempts, isShared(context, record))
         : openContent(mine.record, history.ambiguous, hold, trail.attempts)
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }
@@ -243,21 +259,41 @@ function rejectionOf(
 }
 
 /**
- * True if the record moves to its next key: the service refused the same thing again in a new call, or says that the
- * key belongs to another payload although it refused every payload that was sent under it. Servers that remember
- * refusals would answer the same for ever; on servers that do not, the first key stays valid.
+ * True if the order goes on with a key that was never sent: the service refused the same thing again in a new call, or
+ * says that the key belongs to another payload although it refused every payload that was ever sent under it. Servers
+ * that remember refusals would respond the same for ever; on servers that do not, the first key stays valid.
  */
-function movesOn(record: JournalRecord, heard: Rejection, earlier: Rejection | undefined): boolean {
+function movesOn(
+  context: OrderContext,
+  record: JournalRecord,
+  heard: Rejection,
+  earlier: Rejection | undefined,
+): boolean {
   if (earlier === undefined || record.keyOrigin === 'caller') return false
   // Also where a call beside this one was refused meanwhile: this one was not made after that refusal.
   if (heard.kind === 'conflict')
-    return record.refused && (earlier.kind === 'refused' || earlier.kind === 'conflict')
+    return (
+      record.refused &&
+      !isShared(context, record) &&
+      (earlier.kind === 'refused' || earlier.kind === 'conflict')
+    )
   return (
     heard.kind === 'refused' &&
     earlier.kind === 'refused' &&
     heard.status === earlier.status &&
     heard.code === earlier.code
   )
+}
+
+/** True if a process that knows nothing of this store may have sent the key: it computes the same one. */
+function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
+  return keyOrigin === 'derived' && journal.store.durability === 'memory'
+}
+
+/** False for what ends before the service looks at the order, and so at its key. */
+function isLookedAt(kind: OutcomeKind): boolean {
+  const { rejection } = OUTCOMES[kind].clean
+  return rejection !== 'not_processed' && rejection !== 'cancelled'
 }
 
 function lastOf(secrets: ReadonlySet<string>): string | null {

@@ -6,7 +6,7 @@ import type { Found, RecordContent, Unwritten } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import type { OrderContext } from './order-context.ts'
 import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
-import { closedContent } from './record-endings.ts'
+import { closedContent, neverSent } from './record-endings.ts'
 import { unsentContent } from './unsent.ts'
 
 /** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
@@ -52,8 +52,10 @@ export class UnclaimedOrder {
     const { connection, journal } = context
     let charged = moneyOf(record)
     if (charged === 'no' && written.result !== 'refused') {
-      const known = record?.key === content.key ? record.rejection : undefined
-      const closed = closedContent(content, known ?? { kind: 'cancelled' }, 0)
+      const closed =
+        record === undefined
+          ? closedContent(neverSent(content), { kind: 'cancelled' }, 0)
+          : { ...record, claim: connection.runtime.randomId() }
       const time = Math.min(GRACE, Math.max(deadline.remaining(), 0))
       const grace = new Deadline(connection.runtime, time, undefined)
       // A codec that has just failed is not asked again.

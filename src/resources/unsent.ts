@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import { fieldTags } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
 import type { RecordContent } from '../idempotency/journal.ts'
-import type { JournalRecord, KeyOrigin } from '../idempotency/record.ts'
+import { highestGeneration, type JournalRecord, type KeyOrigin } from '../idempotency/record.ts'
 import { makeKey, type OrderContext } from './order-context.ts'
 
 /** What decides about the key of an order that begins. */
@@ -14,7 +14,8 @@ interface Beginning {
 }
 
 /**
- * An open record that no call has claimed: a new order, or a closed one that is asked for again.
+ * An open record that no call has claimed: a new order, or a closed one that is asked for again. What is known of the key
+ * stays known: when it was first sent decides until when it may be.
  * @param closed what is remembered of the same order
  */
 export function unsentContent(
@@ -26,11 +27,13 @@ export function unsentContent(
   const { runtime } = context.connection
   const same = moved ? undefined : closed
   const { key, keyOrigin } = keyFor(context, intent, same, duplicateKey)
+  const { highest, first, firstSentAt } = same ?? {}
+  const used = closed === undefined ? 0 : highestGeneration(closed) + 1
   return {
     slot: intent.slot,
     key,
     keyOrigin,
-    generation: (closed?.generation ?? 0) + (moved ? 1 : 0),
+    generation: same?.generation ?? used,
     state: 'open',
     // A closed record is in doubt only if a person gave it up under a key that cannot change.
     ambiguous: same?.ambiguous === true,
@@ -43,7 +46,7 @@ export function unsentContent(
     readable: false,
     refused: same?.refused === true,
     foreign: same?.foreign === true,
-    ...defined({ externalOrderId: intent.externalOrderId }),
+    ...defined({ externalOrderId: intent.externalOrderId, highest, first, firstSentAt }),
   }
 }
 

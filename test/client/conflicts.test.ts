@@ -1,5 +1,6 @@
 import { ConflictError, IdempotencyConflictError, IdempotencyInProgressError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '../../src/stores/memory.ts'
 import { failure, Lab, order, told } from './support/lab.ts'
 
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
@@ -80,9 +81,9 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('moves on where this store saw the other payload refused, in the same call', async () => {
+  it('moves on where a store that all processes share saw the other payload refused, in the same call', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
-    const client = lab.client()
+    const client = lab.shared()
     const refused = await failure(client.orders.create(order('r1', { quantity: 5000 })))
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
     const { order: placed, info } = await told(client.orders.create(order('r1')))
@@ -97,26 +98,51 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     // The other machine's clock is ahead, so this call seems to have been made before that refusal.
     lab.runtime.jump(20_000)
-    await failure(lab.elsewhere().orders.create(order('r1', { quantity: 5000 })))
+    await failure(lab.shared().orders.create(order('r1', { quantity: 5000 })))
     lab.runtime.jump(-20_000)
-    const early = await failure(lab.client().orders.create(order('r1')))
+    const early = await failure(lab.shared().orders.create(order('r1')))
     expect(early).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
     expect(keysOf(lab)).toHaveLength(1)
     lab.runtime.jump(30_000)
-    const placed = await lab.client().orders.create(order('r1'))
+    const placed = await lab.shared().orders.create(order('r1'))
     expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
     expect(keysOf(lab)).toHaveLength(2)
   })
 
-  it('tells what is stored where no retry is left for the next key', async () => {
+  it('is told as not bought where no retry is left, and goes on with another key once the first may be forgotten', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
-    const client = lab.client({ maxRetries: 0 })
+    const client = lab.shared({ maxRetries: 0 })
     await failure(client.orders.create(order('r1', { quantity: 5000 })))
     const error = await failure(client.orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'no' })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 1 })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
+    lab.runtime.jump(20 * 60_000)
     await client.orders.create(order('r1'))
     lab.sandbox.expectCharges(1)
+  })
+
+  it('keeps its key where another process with a store of its own may have bought under it', async () => {
+    const lab = new Lab()
+    const refused = await failure(lab.client().orders.create(order('r1', { quantity: 5000 })))
+    expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
+    await lab.client({ store: new MemoryStore() }).orders.create(order('r1'))
+    const error = await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+
+    expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
+    expect(error.message).toContain('a store that all processes share')
+    lab.sandbox.expectCharges(1)
+    expect(keysOf(lab)).toHaveLength(1)
+    await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('moves on without a shared store where the key was drawn, which nobody else can have sent', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.unlabelled()
+    await failure(client.orders.create(order('r1', { quantity: 5000 })))
+    await client.orders.create(order('r1'))
+    lab.sandbox.expectCharges(1)
+    expect(keysOf(lab)).toHaveLength(2)
   })
 
   it('is told apart from a refusal of the key after an attempt in doubt', async () => {

@@ -1,11 +1,22 @@
 import { describe, expect, it } from 'vitest'
+import type { CustomerOrderingClient } from '../../src/client.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
 import { failure, Lab, order, told } from './support/lab.ts'
+
+const MINUTE = 60_000
 
 /** The distinct keys on the wire, in the order in which they were first sent. */
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
 /** The keys as numbers: 0 for the first that was sent, 1 for the next. */
 const sequence = (lab: Lab): readonly number[] => lab.posts.map(({ key }) => keysOf(lab).indexOf(key))
+
+/** What one recovery says, record by record. */
+async function recover(client: CustomerOrderingClient): Promise<string[]> {
+  const outcomes: string[] = []
+  for await (const { outcome } of client.orders.recover()) outcomes.push(outcome)
+  return outcomes
+}
 
 describe('an order that is refused', () => {
   it('keeps its key for as long as the service does not remember refusals', async () => {
@@ -44,7 +55,7 @@ describe('an order that is refused', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
   })
 
-  it('moves on one generation in each later call, however often it is refused', async () => {
+  it('goes to a key that was never sent in each later call, after its first, however often it is refused', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.client()
     lab.drain()
@@ -52,7 +63,7 @@ describe('an order that is refused', () => {
       const error = await failure(client.orders.create(order('r1')))
       expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
     }
-    expect(sequence(lab)).toEqual([0, 0, 1, 1, 2, 2, 3])
+    expect(sequence(lab)).toEqual([0, 0, 1, 0, 2, 0, 3])
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 3, attempts: 7 })
     lab.topUp()
     await client.orders.create(order('r1'))
@@ -134,6 +145,8 @@ describe('an order that is refused', () => {
 
   it('does not move on because the key belongs to what a call beside this one was refused, after a proxy refused the first', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
+    // All processes share it.
+    Object.defineProperty(lab.rows, 'durability', { value: 'server' })
     lab.drain()
     lab.sandbox.faults.add({ action: { type: 'status', status: 413 } })
     const noted = { ...order('r1'), metadata: { externalOrderId: 'r1', note: 'another' } }
@@ -170,7 +183,7 @@ describe('an order that is refused', () => {
     expect(sequence(lab)).toEqual([0, 0])
   })
 
-  it('does not take the refusal of one key for that of the next', async () => {
+  it('sends the first key again also where another call was refused under the next one meanwhile', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     await failure(lab.client().orders.create(order('r1')))
@@ -189,7 +202,7 @@ describe('an order that is refused', () => {
     expect(sequence(lab)).toEqual([0, 0, 1])
     stopped.wake()
     expect(await ending).toMatchObject({ code: 'payment_required', charged: 'no' })
-    expect(sequence(lab)).toEqual([0, 0, 1, 1])
+    expect(sequence(lab)).toEqual([0, 0, 1, 0, 2])
   })
 
   it('does not move on for a call whose first look was slow, so that the refusal came in between', async () => {
@@ -210,28 +223,138 @@ describe('an order that is refused', () => {
     expect(keysOf(lab)).toHaveLength(1)
   })
 
-  it('still moves on when the clock was set back an hour between the two calls', async () => {
+  it('begins with another key when the clock was set back an hour, so that nobody knows how old the first is', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     await failure(lab.client().orders.create(order('r1')))
     lab.topUp()
     lab.runtime.jump(-3_600_000)
     await lab.client().orders.create(order('r1'))
-    expect(sequence(lab)).toEqual([0, 0, 1])
+    expect(sequence(lab)).toEqual([0, 1])
   })
 
-  it('moves on without a retry left by storing the next key for the next call', async () => {
+  it('stays under its first key without retries, and begins with another once the first may be forgotten', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.client({ maxRetries: 0 })
     lab.drain()
     await failure(client.orders.create(order('r1')))
+    lab.topUp()
     const second = await failure(client.orders.create(order('r1')))
     expect(second).toMatchObject({ charged: 'no', attempts: 1, idempotencyKey: keysOf(lab)[0] })
-    expect(sequence(lab)).toEqual([0, 0])
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 1, attempts: 2 })
-    lab.topUp()
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0, attempts: 2 })
+    lab.runtime.jump(20 * MINUTE)
     await client.orders.create(order('r1'))
     expect(sequence(lab)).toEqual([0, 0, 1])
+  })
+
+  it.each<[string, (lab: Lab) => void]>([
+    ['its store was lost', (lab) => lab.wipe()],
+    ['another process with a store of its own is asked', (lab) => lab.wipe()],
+  ])('is charged once where it was refused twice, then bought, and %s', async (_what, lose) => {
+    const lab = new Lab()
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const bought = await lab.client().orders.create(order('r1'))
+    expect(sequence(lab)).toEqual([0, 0, 1, 0])
+    lose(lab)
+    const again = await lab.client().orders.create(order('r1'))
+    expect(again.id).toBe(bought.id)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is charged once where another store without its history is asked for another quantity', async () => {
+    const lab = new Lab()
+    await failure(lab.client().orders.create(order('r1', { quantity: 5000 })))
+    const elsewhere = lab.client({ store: new MemoryStore() })
+    await elsewhere.orders.create(order('r1', { quantity: 1 }))
+    for (let call = 0; call < 3; call++)
+      expect(await failure(lab.client().orders.create(order('r1', { quantity: 5 })))).toMatchObject({
+        code: 'idempotency_conflict',
+        charged: 'unknown',
+      })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is not repeated by recovery when its key was first sent too long ago, although it was refused then', async () => {
+    const lab = new Lab()
+    const client = lab.client({ maxRetries: 0 })
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.topUp()
+    lab.runtime.jump(15 * MINUTE)
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    lab.runtime.jump(12 * MINUTE)
+    // The service remembers a key for 25 minutes from its first use.
+    lab.sandbox.forgetKeys()
+    expect(await recover(client)).toEqual(['created'])
+
+    expect(sequence(lab)).toEqual([0, 0])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('begins with a key that was never sent once the window of its first is over, and repeats that one', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    await failure(client.orders.create(order('r1')))
+    lab.topUp()
+    lab.runtime.jump(19 * MINUTE)
+    lab.sandbox.forgetKeys()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await client.orders.create(order('r1'))
+    expect(sequence(lab)).toEqual([0, 0, 1, 2, 2])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('keeps the first key for whoever asks after hours in which the service did not look at it', async () => {
+    for (const action of [
+      { type: 'status', status: 429 },
+      { type: 'status', status: 401 },
+    ] as const) {
+      const lab = new Lab()
+      const client = lab.client({ maxRetries: 0 })
+      const remove = lab.sandbox.faults.add({ action, times: 'always' })
+      for (let hour = 0; hour < 3; hour++) {
+        await failure(client.orders.create(order('r1')))
+        lab.runtime.jump(60 * MINUTE)
+      }
+      remove()
+      const placed = await client.orders.create(order('r1'))
+      lab.wipe()
+      expect((await lab.client().orders.create(order('r1'))).id).toBe(placed.id)
+      lab.sandbox.expectCharges(1)
+    }
+  })
+
+  it('is sent by recovery under its first key too, after it was refused under a later one and enqueued', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    await failure(client.orders.create(order('r1')))
+    await client.orders.enqueue(order('r1'))
+    lab.topUp()
+    expect(await recover(client)).toEqual(['created'])
+    expect(sequence(lab)).toEqual([0, 0, 1, 0])
+    lab.wipe()
+    await lab.client().orders.create(order('r1'))
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is sent by recovery under another key where the window of the first was over before it was enqueued', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1')))
+    lab.runtime.jump(30 * MINUTE)
+    await client.orders.enqueue(order('r1'))
+    lab.topUp()
+    expect(await recover(client)).toEqual(['created'])
+    expect(sequence(lab)).toEqual([0, 1])
   })
 
   it('comes to the same second key after the store was lost', async () => {
@@ -269,6 +392,26 @@ describe('a key that the caller gave', () => {
       await failure(client.orders.create(bare, { idempotencyKey: 'also-mine' }))
     }
     expect(keysOf(lab)).toEqual(['mine', 'also-mine'])
+  })
+
+  it('is not sent any more once its window is over, and another one given by the caller takes its place', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('r1'), { idempotencyKey: 'mine' }))
+    lab.topUp()
+    lab.runtime.jump(20 * MINUTE)
+    const spent = await failure(client.orders.create(order('r1'), { idempotencyKey: 'mine' }))
+    expect(spent).toMatchObject({
+      code: 'invalid_request',
+      charged: 'no',
+      idempotencyKey: 'mine',
+      attempts: 0,
+    })
+    await expect(client.orders.enqueue(order('r1'))).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(keysOf(lab)).toEqual(['mine'])
+    await client.orders.create(order('r1'), { idempotencyKey: 'another' })
+    lab.sandbox.expectCharges(1)
   })
 
   it('is kept even where it was drawn by this package and given back', async () => {

@@ -57,20 +57,14 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/send-order.ts',
-        "charged: result === 'written' ? meaning.charged : 'unknown',",
-        'charged: meaning.charged,',
+        "charged: result !== 'written' ? 'unknown' : moves ? 'no' : meaning.charged,",
+        "charged: moves ? 'no' : meaning.charged,",
       ),
     ],
   },
   {
     name: 'a record that another call opened is taken for clean',
-    edits: [
-      edit(
-        'resources/place-order.ts',
-        'return { ...rest, ambiguous: true, busyUntil',
-        'return { ...rest, busyUntil',
-      ),
-    ],
+    edits: [edit('resources/place-order.ts', 'return { ...rest, ambiguous: true }', 'return rest')],
   },
   {
     name: 'an attempt in doubt leaves no doubt',
@@ -216,7 +210,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/record.ts',
-        "return record.state === 'open' && record.firstSentAt === undefined && record.apiKeyTag === ''",
+        "return record.state === 'open' && record.apiKeyTag === ''",
         "return record.state === 'open'",
       ),
     ],
@@ -294,21 +288,15 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'recovery takes the record of a dead call for clean',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        '...(queued ? { firstSentAt: runtime.now() } : { ambiguous: true }),',
-        '...(queued ? { firstSentAt: runtime.now() } : {}),',
-      ),
-    ],
+    edits: [edit('resources/recover.ts', '...(queued ? {} : { ambiguous: true }),', '')],
   },
   {
     name: 'no key is ever too old to be sent',
     edits: [
       edit(
         'idempotency/decision.ts',
-        'return since >= -CLOCK_SKEW && since + circumstances.totalTimeout <= circumstances.safeRetryWindow',
-        'return since < Number.POSITIVE_INFINITY',
+        'return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow',
+        'return since + totalTimeout + safeRetryWindow < Number.POSITIVE_INFINITY',
       ),
       edit('resources/send-order.ts', '!claimHolds || now > sendUntil', '!claimHolds'),
     ],
@@ -358,8 +346,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/place-order.ts',
-        'return { ...rest, ambiguous: true, busyUntil',
-        'return { ...rest, body: this.#intent.body, ambiguous: true, busyUntil',
+        'return { ...rest, ambiguous: true }',
+        'return { ...rest, body: this.#intent.body, ambiguous: true }',
       ),
     ],
   },
@@ -611,8 +599,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'idempotency/decision.ts',
-        'since + circumstances.totalTimeout <= circumstances.safeRetryWindow',
-        'since <= circumstances.safeRetryWindow + 120_000',
+        'since + totalTimeout <= safeRetryWindow',
+        'since + 0 * totalTimeout <= safeRetryWindow + 120_000',
       ),
       edit(
         'resources/send-order.ts',

@@ -377,9 +377,10 @@ const agreementOfRecoveries: Invariant = (log) =>
   })
 
 /**
- * I7: the next generation's key is sent only if every request of the one before got a definite refusal, and another call,
- * which began after the first of them as far as clocks can tell, heard a second one; or if a person gave the order up; or if the caller gave a new key
- * after a refusal.
+ * I7: a later generation's key is sent only if every request under the ones before got a definite refusal, and either
+ * another call, which began after the first refusal of a key as far as clocks can tell, heard a second one of that key, or
+ * there was no room left for the call in the window of the keys before; or if the caller gave a new key after a refusal.
+ * Keys before the last one that a person gave up do not count.
  */
 export const generations: Invariant = (log) => {
   const broken: string[] = []
@@ -388,38 +389,55 @@ export const generations: Invariant = (log) => {
     const record = log.rows.find((row) => row.record?.key === request.key)?.record
     if (record === undefined || record.generation === 0 || seen.has(request.key)) continue
     seen.add(request.key)
-    const earlier = log.rows.findLast(
-      (row) =>
-        row.at < request.at &&
-        row.record?.slot === record.slot &&
-        row.record.createdAt === record.createdAt &&
-        row.record.generation === record.generation - 1,
-    )?.record
-    if (earlier === undefined) {
+    const earlier = log.rows.flatMap(({ at, record: other }) =>
+      other !== undefined &&
+      at < request.at &&
+      other.slot === record.slot &&
+      other.createdAt === record.createdAt &&
+      other.generation <= record.generation
+        ? other
+        : [],
+    )
+    // Whoever gives an order up closes it under a key that was never sent.
+    const abandoned = earlier.filter(({ rejection }) => rejection?.kind === 'abandoned')
+    const from = Math.max(0, ...abandoned.map(({ generation }) => generation))
+    if (from === record.generation) continue
+    const before = earlier.filter(({ generation }) => generation >= from && generation < record.generation)
+    if (before.length === 0) {
       broken.push(`I7: generation ${record.generation} of ${record.slot} has none before it`)
       continue
     }
-    // Whoever gives an order up closes it under its next key.
-    const abandoned = log.rows.some(
-      (row) =>
-        row.at < request.at &&
-        row.record?.slot === record.slot &&
-        row.record.createdAt === record.createdAt &&
-        row.record.generation === record.generation &&
-        row.record.rejection?.kind === 'abandoned',
-    )
-    if (abandoned) continue
-    const sent = log.requests.filter(({ key, at }) => key === earlier.key && at < request.at)
+    const keys = new Set(before.map(({ key }) => key))
+    const sent = log.requests.filter(({ key, at }) => keys.has(key) && at < request.at)
     for (const { status, heard } of sent)
       if (!heard || !DEFINITE.has(status ?? 0))
         broken.push(`I7: ${record.slot} moved on from a key that was answered with ${status ?? 'nothing'}`)
     const refusals = sent.filter(({ status, heard }) => heard === true && REFUSALS.has(status ?? 0))
-    const first = refusals.at(0)
-    const again = refusals.some((refusal) => first !== undefined && isLater(log, refusal, first))
-    if (record.keyOrigin === 'caller' ? sent.length > 0 && first === undefined : !again)
+    const again = refusals.some((refusal) => {
+      const first = refusals.find(({ key }) => key === refusal.key)
+      return first !== undefined && isLater(log, refusal, first)
+    })
+    if (
+      record.keyOrigin === 'caller'
+        ? sent.length > 0 && refusals.length === 0
+        : !again && !isOver(log, request, sent)
+    )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
   return broken
+}
+
+/** True if the window of keys that were sent before has no room for a call, or nobody can know because a clock was wrong. */
+function isOver({ calls }: RunLog, { call, wall }: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
+  const { kind, sendsFor, repeatsFor, totalTimeout = 0, clockSet } = calls[call ?? -1] ?? {}
+  if (clockSet === true) return true
+  // A recovery that repeats everything has no limit that could be noted.
+  if (sendsFor === undefined || wall === undefined) return kind === 'recover'
+  const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - totalTimeout
+  return sent.some((other) => {
+    const age = wall - (other.wall ?? wall)
+    return age > room || age < -CLOCK_SKEW
+  })
 }
 
 /** Statuses after which nothing was bought by the request itself. */

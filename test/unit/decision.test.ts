@@ -51,6 +51,11 @@ function withoutBody(changes: Partial<JournalRecord>): JournalRecord {
   return rest
 }
 
+function withoutSend(changes: Partial<JournalRecord>): JournalRecord {
+  const { firstSentAt: _sent, ...rest } = record(changes)
+  return rest
+}
+
 const order = { id: 'ord_1', status: 'pending', amount: 1 }
 const created = { state: 'created', readable: true, order } as const
 const unreadable = { state: 'created', readable: false } as const
@@ -239,10 +244,96 @@ const TABLE: readonly Line[] = [
     { action: 'reopen', key: 'same' },
   ],
   [
-    'refused long ago: again with the same key',
+    'refused under a first key whose window is over: again with a key that was never sent',
     record(rejected('refused', { firstSentAt: 0 })),
     named,
+    { action: 'reopen', key: 'next' },
+  ],
+  [
+    'refused under a later key, while the window of the first is open: again with the first',
+    record(rejected('refused', { generation: 2, first: { sentAt: NOW - MINUTE, refused: true } })),
+    named,
+    { action: 'reopen', key: 'first' },
+  ],
+  [
+    'refused under a later key, and there is no room for the call in the window of the first: with one that was never sent',
+    record(
+      rejected('refused', { generation: 2, first: { sentAt: NOW - WINDOW + TOTAL - 1, refused: true } }),
+    ),
+    named,
+    { action: 'reopen', key: 'next' },
+  ],
+  [
+    'closed under a later key that the service never looked at, after the window of the first: with that key',
+    withoutSend(rejected('not_processed', { generation: 1, first: { sentAt: 0, refused: true } })),
+    named,
     { action: 'reopen', key: 'same' },
+  ],
+  [
+    'refused under a later key by a package that did not note the first one, and opened lately: with the first',
+    record(rejected('refused', { generation: 1 })),
+    named,
+    { action: 'reopen', key: 'first' },
+  ],
+  [
+    'refused under a later random key: with that one, because no other store could compute the first',
+    record(rejected('refused', { generation: 1, keyOrigin: 'random' })),
+    named,
+    { action: 'reopen', key: 'same' },
+  ],
+  [
+    'refused under a random key whose window is over: with another one',
+    record(rejected('refused', { keyOrigin: 'random', firstSentAt: 0 })),
+    named,
+    { action: 'reopen', key: 'next' },
+  ],
+  [
+    'refused by a clock that has gone back since: with a key that was never sent',
+    record(rejected('refused', { firstSentAt: NOW + CLOCK_SKEW + 1 })),
+    named,
+    { action: 'reopen', key: 'next' },
+  ],
+  [
+    'refused under the caller’s key inside its window: with that key',
+    record(rejected('refused', { keyOrigin: 'caller' })),
+    named,
+    { action: 'reopen', key: 'same' },
+  ],
+  [
+    'refused under the caller’s key, and its window is over: nothing, because no other key may take its place',
+    record(rejected('refused', { keyOrigin: 'caller', firstSentAt: 0 })),
+    named,
+    { action: 'spent' },
+  ],
+  [
+    'in conflict inside the window: with the same key',
+    record(rejected('conflict', { generation: 1, first: { sentAt: NOW - MINUTE, refused: true } })),
+    named,
+    { action: 'reopen', key: 'same' },
+  ],
+  [
+    'in conflict past the window: for a person',
+    record(rejected('conflict', { firstSentAt: 0 })),
+    named,
+    past,
+  ],
+  [
+    'not looked at, under a key that belongs to another payload, past the window: for a person',
+    record(rejected('not_processed', { firstSentAt: 0, foreign: true })),
+    named,
+    past,
+  ],
+  [
+    'enqueued again after a refusal, whose window is over: sent, with a key that was never sent',
+    record({ ambiguous: false, apiKeyTag: '', firstSentAt: 0 }),
+    named,
+    continues,
+  ],
+  [
+    'enqueued again under the caller’s key after a refusal, whose window is over: for a person',
+    record({ ambiguous: false, apiKeyTag: '', firstSentAt: 0, keyOrigin: 'caller' }),
+    named,
+    past,
   ],
   [
     'refused, other API key: again with the same key',
@@ -413,6 +504,7 @@ describe('the decision about any record', () => {
       'duplicate',
       'conflict',
       'unresolved',
+      'spent',
     ]
     each((_found, _wanted, _at, { action }) => expect(known).toContain(action))
   })
@@ -445,6 +537,12 @@ describe('the decision about any record', () => {
         return
       }
       const kind = found.rejection?.kind
+      if (action.key === 'first' || action.key === 'next') {
+        expect(found.keyOrigin).not.toBe('caller')
+        expect(kind).not.toBe('conflict')
+        expect(found.foreign).toBe(false)
+        return
+      }
       const proven = kind === 'refused' && !found.foreign
       expect(found.attempts === 0 || proven || kind === 'abandoned').toBe(true)
     })

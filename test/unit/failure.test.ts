@@ -444,7 +444,7 @@ describe('a whole message', () => {
     ['yes', 'The order that has it was charged. Another order needs a reference or key of its own.'],
     [
       'unknown',
-      'The order that has it may have been charged. Another order needs a reference or key of its own.',
+      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know what became of it, close it with orders.resolve(). Processes that use the same references need a store that all processes share.',
     ],
   ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
     const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })

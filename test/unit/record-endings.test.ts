@@ -13,10 +13,12 @@ import {
 import {
   closedContent,
   createdContent,
+  heardUnder,
   nextGeneration,
   openContent,
   requestOf,
   requeuedContent,
+  startedWith,
 } from '../../src/resources/record-endings.ts'
 import { orderContext } from '../support/order-context.ts'
 import { fakeRuntime } from '../support/runtime.ts'
@@ -92,6 +94,8 @@ describe('a record closed without an order', () => {
   ] as const)('as %s, where a payload was refused before: %s', (kind, refused, expected) => {
     expect(closedContent({ ...mine, refused }, { kind }, 0)).toMatchObject(expected)
     expect(closedContent({ ...mine, refused, foreign: true }, { kind }, 0).foreign).toBe(true)
+    // Where others may have sent the key, refusals of our own payloads explain no conflict.
+    expect(closedContent({ ...mine, refused }, { kind }, 0, true).foreign).toBe(kind === 'conflict')
   })
 })
 
@@ -116,34 +120,69 @@ describe('a record left open', () => {
 describe('an enqueued record that the service has not looked at', () => {
   it('is unsent again, with what an earlier call heard', () => {
     const rejection = { kind: 'refused', status: 402 } as const
-    const unsent = { ...without(mine, 'busyUntil', 'firstSentAt'), apiKeyTag: '', attempts: 5 }
+    const unsent = { ...without(mine, 'busyUntil'), apiKeyTag: '', attempts: 5 }
     expect(requeuedContent(mine, 3, undefined)).toEqual(unsent)
     expect(requeuedContent(mine, 3, rejection)).toEqual({ ...unsent, rejection })
   })
 })
 
-describe('a record that moves to its next key', () => {
+describe('a record that moves to another key', () => {
+  const named = { server: context.server, account: 'shop', externalOrderId: 'r1' }
+
   it('has a key of its own, and nothing of what was heard under the one before', () => {
-    const next = nextGeneration(
-      context,
-      { ...mine, refused: true, foreign: true, hold: 'refused', rejection: { kind: 'refused' } },
-      3,
-    )
-    const key = derivedKey(runtime.deriveId, {
-      server: context.server,
-      account: 'shop',
-      externalOrderId: 'r1',
-      generation: 1,
-    })
-    expect(next).toEqual({
-      ...mine,
+    const rejection = { kind: 'refused' } as const
+    const left = { ...mine, refused: true, foreign: true, hold: 'refused', rejection } as const
+    const key = derivedKey(runtime.deriveId, { ...named, generation: 1 })
+    expect(nextGeneration(context, left)).toEqual({
+      ...without(mine, 'firstSentAt'),
       key,
       generation: 1,
       fields: fieldTags(runtime.deriveId, key, { quantity: 1 }),
       ambiguous: false,
-      attempts: 5,
-      firstSentAt: NOW,
+      first: { sentAt: NOW - 1000, refused: true, rejection },
     })
+  })
+
+  it('takes a key that was never sent, and keeps what is known of the first', () => {
+    const first = { sentAt: 1, refused: true } as const
+    const left = { ...mine, generation: 2, highest: 4, first } as const
+    const next = nextGeneration(context, left)
+    expect(next).toMatchObject({ generation: 5, first })
+    expect(next).not.toHaveProperty('highest')
+    expect(nextGeneration(context, { ...mine, highest: 4 }).generation).toBe(5)
+    expect(nextGeneration(context, { ...mine, generation: 1, keyOrigin: 'caller' })).not.toHaveProperty(
+      'first',
+    )
+  })
+
+  it('goes back to its first key with all that was known of it, and does not forget the others', () => {
+    const rejection = { kind: 'refused', status: 402 } as const
+    const later = { ...mine, generation: 2, first: { sentAt: 7, refused: true, rejection } } as const
+    const key = derivedKey(runtime.deriveId, { ...named, generation: 0 })
+    const started = startedWith(context, later, 'first')
+    expect(started).toEqual({
+      ...mine,
+      key,
+      fields: fieldTags(runtime.deriveId, key, { quantity: 1 }),
+      ambiguous: false,
+      refused: true,
+      firstSentAt: 7,
+      highest: 2,
+    })
+    expect(heardUnder(later, started)).toEqual(rejection)
+    expect(startedWith(context, { ...mine, generation: 2 }, 'first')).toMatchObject({
+      firstSentAt: mine.createdAt,
+      refused: false,
+    })
+    expect(startedWith(context, later, 'same')).toBe(later)
+    expect(startedWith(context, later, 'next').generation).toBe(3)
+  })
+
+  it('has heard under its current key what is noted there, and nothing under a new one', () => {
+    const rejection = { kind: 'refused', status: 402 } as const
+    const record = { ...mine, rejection }
+    expect(heardUnder(record, record)).toBe(rejection)
+    expect(heardUnder(record, startedWith(context, record, 'next'))).toBeUndefined()
   })
 
   it.each([

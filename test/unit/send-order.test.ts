@@ -124,6 +124,7 @@ async function send(steps: readonly Step[], given: Given = {}): Promise<Sending>
     deadline: new Deadline(runtime, settings.totalTimeout, settings.signal),
     callId: 'call',
     credential: API_KEY,
+    unused: true,
     ...given.options,
   })
   const stored = await recordOf(context, 'ref:r1').catch(() => undefined)
@@ -531,6 +532,8 @@ describe('an order that was refused before', () => {
   const REFUSED: Rejection = { kind: 'refused', status: 402, code: 'NO' }
   const IN_CONFLICT: Rejection = { kind: 'conflict', status: 409, code: 'IDEMPOTENCY_CONFLICT' }
   const CONFLICT = problem(409, 'IDEMPOTENCY_CONFLICT')
+  /** Nobody else can have sent the key. */
+  const ours = { refused: true, keyOrigin: 'random' } as const
 
   it.each<[boolean, string, Rejection | undefined, Step, Partial<JournalRecord>]>([
     [true, 'the same refusal', REFUSED, problem(402), {}],
@@ -555,8 +558,15 @@ describe('an order that was refused before', () => {
     [false, 'the same refusal under the caller’s own key', REFUSED, problem(402), { keyOrigin: 'caller' }],
     [false, 'again what once counted as a refusal', { ...REFUSED, status: 429 }, problem(429), {}],
     [false, 'the same refusal in doubt', REFUSED, problem(402), { ambiguous: true }],
-    [true, 'a conflict, where every payload was refused', REFUSED, CONFLICT, { refused: true }],
-    [true, 'a conflict again, where every payload was refused', IN_CONFLICT, CONFLICT, { refused: true }],
+    [true, 'a conflict, where every payload was refused', REFUSED, CONFLICT, ours],
+    [true, 'a conflict again, where every payload was refused', IN_CONFLICT, CONFLICT, ours],
+    [
+      false,
+      'a conflict, where another process may have sent the same key',
+      REFUSED,
+      CONFLICT,
+      { refused: true },
+    ],
     [false, 'a conflict, where another payload may have been bought', REFUSED, CONFLICT, {}],
     [false, 'a conflict, heard for the first time', undefined, CONFLICT, { refused: true }],
     [
@@ -664,7 +674,7 @@ describe('an order that was refused before', () => {
   it.each<[string, Given]>([
     ['retry', { settings: { maxRetries: 0 } }],
     ['time', { settings: { maxRetries: 1 } }],
-  ])('is left to the next call under its next key where no %s is left', async (what, given) => {
+  ])('stays refused under its key where no %s is left for another', async (what, given) => {
     const { keys, sent, stored } = await send(
       [
         async ({ runtime }) => {
@@ -679,12 +689,22 @@ describe('an order that was refused before', () => {
     expect(sent).toMatchObject({ charged: 'no', remembered: true, attempts: 1 })
     expect(stored).toMatchObject({
       state: 'rejected',
-      generation: 1,
+      key: 'key-r1',
+      generation: 0,
       attempts: 1,
-      refused: false,
-      rejection: { kind: 'not_processed', status: 402, code: 'NO' },
+      refused: true,
+      rejection: { kind: 'refused', status: 402, code: 'NO' },
     })
-    expect(stored?.key).not.toBe('key-r1')
+  })
+
+  it('is told as not bought where no retry is left after a conflict that its own refused payloads explain', async () => {
+    const { sent, stored } = await send([CONFLICT], { options: { earlier: REFUSED }, record: ours })
+    expect(sent).toMatchObject({ charged: 'no', remembered: true })
+    expect(stored).toMatchObject({
+      state: 'rejected',
+      foreign: false,
+      rejection: { kind: 'refused', status: 409, code: 'IDEMPOTENCY_CONFLICT' },
+    })
   })
 
   it('is in doubt where that next key cannot be stored', async () => {

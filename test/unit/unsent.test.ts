@@ -22,6 +22,8 @@ const CLOSED: JournalRecord = {
   ambiguous: false,
   generation: 3,
   attempts: 4,
+  highest: 5,
+  first: { sentAt: 1, refused: true },
   busyUntil: 1,
   firstSentAt: 1,
   hold: 'refused',
@@ -96,8 +98,12 @@ describe('a closed order that is asked for again', () => {
       fields: fieldTags(deriveId, 'key-r1', { ...NAMED }),
       body: intent.body,
       apiKeyTag: '',
+      // Its window goes on: the service has known the key since then.
+      firstSentAt: 1,
+      highest: 5,
+      first: { sentAt: 1, refused: true },
     })
-    for (const field of ['rejection', 'hold', 'busyUntil', 'firstSentAt', 'order', 'version'])
+    for (const field of ['rejection', 'hold', 'busyUntil', 'order', 'version'])
       expect(content).not.toHaveProperty(field)
     expect(content.claim).not.toBe(CLOSED.claim)
     const doubted = { ...CLOSED, ambiguous: true, refused: false, foreign: true }
@@ -114,11 +120,13 @@ describe('a closed order that is asked for again', () => {
     expect(unsentContent(context, intent, doubted, { moved: true })).toMatchObject({
       key: 'k2',
       keyOrigin: 'caller',
-      generation: 4,
+      generation: 6,
       attempts: 4,
       ambiguous: false,
       refused: false,
       foreign: false,
     })
+    const content = unsentContent(context, intent, doubted, { moved: true })
+    for (const field of ['firstSentAt', 'first', 'highest']) expect(content).not.toHaveProperty(field)
   })
 })

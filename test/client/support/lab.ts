@@ -11,6 +11,7 @@ import type { Runtime } from '../../../src/runtime.ts'
 import type { CreateOrderRequest, Order } from '../../../src/schemas/order.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { storeOver } from '../../support/store-over.ts'
 import { faultyStore, type StorePlan } from './faulty-store.ts'
 
 /** How a call ended. */
@@ -84,6 +85,11 @@ export class Lab {
   unlabelled(options: ClientOptions = {}): CustomerOrderingClient {
     const { account: _account, ...rest } = this.options
     return new CustomerOrderingClient({ ...rest, ...options }, this.runtime)
+  }
+
+  /** A client over the same rows that knows nothing of this process's calls, in a store that all processes share. */
+  shared(options: ClientOptions = {}): CustomerOrderingClient {
+    return this.client({ store: storeOver(this.rows, { durability: 'server' }), ...options })
   }
 
   /** A client over the same rows that knows nothing of this process's calls; `plan` breaks its store. */

@@ -38,7 +38,7 @@ describe('the message of an error', () => {
     expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
     expect(error.message).not.toContain('same request')
     expect(error.message).toMatch(
-      /may have been charged\. Another order needs a reference or key of its own\.$/,
+      /may have been charged\. Another order needs a reference or key of its own\. Once you know/,
     )
   })
 

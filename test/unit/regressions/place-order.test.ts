@@ -19,13 +19,13 @@ describe('create()', () => {
   it('does not distrust a key over a conflict that its own refused payloads explain', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.runtime.jump(20_000)
-    await failure(lab.elsewhere().orders.create(order('r1', { quantity: 5000 })))
+    await failure(lab.shared().orders.create(order('r1', { quantity: 5000 })))
     lab.runtime.jump(-20_000)
-    const conflict = await failure(lab.client().orders.create(order('r1')))
+    const conflict = await failure(lab.shared().orders.create(order('r1')))
     expect(conflict).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
 
     lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
-    const refused = await failure(lab.client().orders.create(order('r1')))
+    const refused = await failure(lab.shared().orders.create(order('r1')))
     expect(refused).toMatchObject({ code: 'payment_required', charged: 'no' })
   })
 
