@@ -18,14 +18,23 @@ export function segment(name: string, id: unknown): string {
   } catch {
     return refuse('must be well-formed Unicode')
   }
-  let decoded = id
+  const problem = pathProblem(id)
+  if (problem !== undefined) refuse(problem)
+  return encoded
+}
+
+/**
+ * Why a path, without slashes at its ends, could reach another endpoint: also where only a proxy that decodes it up to five
+ * times would see that. The one rule for identifiers and for the paths of `client.request`.
+ */
+export function pathProblem(path: string): string | undefined {
+  let decoded = path
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
-    if (/[\u0000-\u001f\u007f]/.test(decoded)) return refuse('must not contain control characters')
+    if (/[\u0000-\u001f\u007f]/.test(decoded)) return 'must not contain control characters'
     // A decoded ? or # ends the path, so that what stands before it counts. Spaces at the end of an address are dropped.
-    const path = decoded.replace(/[?#].*/s, '')
-    if (path.split(/[/\\]/).some((part) => /^\.{0,2} *$/.test(part)))
-      return refuse('must not contain dot segments')
+    const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
+    if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'
     // Character by character: a decoder may be lenient where decodeURIComponent refuses the whole text.
     const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(Number(`0x${hex}`)),
@@ -33,7 +42,7 @@ export function segment(name: string, id: unknown): string {
     if (next === decoded) break
     decoded = next
   }
-  return encoded
+  return undefined
 }
 
 /** Query string with a leading `?`, or nothing; undefined values are left out. */

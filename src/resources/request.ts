@@ -1,5 +1,5 @@
 import type { CallSettings, Connection } from '../http/call.ts'
-import { queryString } from '../http/path.ts'
+import { pathProblem, queryString } from '../http/path.ts'
 import { MAX_LIST_BYTES, read } from '../http/read.ts'
 import { CanonicalJsonError, canonicalJson } from '../idempotency/canonical.ts'
 import { only, plainObject, type Read, type Readers } from '../option-readers.ts'
@@ -40,28 +40,19 @@ const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   return value as NonNullable<RawRequest['query']>
 }
 
-/**
- * A path that stays below the base URL: no way to another host, and no dot segments, also where only a proxy that decodes
- * once more would see them.
- */
+/** A path that stays below the base URL. */
 const path: Read<string> = (value, refuse) => {
   if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
     return refuse('must be a text that begins with "/", percent-encoded')
   }
   if (/[?#]/.test(value)) refuse('must not have a query or fragment: use query')
-  let decoded = value.replace(/\/$/, '')
-  for (let round = 0; round < 5; round++) {
-    const segments = decoded.split(/[/\\]/).slice(1)
-    if (segments.some((segment) => /^\.{0,2}$/.test(segment))) {
-      return refuse('must not have empty or dot segments')
-    }
-    try {
-      decoded = decodeURIComponent(decoded)
-    } catch {
-      if (round === 0) refuse('must be percent-encoded')
-      break
-    }
+  try {
+    decodeURIComponent(value)
+  } catch {
+    refuse('must be percent-encoded')
   }
+  const problem = value === '/' ? undefined : pathProblem(value.replace(/^\/|\/$/g, ''))
+  if (problem !== undefined) refuse(problem)
   return value
 }
 

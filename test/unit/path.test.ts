@@ -95,7 +95,7 @@ describe('an identifier in a path', () => {
         code: 'invalid_request',
         charged: 'no',
         attempts: 0,
-        issues: [{ path: 'orderId', message: 'must not contain dot segments' }],
+        issues: [{ path: 'orderId', message: 'must not contain empty or dot segments' }],
       })
     }
   })
