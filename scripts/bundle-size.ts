@@ -31,8 +31,8 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 56_000, dependencies: true },
-  { entry: '.', name: 'CustomerOrderingClient', budget: 57_200, dependencies: true, platform: 'node' },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 56_400, dependencies: true },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 57_600, dependencies: true, platform: 'node' },
   { entry: '.', name: 'TimeoutError', budget: 1_500 },
   { entry: '.', name: 'TimeoutError', budget: 1_500, platform: 'node' },
   { entry: '.', name: 'formatAmount', budget: 2_200 },

@@ -42,7 +42,8 @@ export interface CallSettings {
 /** What the judge says of one attempt. */
 export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
-  | { readonly next: 'retry'; readonly pace: Pace }
+  /** The error is the call's, if it may not go on. */
+  | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
   /** The error tells more than the attempt alone would. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
@@ -177,7 +178,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
       remaining: deadline.remaining(),
       random: runtime.random(),
     })
-    if ('stop' in decision) return { end: decision.stop, trail }
+    if ('stop' in decision) return { end: decision.stop, error: judgement.error, trail }
     counts = decision.counts
     trail.retries = counts.retries
     if (event !== undefined)

@@ -322,7 +322,7 @@ function judgeSuccess<T>(
 
 function judgeChecked<T>(
   call: ReadCall<T>,
-  { status, headers }: Answer,
+  { status, headers, text }: Answer,
   trail: Trail,
   checked: Checked<T>,
 ): Judgement<T> {
@@ -344,7 +344,15 @@ function judgeChecked<T>(
       ...defined({ requestId, charged, idempotencyKey: call.idempotencyKey }),
     },
   )
-  return { next: 'stop', error }
+  // A proxy that loses its connection may end the body as if it were whole.
+  return call.repeatable && isTruncated(text)
+    ? { next: 'retry', pace: 'backoff', error }
+    : { next: 'stop', error }
+}
+
+/** True for JSON that does not end; for no page of a proxy, which asking again would not change. */
+function isTruncated(text: string): boolean {
+  return /^\s*[[{]/.test(text) && parseJson(text) === undefined
 }
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {

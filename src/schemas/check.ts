@@ -138,7 +138,7 @@ const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
 let right: readonly PropertyKey[] = []
 
 /** Whether every object inherits something that it should not. Looked at once for all rows of a page. */
-function polluted(): boolean {
+export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)
     const same = names.length === right.length && names.every((name, index) => name === right[index])

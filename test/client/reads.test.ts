@@ -607,3 +607,44 @@ describe('reads of a sandbox', () => {
     ).toMatchObject({ id: order.id })
   })
 })
+
+describe('JSON that ends too early, in a body that ends as if it were whole', () => {
+  const cut = (body: object): Response => new Response(JSON.stringify(body).slice(0, -3))
+
+  it.each(reads)('is read again by %s', async (_name, call, _path, answer) => {
+    const { client, requests } = clientOver((_request, count) => (count === 1 ? cut(answer) : answer))
+    expect(await call(client)).toEqual(answer)
+    expect(requests).toHaveLength(2)
+  })
+
+  it('is read again for a page of a list', async () => {
+    const { client, requests } = clientOver((_request, count) => (count === 1 ? cut([order]) : [order]))
+    expect(await client.orders.list({ limit: 1 })).toMatchObject({ items: [order] })
+    expect(requests).toHaveLength(2)
+  })
+
+  it.each([0, 2])('ends in the error that names it, with %s retries', async (maxRetries) => {
+    const { client, requests } = clientOver(() => cut(balance))
+    const error = await client.balance.retrieve({ maxRetries }).catch((caught: unknown) => caught)
+    expect(error).toBeInstanceOf(InvalidResponseError)
+    expect(error).toMatchObject({
+      attempts: maxRetries + 1,
+      status: 200,
+      issues: [{ message: 'is not JSON' }],
+    })
+    expect(requests).toHaveLength(maxRetries + 1)
+  })
+
+  it('is not what a page of a proxy is, which is not asked for again', async () => {
+    const { client, requests } = clientOver(() => new Response('<html>'))
+    await expect(client.balance.retrieve()).rejects.toBeInstanceOf(InvalidResponseError)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('sends no request again that must not run twice', async () => {
+    const { client, requests } = clientOver(() => cut(balance))
+    const pending = client.request({ method: 'POST', path: '/v1/refunds', body: {} })
+    await expect(pending).rejects.toMatchObject({ code: 'invalid_response', charged: 'unknown' })
+    expect(requests).toHaveLength(1)
+  })
+})

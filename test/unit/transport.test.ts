@@ -95,6 +95,51 @@ describe("a caller's fetch", () => {
     })
   })
 
+  test.each<[name: string, value: unknown]>([
+    ['totalTimeout', 1e-9],
+    ['timeout', 1e-9],
+    ['retry', 9],
+    ['prefix', 'https://evil.example.com'],
+    ['baseUrl', 'https://evil.example.com'],
+    ['searchParams', 'a=1'],
+    ['json', { a: 1 }],
+    ['onDownloadProgress', 'x'],
+    ['onUploadProgress', 'x'],
+    ['context', 'x'],
+    ['parseJson', () => 'evil'],
+    ['throwHttpErrors', true],
+    ...['mode', 'credentials', 'cache', 'redirect', 'referrer', 'referrerPolicy', 'integrity'].map(
+      (name): [string, unknown] => [name, 'nonsense'],
+    ),
+    ['signal', AbortSignal.abort()],
+    ['window', 'x'],
+    ['body', 'evil'],
+    ['keepalive', true],
+    ['dispatcher', 'x'],
+  ])('is called as ever where every object inherits a property %s', async (name, value) => {
+    let inherits: string[] = []
+    Object.defineProperty(Object.prototype, name, {
+      value,
+      configurable: true,
+      writable: true,
+      enumerable: true,
+    })
+    try {
+      const result = await attempt(
+        async (input, init) => {
+          inherits = [String(input), ...Object.keys(init ?? {}), String(name in (init ?? {}))]
+          return new Response('{}', { status: 500 })
+        },
+        { method: 'GET', headers: {}, body: undefined, signal: undefined },
+      )
+      expect(result).toMatchObject({ kind: 'answer', status: 500, text: '{}' })
+      const own = ['method', 'headers', 'body', 'redirect', 'signal', 'cache']
+      expect(inherits).toEqual([request.url, ...own, String(own.includes(name))])
+    } finally {
+      Reflect.deleteProperty(Object.prototype, name)
+    }
+  })
+
   const text = (): (() => Promise<string>) => async () => '{}'
 
   test.each([
