@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 
@@ -29,6 +30,17 @@ const parts = {
   'parts/quantity': 'src/quantity.ts',
   'parts/response-info': 'src/response-info.ts',
 }
+
+/** Folder with a declaration of each source file, which is bundled for each entry point. */
+const declarations = '.tmp/types'
+
+/** TypeScript's native compiler writes them: tsup by itself takes seven times as long for the same. */
+function writeDeclarations(): void {
+  const compiler = ['node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.json', '--noEmit', 'false']
+  const output = ['--emitDeclarationOnly', '--rootDir', 'src', '--outDir', declarations]
+  execFileSync(process.execPath, [...compiler, ...output], { stdio: 'inherit' })
+}
+writeDeclarations()
 
 /**
  * ky makes a `Request` when it is evaluated, which makes Node load its whole fetch: two thirds of the time that an import
@@ -96,7 +108,14 @@ export default defineConfig([
   {
     ...common,
     entry: { ...published, ...parts, 'sandbox/cli': 'src/sandbox/cli.ts' },
-    dts: { entry: published },
+    dts: {
+      entry: Object.fromEntries(
+        Object.entries(published).map(([name, file]) => [
+          name,
+          file.replace(/^src/, declarations).replace(/ts$/, 'd.ts'),
+        ]),
+      ),
+    },
     // Not what the other build writes at the same time.
     clean: ['!node/**'],
   },

@@ -11,7 +11,9 @@ describe('the packed file', () => {
   test('holds the build, the OpenAPI description, the manifest, README, CHANGELOG and licences, and nothing else', () => {
     const others = inject('packedFiles').filter(
       (path) =>
-        !/^dist\/((node\/)?stores\/|sandbox\/|node\/)?[\w-]+\.(js|cjs|d\.ts|d\.cts)(\.map)?$/.test(path),
+        !/^dist\/((node\/)?stores\/|sandbox\/|node\/)?[\w-]+(\.d-[\w-]+)?\.(js|cjs|d\.ts|d\.cts)(\.map)?$/.test(
+          path,
+        ),
     )
     expect(others.toSorted()).toEqual([
       'CHANGELOG.md',
