@@ -2,7 +2,7 @@
  * Why one walk over a long list takes more memory than another: V8 doubles its young generation whenever as much has
  * survived there as it holds, so what decides is how much is alive at the moment of a collection.
  *
- *     npm run bench:collections -- [ORDERS]
+ *     npm run bench collections -- [ORDERS]
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -12,7 +12,7 @@ import { spread } from './statistics.ts'
 
 const orders = readArguments(
   {
-    usage: `npm run bench:collections -- [ORDERS]
+    usage: `npm run bench collections -- [ORDERS]
   walks over a list of that many orders (default 1,000,000)`,
     positionals: 1,
     options: {},

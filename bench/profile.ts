@@ -1,8 +1,8 @@
 /**
  * Where one call spends its CPU, or what it allocates, by owner and by function, over the service and the programmes that
- * `npm run bench` measures:
+ * `npm run bench clients` measures:
  *
- *     npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
+ *     npm run bench profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
  *
  * TASK is GET, "list of 50", "list of 1,000", POST, create or paging (2,000 orders, 50 a page, answers after 20 ms, by
  * this package; a call is one page of it); NAME is "this package", "this package, undici", "raw fetch",
@@ -40,7 +40,7 @@ const TASKS = [...Object.keys(CALLS), 'create', 'paging']
 
 const { task, client, seconds, prefetch, heap, json } = readArguments(
   {
-    usage: `npm run bench:profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
+    usage: `npm run bench profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
   TASK: ${TASKS.join('; ')}
   NAME: ${SENDERS.map(({ name }) => name).join('; ')}; of create: ${PLACERS.join('; ')}; of paging: ${OURS}
   without them: GET by ${OURS}`,

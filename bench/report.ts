@@ -222,7 +222,7 @@ ${full ? toReach(measured) : 'A quick look judges nothing: its figures scatter t
 ## Profiles
 
 Microseconds of one call, one at a time, by whose function was at work: native functions, such as writing to a socket, count for their caller, and waiting does not count. The profiler's own work is in them, so they are more than without it. Of the
-"CPU of the thread", the rest is the system's, for waiting and waking. \`npm run bench:profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
+"CPU of the thread", the rest is the system's, for waiting and waking. \`npm run bench profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
 
 ${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profiles)).join('\n\n')}
 
@@ -231,10 +231,10 @@ ${full ? `${measured.explained.trim()}\n\n` : ''}## Repeating it
 \`\`\`sh
 npm run build
 npm ci --prefix bench/peers
-npm run bench
+npm run bench clients
 \`\`\`
 
-It takes some minutes and writes this page and its chart. \`npm run bench -- --rounds 10 --items 100000\` is a quick look: it leaves them alone, writes a page without verdicts to \`.tmp\`, and says where. Compare figures within one run only.
+It takes some minutes and writes this page and its chart. \`npm run bench clients -- --rounds 10 --items 100000\` is a quick look: it leaves them alone, writes a page without verdicts to \`.tmp\`, and says where. Compare figures within one run only.
 `
 }
 

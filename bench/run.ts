@@ -1,7 +1,7 @@
 /**
  * Measures this package against `fetch`, ky and clients of other services, and writes docs/performance.md:
  *
- *     npm run bench
+ *     npm run bench clients
  *
  * A run with fewer rounds or items is a quick look, whose page goes to .tmp.
  */
@@ -23,9 +23,9 @@ import { measureSizes } from './sizes.ts'
 
 const { rounds, items } = readArguments(
   {
-    usage: `npm run bench
+    usage: `npm run bench clients
   measures everything, ${FULL.rounds} rounds and lists of ${FULL.items.toLocaleString('en')} orders; writes docs/performance.md and its chart
-npm run bench -- [--rounds N] [--items N]
+npm run bench clients -- [--rounds N] [--items N]
   with other numbers a quick look: writes to .tmp, and judges nothing`,
     options: {
       rounds: { type: 'string', default: String(FULL.rounds) },

@@ -2,7 +2,7 @@
  * Time to check a page of 1,000 orders, in µs: as this package does it, and by schemas of zod and ajv that say the same.
  * All of them take turns in one process, every time with a page that was just parsed.
  *
- *     npm run bench:schemas -- [ROUNDS]
+ *     npm run bench schemas -- [ROUNDS]
  */
 import { Ajv } from 'ajv'
 import * as zod from 'zod'
@@ -14,7 +14,7 @@ import { shuffled, spread } from './statistics.ts'
 
 const ROUNDS = readArguments(
   {
-    usage: `npm run bench:schemas -- [ROUNDS]
+    usage: `npm run bench schemas -- [ROUNDS]
   checks a page by each in that many rounds (default 400)`,
     positionals: 1,
     options: {},

@@ -1,5 +1,5 @@
 /**
- * A shop's backend: `POST /checkout` buys the service that a cart asks for. `npm run example:checkout-backend` runs it
+ * A shop's backend: `POST /checkout` buys the service that a cart asks for. `npm run example checkout-backend` runs it
  * against the sandbox, which loses some answers, and plays the shop's customers.
  *
  * The rule: the shop's own cart id is the order's `externalOrderId`, so a cart is bought once however often its customer

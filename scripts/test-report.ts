@@ -1,53 +1,59 @@
-/**
- * Reads what Vitest's JSON reporter wrote, and fails if a test failed, was skipped, or did not run at all:
- *
- *     node scripts/test-report.ts .tmp/test-results.json
- *
- * With `--count` it only prints the numbers of passed and of failed tests.
- */
-import { existsSync, globSync, readFileSync } from 'node:fs'
-import { relative } from 'node:path'
+/** Reads what Vitest's JSON reporter wrote. */
+import { globSync, readFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { root } from './ensure-built.ts'
 
-interface Results {
+interface TestFile {
+  readonly name: string
+  readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
+}
+
+interface Report {
   readonly success: boolean
-  readonly numPassedTests: number
-  readonly numFailedTests: number
-  readonly numPendingTests: number
-  readonly numTodoTests: number
-  readonly testResults: readonly {
-    readonly name: string
-    readonly status: string
-    readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[]
-  }[]
+  readonly testResults: readonly TestFile[]
 }
 
-const path = process.argv.at(-1) ?? ''
-const results: Results | undefined = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : undefined
-
-if (process.argv.includes('--count')) {
-  process.stdout.write(`${results?.numPassedTests ?? 0} ${results?.numFailedTests ?? 0}\n`)
-} else {
-  const complaints = results === undefined ? ['no test ran'] : complaintsAbout(results)
-  for (const complaint of complaints) process.stdout.write(`${complaint}\n`)
-  process.exitCode = complaints.length === 0 ? 0 : 1
+/** What came of the tests of a run. */
+export interface Counts {
+  readonly passed: number
+  readonly failed: number
+  /** Titles of tests that were skipped. */
+  readonly missing: readonly string[]
+  /** What is wrong with the run beside that. */
+  readonly complaints: readonly string[]
 }
 
-function complaintsAbout({ success, testResults }: Results): readonly string[] {
-  const ran = new Map(testResults.map(({ name, ...file }) => [relative(root, name), file]))
-  const files = globSync(['test/**/*.test.ts', 'test/**/*.test-d.ts'], {
+/** The reports in a folder. */
+export function readReports(folder: string): readonly Report[] {
+  return globSync(join(folder, '*.json')).map((path) => JSON.parse(readFileSync(path, 'utf8')))
+}
+
+/**
+ * Counts the tests of reports. In CI a skipped test is a complaint, and so is, where `everyFile` must have run, a file of
+ * tests without one: a suite that did not run must not count as green.
+ */
+export function countsOf(reports: readonly Report[], everyFile: boolean): Counts {
+  const files = reports.flatMap(({ testResults }) => testResults)
+  const tests = files.flatMap(({ assertionResults }) => assertionResults)
+  const count = (wanted: string): number => tests.filter(({ status }) => status === wanted).length
+  const missing = tests
+    .filter(({ status }) => status !== 'passed' && status !== 'failed')
+    .map(({ fullName }) => fullName)
+  const complaints = [
+    ...(reports.every(({ success }) => success) && tests.length > 0 ? [] : ['Vitest reports a failure']),
+    ...(everyFile ? filesWithout(files).map((file) => `did not run: ${file}`) : []),
+    ...(process.env['CI'] === 'true' ? missing.map((title) => `skipped: ${title}`) : []),
+  ]
+  return { passed: count('passed'), failed: count('failed'), missing, complaints }
+}
+
+function filesWithout(ran: readonly TestFile[]): readonly string[] {
+  const withTests = new Set(
+    ran.flatMap(({ name, assertionResults }) => (assertionResults.length > 0 ? relative(root, name) : [])),
+  )
+  const all = globSync(['test/**/*.test.ts', 'test/**/*.test-d.ts'], {
     cwd: root,
     exclude: ['**/node_modules/**'],
   })
-  const missing = files.filter((file) => (ran.get(file)?.assertionResults.length ?? 0) === 0)
-  const others = testResults.flatMap(({ name, assertionResults }) =>
-    assertionResults
-      .filter(({ status }) => status !== 'passed')
-      .map(({ status, fullName }) => `${status}: ${relative(root, name)}: ${fullName}`),
-  )
-  return [
-    ...missing.map((file) => `did not run: ${file}`),
-    ...others,
-    ...(success ? [] : ['Vitest reports a failure']),
-  ]
+  return all.filter((file) => !withTests.has(file))
 }

@@ -1,65 +1,101 @@
 /**
- * The long programme: every script of package.json that begins with `verify:`, one after the other, and one table of
- * what came of them at the end. `--help` tells how it is called.
+ * `npm run verify NAME`: long programmes. `all` runs one after the other, with one table of what came of them at the end;
+ * `all --brief` tries a little of each.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import manifest from '../package.json' with { type: 'json' }
-import { oneOf, readArguments } from './arguments.ts'
+import { root } from './ensure-built.ts'
+import { node, type Programs, readName, runCommands } from './named-programs.ts'
 
-type Part<Script> = Script extends `verify:${infer Name}` ? Name : never
-type Name = Part<keyof typeof manifest.scripts>
+const install = (folder: string): readonly string[] => ['npm', 'ci', '--prefix', folder]
+const engines = install('test/stores/engines')
 
-/** What each is called with where a first look is enough. The whole programme calls them without arguments. */
-const BRIEF: Readonly<Record<Name, readonly string[]>> = {
-  crashes: ['--crashes-only'],
-  kills: ['10'],
-  fleet: ['all', '1'],
-  browser: ['3'],
-  simulation: ['100000'],
-  bugs: ['record'],
-  model: ['1000'],
-  histories: ['all', '3'],
-  network: ['1'],
-  fuzz: ['20000'],
-  soak: ['24', '0.5'],
-  mutation: ['identity'],
-}
-
-const all = Object.keys(BRIEF).filter((name): name is Name => Object.hasOwn(BRIEF, name))
-const { names, brief } = readArguments(
-  {
-    usage: `npm run verify -- [NAME …] [--brief]
-  NAME: ${all.join('; ')}
-  without one: all of them
-  --brief tries a little of each, to see that it works`,
-    positionals: Number.POSITIVE_INFINITY,
-    options: { brief: { type: 'boolean', default: false } },
+const PROGRAMS = {
+  crashes: {
+    about: 'every pair of crashes',
+    commands: [node('test/crash/crash-points.ts')],
+    brief: ['--crashes-only'],
   },
-  ({ values, positionals }) => ({
-    names: positionals.map((name) => oneOf('NAME', name, all)),
-    brief: values.brief,
-  }),
-)
+  kills: {
+    about: '500 rounds of killed processes',
+    commands: [node('test/crash/kill-rounds.ts')],
+    brief: ['10'],
+  },
+  fleet: {
+    about: '500 rounds of four processes over each shared store',
+    commands: [engines, node('test/fleet/rounds.ts')],
+    brief: ['all', '1'],
+  },
+  browser: {
+    about: '500 cycles of killed tabs and browsers',
+    commands: [node('test/browser/kill-cycles.ts')],
+    brief: ['3'],
+  },
+  simulation: {
+    about: '10,000,000 simulated runs',
+    commands: [node('test/simulation/run.ts')],
+    brief: ['100000'],
+  },
+  bugs: {
+    about: 'every seeded bug that the simulation can notice, against it',
+    commands: [node('test/simulation/bugs.ts')],
+    brief: ['record'],
+  },
+  model: {
+    about: '200,000 runs of the model, and as many of calls side by side',
+    commands: [node('test/model/run.ts')],
+    brief: ['1000'],
+  },
+  histories: {
+    about: '1,000 concurrent histories of each store',
+    commands: [engines, node('test/stores/histories.ts')],
+    brief: ['all', '3'],
+  },
+  network: { about: 'the network faults 20 times', commands: [node('test/network/run.ts')], brief: ['1'] },
+  fuzz: { about: '1,000,000 broken responses', commands: [node('test/fuzz/run.ts')], brief: ['20000'] },
+  soak: {
+    about: 'a week of virtual time and half an hour over sockets',
+    commands: [node('test/soak/run.ts')],
+    brief: ['24', '0.5'],
+  },
+  mutation: {
+    about: 'every small change of the core against its tests',
+    commands: [install('tools/mutation'), node('tools/mutation/run.ts')],
+    brief: ['identity'],
+  },
+} satisfies Programs & Record<string, { readonly brief: readonly string[] }>
 
-const rows: string[] = []
-let failed = false
-for (const name of names.length > 0 ? names : all) {
-  const less = brief ? BRIEF[name] : []
-  console.log(`\n== ${[`verify:${name}`, ...less].join(' ')}`)
-  const begin = performance.now()
-  const { passed, last } = await run(name, less)
-  const minutes = ((performance.now() - begin) / 60_000).toFixed(1)
-  rows.push(`${name.padEnd(16)} ${passed ? 'passed' : 'FAILED'}  ${minutes.padStart(7)}  ${last}`)
-  failed ||= !passed
+const { name, rest } = readName('verify', {
+  ...PROGRAMS,
+  all: { about: 'all of them; `npm run verify all brief` tries a little of each', commands: [] },
+})
+if (name === 'all') await runAll()
+else process.exitCode = runCommands((PROGRAMS as Programs)[name]?.commands ?? [], rest)
+
+async function runAll(): Promise<void> {
+  const brief = rest[0] === 'brief'
+  if (rest.length > (brief ? 1 : 0)) {
+    process.stderr.write(`Nothing is known of ${rest.join(' ')}.\n`)
+    process.exit(2)
+  }
+  const rows: string[] = []
+  for (const [each, { brief: less }] of Object.entries(PROGRAMS)) {
+    const call = [each, ...(brief ? less : [])]
+    console.log(`\n== npm run verify ${call.join(' ')}`)
+    const begin = performance.now()
+    const { passed, last } = await run(call)
+    const minutes = ((performance.now() - begin) / 60_000).toFixed(1)
+    rows.push(`${each.padEnd(16)} ${passed ? 'passed' : 'FAILED'}  ${minutes.padStart(7)}  ${last}`)
+    if (!passed) process.exitCode = 1
+  }
+  console.log('\nprogramme        result  minutes  its last line')
+  for (const row of rows) console.log(row)
 }
-console.log('\nprogramme        result  minutes  its last line')
-for (const row of rows) console.log(row)
-process.exitCode = failed ? 1 : 0
 
 /** Prints what it prints, as soon as it does. */
-async function run(name: Name, less: readonly string[]): Promise<{ passed: boolean; last: string }> {
-  const child = spawn('npm', ['run', '-s', `verify:${name}`, '--', ...less], {
+async function run(call: readonly string[]): Promise<{ passed: boolean; last: string }> {
+  const child = spawn(process.execPath, ['scripts/verify.ts', ...call], {
+    cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let end = ''

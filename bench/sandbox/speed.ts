@@ -1,5 +1,5 @@
 /**
- * How fast the sandbox is: `npm run bench:sandbox`. Two questions, each answered by a ratio to the least that Node can do,
+ * How fast the sandbox is: `npm run bench sandbox`. Two questions, each answered by a ratio to the least that Node can do,
  * measured in turns so that a busy machine slows both down:
  *
  *  - over loopback, the command against a bare `node:http` server that answers with the same bytes

@@ -1,8 +1,8 @@
 /**
  * Memory of `createMany` over a million requests.
  *
- *     npm run bench:stores:memory            1,000,000 requests
- *     npm run bench:stores:memory -- 100000
+ *     npm run bench stores-memory            1,000,000 requests
+ *     npm run bench stores-memory -- 100000
  *
  * What would grow by its nature is kept small: the sandbox, which remembers every order, is replaced by a new one after every
  * 10,000 requests, and the store forgets a record when it is closed. What is left is the client. The heap is limited to 96 MB,
@@ -16,7 +16,7 @@ import { MemoryStore } from '../../src/stores/memory.ts'
 
 const REQUESTS = readArguments(
   {
-    usage: `npm run bench:stores:memory -- [REQUESTS]
+    usage: `npm run bench stores-memory -- [REQUESTS]
   places that many orders (default 1,000,000)`,
     positionals: 1,
     options: {},

@@ -3,8 +3,8 @@
  * engine. The service is the sandbox in the same process, so its time is in every figure; `no store` is an order over a store
  * that keeps nothing.
  *
- *     npm run bench:stores            15 rounds
- *     npm run bench:stores -- 40
+ *     npm run bench stores            15 rounds
+ *     npm run bench stores -- 40
  *
  * A round runs one block of each in a random sequence; figures are medians over the rounds, with quartiles. Other work on the
  * machine then hits all of them alike.
@@ -18,7 +18,7 @@ import { openEngines } from './engines.ts'
 
 const ROUNDS = readArguments(
   {
-    usage: `npm run bench:stores -- [ROUNDS]
+    usage: `npm run bench stores -- [ROUNDS]
   measures each store in that many rounds (default 15)`,
     positionals: 1,
     options: {},

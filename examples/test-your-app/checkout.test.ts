@@ -1,5 +1,5 @@
 /**
- * How a shop tests its checkout against the sandbox: `npm run example:test-your-app`. Each test makes one thing go wrong
+ * How a shop tests its checkout against the sandbox: `npm run example test-your-app`. Each test makes one thing go wrong
  * and then looks at the ledger of the service, because what the shop believes is what is being tested.
  */
 import { CustomerOrderingClient } from 'customer-ordering-sdk'

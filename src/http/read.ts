@@ -1,11 +1,9 @@
 import { defined } from '../defined.ts'
 import {
-  type AnyCustomerOrderingError,
   type Charged,
   ConfigurationError,
   CustomerOrderingError,
   InvalidResponseError,
-  knownError,
   TimeoutError,
 } from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
@@ -153,13 +151,6 @@ export interface ErrorContext {
 
 /** The typed error for a call that ended without a result. */
 export function errorOf(
-  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
-  context: ErrorContext,
-): AnyCustomerOrderingError {
-  return knownError(makeError(ending, context))
-}
-
-function makeError(
   ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
   context: ErrorContext,
 ): CustomerOrderingError {

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
+import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { segment } from '../http/path.ts'
 import { ADDRESS_ONLY, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
@@ -93,7 +93,7 @@ export async function* lookUp(
   const { deriveId } = context.connection.runtime
   const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
   let looked = reachable
-  let error: AnyCustomerOrderingError | undefined
+  let error: CustomerOrderingError | undefined
   try {
     for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && reachable; sweep++) {
       for await (const listed of scanOrders(context, scan)) {

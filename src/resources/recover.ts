@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, isCustomerOrderingError, StoreError } from '../errors.ts'
+import { type CustomerOrderingError, isCustomerOrderingError, StoreError } from '../errors.ts'
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
@@ -287,7 +287,7 @@ function timingOf({ connection, safeRetryWindow }: OrderContext, { timeout }: Ca
 async function leaveOpen(
   context: OrderContext,
   id: string,
-  error?: AnyCustomerOrderingError,
+  error?: CustomerOrderingError,
 ): Promise<RecoveryOutcome | undefined> {
   const record = await newestRecord(context, { id })
   if (record === undefined) return undefined
@@ -342,7 +342,7 @@ function failure(
   record: JournalRecord | undefined,
   settings: CallSettings,
   error?: unknown,
-): AnyCustomerOrderingError {
+): CustomerOrderingError {
   return errorOf(
     { end, error, trail: noTrail(true) },
     errorContext(record, record === undefined ? 'unknown' : chargedOf(record), settings, 0),

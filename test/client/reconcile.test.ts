@@ -109,8 +109,9 @@ describe('reconcile()', () => {
     await place(lab, 2)
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
-    const metadata = { externalOrderId: 'new', sourceSystem: 'shop' }
-    await lab.client().orders.create(order('new', { metadata }))
+    await lab
+      .client()
+      .orders.create(order('new', { metadata: { externalOrderId: 'new', sourceSystem: 'shop' } }))
     expect(kindsOf(await all(lab.client().orders.reconcile({ since, sourceSystem: 'shop' })))).toEqual([
       'matched new',
     ])

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { positiveInteger } from '../../scripts/arguments.ts'
+import { effort } from '../support/effort.ts'
 import { killRound, type Round } from './kill-rounds.ts'
 
-/** Fifty in CI; `KILL_ROUNDS=500` for the long run. */
-const ROUNDS = positiveInteger('KILL_ROUNDS', process.env['KILL_ROUNDS'] ?? '50')
-const FIRST_SEED = positiveInteger('KILL_SEED', process.env['KILL_SEED'] ?? '1')
+/** `npm run verify kills` runs 500, or those of a seed. */
+const ROUNDS = effort(3, 50)
+const FIRST_SEED = 1
 const AT_ONCE = 2
 
 describe('a process that is killed while it places orders', () => {

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { positiveInteger } from '../../scripts/arguments.ts'
 import { HOOK_TIMEOUT } from '../stores/support/postgres.ts'
+import { effort } from '../support/effort.ts'
 import { leaksInFiles } from '../support/leaks.ts'
 import type { StoreName } from './open-store.ts'
 import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
-/** Twenty in CI; `FLEET_ROUNDS=500` for more. `FLEET_SEED` repeats one that failed. */
-const ROUNDS = positiveInteger('FLEET_ROUNDS', process.env['FLEET_ROUNDS'] ?? '20')
-const FIRST_SEED = positiveInteger('FLEET_SEED', process.env['FLEET_SEED'] ?? '1')
+/** `npm run verify fleet` runs 500, or those of a seed. */
+const ROUNDS = effort(1, 20)
+const FIRST_SEED = 1
 
 /** The test of a fleet over one store; each store has a file of its own, so that they run side by side. */
 export function fleetHolds(name: StoreName): void {

@@ -1,14 +1,15 @@
 /**
- * Every call against answers that are wrong in some or all of their parts. `npm run verify:fuzz` sends a million of them.
+ * Every call against answers that are wrong in some or all of their parts. `npm run verify fuzz` sends a million of them.
  */
 import { describe, expect, it } from 'vitest'
+import { effort, FULL } from '../support/effort.ts'
 import { collect } from '../support/heap.ts'
 import { endlessPlan, PIECE } from './answers.ts'
 import { noCounts, runSeed } from './batch.ts'
 import { CALLS, runExchange } from './exchange.ts'
 import { fuzz, MOST_KEPT } from './threads.ts'
 
-const ANSWERS = 20_000
+const ANSWERS = effort(600, 20_000)
 const MB = 2 ** 20
 
 describe('whatever a service answers', () => {
@@ -30,7 +31,7 @@ describe('whatever a service answers', () => {
   })
 
   it.each(Object.keys(CALLS))('%s reads no more of a body without an end than its limit', async (call) => {
-    for (const status of [200, 201, 400, 503]) {
+    for (const status of FULL ? [200, 201, 400, 503] : [200]) {
       collect()
       const { broken, taken, peak } = await runExchange({
         call,

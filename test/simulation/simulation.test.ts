@@ -1,14 +1,14 @@
 /**
  * The real client, journal and recovery in virtual time: workers that share a store, a service that acts as the seed
- * says, and trouble at every await. `npm run verify:simulation` runs as many seeds as it is told.
+ * says, and trouble at every await. `npm run verify simulation` runs as many seeds as it is told.
  */
 import { describe, expect, it } from 'vitest'
-import { positiveInteger } from '../../scripts/arguments.ts'
+import { effort } from '../support/effort.ts'
 import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 import { bundle, runSeeds } from './threads.ts'
 
-const SEEDS = positiveInteger('SIMULATION_SEEDS', process.env['SIMULATION_SEEDS'] ?? '100_000')
+const SEEDS = effort(3_000, 100_000)
 
 describe('the simulation', () => {
   it(`breaks no promise in ${SEEDS} seeded runs`, async () => {

@@ -34,7 +34,7 @@ const survivors: readonly Survivor[] = JSON.parse(
 
 const { names, incremental } = readArguments(
   {
-    usage: `npm run verify:mutation -- [MODULE …] [--incremental]
+    usage: `npm run verify mutation [MODULE …] [--incremental]
   MODULE: ${MODULES.map(({ name }) => name).join('; ')}
   without one: all
   --incremental keeps what the last run found where neither the source nor its tests have changed`,

@@ -1,0 +1,40 @@
+/**
+ * `npm run example NAME`: an example is `examples/NAME.ts`, or a folder. A folder with a `main.ts` runs like a file, see
+ * run-example.ts; another one is a package, see package-example.ts, or tests.
+ */
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { ensureBuilt, root } from './ensure-built.ts'
+import { type Commands, node, type Programs, readName, runCommands } from './named-programs.ts'
+
+const examples = join(root, 'examples')
+const names = readdirSync(examples, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory() || entry.name.endsWith('.ts'))
+  .map((entry) => basename(entry.name, '.ts'))
+
+const has = (name: string, file: string): boolean => existsSync(join(examples, name, file))
+
+function commandsOf(name: string): Commands {
+  // Types are those of the example's own packages, which running it installs.
+  if (has(name, 'main.ts'))
+    return [
+      node('scripts/run-example.ts', name),
+      node('node_modules/typescript-native/bin/tsc', '-p', join('examples', name)),
+    ]
+  if (has(name, 'package.json')) return [node('scripts/package-example.ts', name)]
+  if (existsSync(join(examples, `${name}.ts`))) return [node('scripts/run-example.ts', name)]
+  return [node('node_modules/vitest/vitest.mjs', 'run', '--root', join('examples', name))]
+}
+
+const programs: Programs = Object.fromEntries(
+  names.map((name) => [name, { about: `examples/${name}`, commands: commandsOf(name) }]),
+)
+const { name, rest } = readName('example', {
+  ...programs,
+  all: { about: 'all of them, one after the other', commands: [] },
+})
+ensureBuilt()
+for (const each of name === 'all' ? names : [name]) {
+  const status = runCommands(programs[each]?.commands ?? [], rest)
+  if (status !== 0) process.exit(status)
+}

@@ -1,0 +1,123 @@
+/** What `npm test` and `npm run test:all` run. Numbers of harnesses: test/support/effort.ts. */
+
+/** A command, or what Vitest is called with. Steps of a lane run one after the other, and lanes side by side. */
+export type Step = {
+  readonly name: string
+  readonly lane: string
+  /** Steps that must have passed before. */
+  readonly needs?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+} & (
+  | { readonly command: readonly string[]; readonly vitest?: never }
+  | { readonly command?: never; readonly vitest: readonly string[] }
+)
+
+/** What `npm test` leaves out: files of tests, and programs of which it runs a taste. */
+export const LEFT_OUT: readonly {
+  readonly what: string
+  readonly files?: readonly string[]
+  readonly command: string
+}[] = [
+  {
+    what: 'Chromium, Firefox and WebKit',
+    files: ['test/browser/**'],
+    command: 'npx vitest run --project browser',
+  },
+  {
+    what: 'PostgreSQL and Redis, their clients, and fleets over them',
+    files: ['test/stores/{postgres,redis}/**', 'test/fleet/{postgres,redis}.test.ts'],
+    command: 'npx vitest run --project stores --project fleet',
+  },
+  {
+    what: 'the packed file in run-times, bundlers, compilers, test runners',
+    files: ['test/package/{runners,runtimes,smoke,tree-shaking,types}.test.ts'],
+    command: 'npx vitest run --project package',
+  },
+  {
+    what: 'faults of the network on every version of Node',
+    files: ['test/network/**'],
+    command: 'npx vitest run --project network',
+  },
+  {
+    what: 'the tests of the server once more over undici',
+    command: 'npx vitest run --project server-undici',
+  },
+  {
+    what: 'seeded bugs against the tests and the simulation',
+    files: ['test/{crash,simulation}/seeded-bugs.test.ts', 'test/simulation/shrink.test.ts'],
+    command: 'npx vitest run seeded-bugs shrink',
+  },
+  { what: 'six of seven faults of a store, four of five echoes of the API key', command: 'npm run test:all' },
+  { what: 'crashes in pairs, on every service', command: 'npm run verify crashes' },
+  { what: 'all but 3 of the rounds of killed processes', command: 'npm run verify kills' },
+  { what: 'all but 1 of the rounds of a fleet', command: 'npm run verify fleet' },
+  { what: 'all but 3,000 seeds of the simulation', command: 'npm run verify simulation' },
+  { what: 'all but 100 runs of the model', command: 'npm run verify model' },
+  { what: 'all but 600 broken responses', command: 'npm run verify fuzz' },
+  { what: 'examples', command: 'npm run example all' },
+  { what: 'the OpenAPI file and Prism', command: 'npm run check:openapi' },
+]
+
+const ofSource = [
+  'unit',
+  'client',
+  'stores',
+  'sandbox',
+  'server',
+  'property',
+  'fuzz',
+  'model',
+  'soak',
+  'fleet',
+  'crash',
+  'simulation',
+  'types',
+  'architecture',
+]
+/** They read `dist`. */
+const ofBuild = ['package', 'docs']
+
+const projects = (names: readonly string[]): readonly string[] => names.flatMap((name) => ['--project', name])
+const excluded = LEFT_OUT.flatMap(({ files = [] }) => files).flatMap((files) => ['--exclude', files])
+const script = (name: string): readonly string[] => ['npm', 'run', '-s', name]
+
+/** What needs no test to run. */
+const CHECKS: readonly Step[] = [
+  { name: 'lint', lane: 'checks', command: script('lint') },
+  { name: 'types', lane: 'checks', command: script('typecheck') },
+  { name: 'build', lane: 'checks', command: script('build') },
+  { name: 'tables of the docs', lane: 'checks', command: ['node', 'scripts/docs-tables.ts', '--check'] },
+]
+
+export const IN_TEST: readonly Step[] = [
+  ...CHECKS,
+  { name: 'tests of the source', lane: 'tests', vitest: [...projects(ofSource), ...excluded] },
+  {
+    name: 'tests of the build',
+    lane: 'checks',
+    needs: ['build'],
+    vitest: [...projects(ofBuild), ...excluded],
+  },
+]
+
+export const IN_ALL: readonly Step[] = [
+  ...CHECKS,
+  { name: 'tests', lane: 'tests', needs: ['build'], vitest: [] },
+  { name: 'package', lane: 'checks', needs: ['build'], command: script('check:package') },
+  { name: 'size', lane: 'checks', needs: ['build'], command: script('size') },
+  { name: 'allocations', lane: 'checks', needs: ['build'], command: script('allocations') },
+  { name: 'unused', lane: 'checks', command: script('unused') },
+  {
+    name: 'examples',
+    lane: 'checks',
+    needs: ['build'],
+    command: [...script('example'), 'all'],
+  },
+  {
+    name: 'OpenAPI file and Prism',
+    lane: 'checks',
+    needs: ['build'],
+    command: script('check:openapi'),
+    env: { SANDBOX_CLI: 'dist/sandbox/cli.js' },
+  },
+]
