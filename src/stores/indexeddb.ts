@@ -9,17 +9,19 @@ import type {
   StoredRow,
 } from '../idempotency/store.ts'
 import { Connection } from './indexeddb/connection.ts'
-import { codeOf, explain } from './indexeddb/failure.ts'
+import { codeOf, explain, outOfTurn } from './indexeddb/failure.ts'
 import { type RowIndex, toIndexed, toRow } from './indexeddb/schema.ts'
-import { begin, type Transacting, transact } from './indexeddb/transaction.ts'
+import { begin, type Patience, type Transacting, transact } from './indexeddb/transaction.ts'
+import { UncertainWrites } from './uncertain-writes.ts'
 
 /** Options of {@link IndexedDbStore}. */
 export interface IndexedDbStoreOptions {
   /** Name of the database, which all pages of an origin share. It is the store's own: no other may use it. */
   readonly name: string
   /**
-   * Longest wait for the database to open, milliseconds, default 3000. A browser can leave a request to open without
-   * an answer; when the time is over, the call rejects with `StoreError`, and the next one tries again.
+   * Longest wait for the database to open, and then for the turn of a read or write, milliseconds, default 3000. A browser
+   * can leave a request to open without an answer, and a frozen tab can keep all others waiting; when the time is over, the
+   * call rejects with `StoreError`, and the next one tries again.
    */
   readonly openTimeout?: number
 }
@@ -57,6 +59,8 @@ export class IndexedDbStore implements OrderStore {
   readonly durability: StoreDurability = 'device'
   readonly #name: string
   readonly #connection: Connection
+  readonly #patience: Patience
+  readonly #uncertain: UncertainWrites = new UncertainWrites()
 
   /** @throws {StoreError} if an option is wrong; the database is not touched yet */
   constructor(options: IndexedDbStoreOptions) {
@@ -73,6 +77,7 @@ export class IndexedDbStore implements OrderStore {
     }
     this.#name = name
     this.#connection = new Connection(name, openTimeout)
+    this.#patience = { timeout: openTimeout, late: () => outOfTurn(name, openTimeout) }
   }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
@@ -83,7 +88,7 @@ export class IndexedDbStore implements OrderStore {
 
   async insert(row: StoredRow): Promise<InsertResult> {
     const stored = toIndexed(row)
-    return await this.#run('write', ({ rows, after, settle }) => {
+    return await this.#write<InsertResult>(row, ({ rows, after, settle }) => {
       after(rows.get([stored.scope, stored.id]), (found) => {
         if (found !== undefined) return settle({ inserted: false, current: toRow(found) })
         rows.add(stored)
@@ -94,7 +99,7 @@ export class IndexedDbStore implements OrderStore {
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
     const stored = toIndexed(row)
-    return await this.#run('write', ({ rows, after, settle }) => {
+    return await this.#write(row, ({ rows, after, settle }) => {
       after(rows.get([stored.scope, stored.id]), (found) => {
         if (found === undefined || toRow(found).version !== expectedVersion) return settle(false)
         rows.put(stored)
@@ -165,11 +170,15 @@ export class IndexedDbStore implements OrderStore {
     }
   }
 
+  #write<T>(row: StoredRow, body: (transacting: Transacting<T>) => void): Promise<T> {
+    return this.#uncertain.run(row, () => this.#run('write', body))
+  }
+
   /** Runs one transaction; whatever fails becomes a {@link StoreError}. */
   async #run<T>(access: 'read' | 'write', body: (transacting: Transacting<T>) => void): Promise<T> {
     const { database, transaction } = await this.#begin(access)
     try {
-      return await transact(transaction, body)
+      return await transact(transaction, body, this.#patience)
     } catch (error) {
       if (LOST.has(codeOf(error))) this.#connection.drop(database)
       throw explain(error, access, this.#name)

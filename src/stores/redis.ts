@@ -22,6 +22,7 @@ import {
 } from './redis/rows.ts'
 import { GET, INSERT, INSPECT, MARK_LENGTH, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
 import { storable } from './storable.ts'
+import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'
 
@@ -82,6 +83,7 @@ export class RedisStore implements OrderStore {
   /** Inspections by the key of the scope that they were made for, or by `''` where they are good for all scopes. */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
+  readonly #uncertain: UncertainWrites = new UncertainWrites()
   #closed = false
 
   /** @throws {StoreError} if an option is wrong; the server is not asked yet */
@@ -115,7 +117,7 @@ export class RedisStore implements OrderStore {
   async insert(row: StoredRow): Promise<InsertResult> {
     const { scope, id } = row
     const parameters = [id, makeMark(), headOf(row), storable(row.data)]
-    return await this.#run('write', scope, async (keys) => {
+    return await this.#write<InsertResult>(row, async (keys) => {
       const [result, found] = await this.#evaluate(INSERT, rowKeys(keys, id), parameters)
       if (result === 'written') return { inserted: true }
       if (result !== 'found' || found === undefined) throw foreignRow()
@@ -124,9 +126,9 @@ export class RedisStore implements OrderStore {
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    const { scope, id } = row
+    const { id } = row
     const parameters = [id, makeMark(), headOf(row), storable(row.data), String(expectedVersion)]
-    return await this.#run('write', scope, async (keys) => {
+    return await this.#write(row, async (keys) => {
       const [result] = await this.#evaluate(UPDATE, rowKeys(keys, id), parameters)
       if (result === 'written') return true
       if (result === 'other') return false
@@ -182,6 +184,10 @@ export class RedisStore implements OrderStore {
       removed += batch ?? 0
       if (found !== PRUNE_BATCH) return removed
     }
+  }
+
+  #write<T>(row: StoredRow, action: (keys: ScopeKeys) => Promise<T>): Promise<T> {
+    return this.#uncertain.run(row, () => this.#run('write', row.scope, action))
   }
 
   /** Makes one call after the server was inspected; whatever fails becomes a {@link StoreError}. */

@@ -66,11 +66,69 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
         return window.failureOf(window.store.insert(window.makeRow('2', text)))
       })
     const failure = await write()
-    expect(failure?.code).toBe('QuotaExceededError')
+    expect(failure).toMatchObject({ code: 'QuotaExceededError', applied: false })
     expect(failure?.message).toMatch(/^StoreError: Cannot write .* no more room.* Nothing was written\.$/)
     expect(await page.evaluate(() => window.store.get('scope', '2'))).toBeUndefined()
     await session.send('Storage.overrideQuotaForOrigin', { origin })
     expect(await write()).toBeUndefined()
+  })
+
+  it('gives no more room at all, has not bought an order that could not be written down, and says so', async () => {
+    const limited = await openPage()
+    const session = await limited.context().newCDPSession(limited)
+    const origin = new URL(limited.url()).origin
+    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 100_000 })
+    const page = await openStore('full')
+    await page.evaluate(async () => {
+      // Down to rows that are smaller than what is remembered of any order.
+      for (const length of [10_000, 1_000, 100]) {
+        let failure: unknown
+        for (let row = 0; failure === undefined; row++) {
+          // Random, because the browser compresses what it keeps.
+          const text = String.fromCharCode(...crypto.getRandomValues(new Uint16Array(length)))
+          failure = await window.failureOf(window.store.insert(window.makeRow(`${length}-${row}`, text)))
+        }
+      }
+    })
+    const place = (reference: string) =>
+      page.evaluate((name) => window.placeOrder(window.store, name), reference)
+    const { failure, requests } = await place('r1')
+    await session.send('Storage.overrideQuotaForOrigin', { origin })
+    expect(failure).toMatchObject({ charged: 'no' })
+    expect(failure?.message).toMatch(/^StoreError: The order could not be stored.* Nothing was written\.$/)
+    expect(requests).toBe(0)
+    expect((await place('r1')).failure).toBeUndefined()
+  })
+
+  it('lets another page keep a transaction open, rejects in time, writes nothing later, and goes on when that has ended', async () => {
+    const frozen = await openStore('frozen')
+    await frozen.evaluate(
+      () =>
+        new Promise<void>((resolve) => {
+          const request = indexedDB.open('frozen')
+          request.onsuccess = () => {
+            window.release = window.holdTransaction(request.result)
+            resolve()
+          }
+        }),
+    )
+    const page = await openPage()
+    const [read, write, placed] = await page.evaluate(async () => {
+      window.store = new window.IndexedDbStore({ name: 'frozen', openTimeout: 500 })
+      const { store, makeRow } = window
+      const failures = [
+        window.failureOf(store.get('scope', '1')),
+        window.failureOf(store.insert(makeRow('2'))),
+      ]
+      return [...(await Promise.all(failures)), (await window.placeOrder(store, 'r1')).failure]
+    })
+    expect(read?.message).toMatch(/^StoreError: .* has kept it busy for 500 ms.* Nothing was written\.$/)
+    expect(write).toEqual({ ...read, applied: false })
+    expect(placed?.message).toMatch(/^StoreError: .*nothing was sent.* has kept it busy for 500 ms/)
+    await frozen.evaluate(() => window.release())
+    await expect.poll(() => nextCall(page), { timeout: 10_000 }).toBeUndefined()
+    expect(await page.evaluate(() => window.store.get('scope', '2'))).toBeUndefined()
+    expect(await page.evaluate(() => window.placeOrder(window.store, 'r1'))).toMatchObject({ requests: 1 })
   })
 
   it('deletes the database for another page, gives way, and rejects from then on', async () => {

@@ -160,6 +160,7 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
         : `the browser did not answer within ${timeout} ms. Another page of this site may stand in the way: ` +
           'close its other tabs and try again.') +
       ' Nothing was written.',
+    { applied: false },
   )
 }
 

@@ -61,12 +61,20 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
   const sentences = [
     `Cannot ${verb} the order store in the IndexedDB database "${name}": ${known ?? `the browser reports ${code}.`}`,
   ]
+  const notDone = NOT_DONE.has(code)
   if (access === 'write') {
-    sentences.push(
-      NOT_DONE.has(code) ? 'Nothing was written.' : 'What was being written may or may not have been.',
-    )
+    sentences.push(notDone ? 'Nothing was written.' : 'What was being written may or may not have been.')
   }
-  return new StoreError(sentences.join(' '), { cause })
+  return new StoreError(sentences.join(' '), notDone ? { cause, applied: false } : { cause })
+}
+
+/** A transaction has not had its turn: another page has one open that does not end. */
+export function outOfTurn(name: string, timeout: number): StoreError {
+  return new StoreError(
+    `Cannot use the order store in the IndexedDB database "${name}": another tab or worker of this site has kept it busy ` +
+      `for ${timeout} ms. A frozen tab may do that: close or reload the site's other tabs, then try again. Nothing was written.`,
+    { applied: false },
+  )
 }
 
 /** The name by which the browser tells its errors apart. */

@@ -84,14 +84,15 @@ export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   const cause = plainError(error, codeOf(error))
   const failed = `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in Redis`
   const reply = REPLIES[cause.code]
+  const notDone = access === 'write' && NOT_DONE.has(cause.code)
   const sentences = [
     `${failed}: ${reply ?? CLIENT_FAILURES[cause.code] ?? `the client reports ${cause.code}.`}`,
   ]
-  if (access === 'write' && NOT_DONE.has(cause.code)) sentences.push('Nothing was written.')
+  if (notDone) sentences.push('Nothing was written.')
   if (access === 'write' && reply === undefined) {
     sentences.push('What was being written may or may not have been.')
   }
-  return new StoreError(sentences.join(' '), { cause })
+  return new StoreError(sentences.join(' '), notDone ? { cause, applied: false } : { cause })
 }
 
 /** True if the server ran a script, but did not let it call a command. */

@@ -7,6 +7,9 @@ export interface Vouched {
   readonly eviction: boolean
 }
 
+/** The call that asked for the inspection has not written anything yet. */
+const NOT_APPLIED = { applied: false } as const
+
 /** What is known of a server that passed. */
 export interface Inspected {
   /** True if other nodes may have other settings. */
@@ -36,6 +39,7 @@ export async function inspect(readInfo: () => Promise<string>, vouched: Vouched)
   if (role !== undefined && role !== 'master') {
     throw new StoreError(
       'The order store cannot be kept on this Redis server: it is a replica. Connect the client to the primary.',
+      NOT_APPLIED,
     )
   }
   if (!vouched.persistence) checkPersistence(facts.get('aof_enabled'))
@@ -50,11 +54,13 @@ function checkPersistence(enabled: string | undefined): void {
       'The order store cannot find out whether this Redis server keeps what it acknowledged: it does not answer INFO ' +
         'with `aof_enabled`. Make sure that it has `appendonly yes`, or keeps every write in another way, then pass ' +
         "`persistence: 'assume'`.",
+      NOT_APPLIED,
     )
   }
   throw new StoreError(
     'The order store cannot be kept on this Redis server: with its setting `appendonly no` a restart forgets orders. ' +
       "Set `appendonly yes`, or pass `persistence: 'assume'` if it keeps every write in another way.",
+    NOT_APPLIED,
   )
 }
 
@@ -66,11 +72,13 @@ function checkEviction(policy: string | undefined): void {
       'The order store cannot find out whether this Redis server removes keys when its memory is full: it does not ' +
         'answer INFO with `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
         "`eviction: 'assume'`.",
+      NOT_APPLIED,
     )
   }
   throw new StoreError(
     `The order store cannot be kept on this Redis server: with its setting \`maxmemory-policy ${policy}\` it removes ` +
       "orders when its memory is full. Set `maxmemory-policy noeviction`, or pass `eviction: 'assume'` if its memory " +
       'can never become full.',
+    NOT_APPLIED,
   )
 }

@@ -1,8 +1,10 @@
 import type { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { CustomerOrderingClient } from '../../../src/client.ts'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
 import {
   EVERYTHING,
@@ -123,7 +125,10 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       await servers().ask('replicaof', '127.0.0.1', '1')
       const error = await failureOf(() => later.get(SCOPE, makeRow(1).id))
       expect(error.message).toContain('it is a replica. Connect the client to the primary.')
-      expect((await failureOf(() => store.insert(makeRow(2)))).cause).toMatchObject({ code: 'READONLY' })
+      expect(await failureOf(() => store.insert(makeRow(2)))).toMatchObject({
+        applied: false,
+        cause: { code: 'READONLY' },
+      })
     })
 
     it('asks for the override where the user may not call INFO', async () => {
@@ -347,7 +352,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
         expect(error.message).toBe(
           'Cannot write to the order store in Redis: its memory is full. Give it more (`maxmemory`) or prune. Nothing was written.',
         )
-        expect(error.cause).toMatchObject({ code: 'OOM' })
+        expect(error).toMatchObject({ applied: false, cause: { code: 'OOM' } })
         expect(kept.length).toBeGreaterThan(3)
         expect(await walk((options) => store.list(SCOPE, options), 10)).toHaveLength(kept.length)
         await expectIndexed(servers().port, kept.length)
@@ -427,9 +432,39 @@ describeWith('server', 'RedisStore on a server of its own', () => {
     it('of replication, as far as the server is told to care, write nothing', async () => {
       await servers().ask('config', 'set', 'min-replicas-to-write', '1')
       const error = await failureOf(async () => (await storeWith('node-redis')).insert(makeRow(1)))
-      expect(error.cause).toMatchObject({ code: 'NOREPLICAS' })
+      expect(error).toMatchObject({ applied: false, cause: { code: 'NOREPLICAS' } })
       expect(await servers().ask('dbsize')).toEqual(['0'])
     })
+
+    it.each([
+      ['min-replicas-to-write', '1', '0', 'fewer replicas'],
+      ['maxmemory', '1', '0', 'its memory is full'],
+    ])(
+      'of a server with %s %s make a new order `no`, and nothing was sent',
+      async (name, bad, good, reason) => {
+        const sandbox = createSandbox()
+        const { baseUrl, apiKey, fetch } = sandbox
+        const store = await storeWith('node-redis')
+        const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store })
+        const request = {
+          serviceId: 'svc_standard',
+          target: '@ada',
+          quantity: 1,
+          metadata: { externalOrderId: 'r1' },
+        }
+        await servers().ask('config', 'set', name, bad)
+        try {
+          const error = await failureOf(() => client.orders.create(request))
+          expect(error.message).toContain(reason)
+          expect(error.charged).toBe('no')
+          expect(sandbox.requests).toEqual([])
+        } finally {
+          await servers().ask('config', 'set', name, good)
+        }
+        await client.orders.create(request)
+        sandbox.expectChargedOnce('r1')
+      },
+    )
 
     it('include a client that waits inside a transaction', async () => {
       const client = new (ioredis().Redis)({ host: '127.0.0.1', port: servers().port })
