@@ -120,9 +120,13 @@ export interface Codec {
 
 const SEALED = 'sealed:'
 
-/** True if recovery still has something to do: the ending, or the order itself, is not known. */
-export function isPending(record: Pick<JournalRecord, 'state' | 'readable'>): boolean {
-  return record.state === 'open' || (record.state === 'created' && !record.readable)
+/**
+ * True if something is left to find out: the ending, the order itself, or what was bought under a key in conflict. Such
+ * records are listed, and never removed.
+ */
+export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 'rejection'>): boolean {
+  if (record.state === 'rejected') return record.rejection?.kind === 'conflict'
+  return record.state === 'open' || !record.readable
 }
 
 /**

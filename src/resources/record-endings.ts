@@ -93,9 +93,11 @@ export function closedContent(
   attempts: number,
   shared = false,
 ): RecordContent {
-  const { body: _body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
+  const { body, busyUntil: _busyUntil, hold: _hold, ...rest } = record
   return {
     ...rest,
+    // An order that is found by its reference is compared with what was asked for.
+    ...(rejection.kind === 'conflict' ? defined({ body }) : {}),
     attempts: record.attempts + attempts,
     state: 'rejected',
     rejection,

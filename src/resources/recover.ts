@@ -254,6 +254,8 @@ async function replay(
     return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
   }
   const view = publicRecord(newest)
+  if (isPending(newest) && newest.state === 'rejected')
+    return { outcome: 'needs_attention', record: view, reason: 'conflict', ...why }
   if (newest.state === 'rejected') return { outcome: 'rejected', record: view, ...why }
   if (outcome?.kind === 'in_progress') return { outcome: 'in_progress', record: view, ...why }
   if (outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused')
@@ -268,6 +270,7 @@ function whyNotReplay(
   { replay, settings }: RecoverSettings<unknown>,
   credential: string | null,
 ): AttentionReason | undefined {
+  if (record.state === 'rejected') return 'conflict'
   if (record.body === undefined) return 'unreadable'
   if (!isGenuine(context.connection.runtime.deriveId, context, rowId, record)) return 'corrupt'
   // Never overridden: under another API key the same key may be a new order.

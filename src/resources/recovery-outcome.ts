@@ -18,6 +18,8 @@ export type AttentionReason =
   | 'aborted'
   /** Refused after an attempt whose ending is not known; the refusal may exist because that attempt was charged. */
   | 'refused_after_doubt'
+  /** The key belongs to another payload, which may have been bought. */
+  | 'conflict'
   /** Sent with another API key; the service may keep keys apart by API key. */
   | 'api_key_changed'
   /** The order exists, but nothing readable came back, and its id is not known. */

@@ -5,6 +5,12 @@ import { failure, Lab, order, told } from './support/lab.ts'
 
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
+async function listed<T>(all: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const one of all) found.push(one)
+  return found
+}
+
 describe('IDEMPOTENCY_CONFLICT', () => {
   /** The service knows the key of r1 with another quantity, and the store knows nothing. */
   async function foreign(): Promise<Lab> {
@@ -69,6 +75,46 @@ describe('IDEMPOTENCY_CONFLICT', () => {
       charged: 'unknown',
       attempts: 0,
     })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('stays listed, is never removed, and is not bought again under its reference', async () => {
+    const lab = await foreign()
+    const client = lab.client()
+    await failure(client.orders.create(order('r1')))
+    expect(await listed(client.orders.unresolved())).toMatchObject([
+      { state: 'rejected', externalOrderId: 'r1' },
+    ])
+    // The service does not show references in its list, so nobody can look the order up.
+    lab.sandbox.configure({ orderFields: [] })
+    for (let week = 0; week < 2; week++) {
+      lab.runtime.jump(8 * 24 * 60 * 60_000)
+      lab.sandbox.forgetKeys()
+      expect(await listed(client.orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'conflict', record: { state: 'rejected' } },
+      ])
+      await lab.runtime.settle()
+    }
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+    })
+    await expect(client.orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({
+      charged: 'unknown',
+    })
+    lab.sandbox.expectCharges(1)
+    await client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    expect(await listed(client.orders.unresolved())).toEqual([])
+  })
+
+  it('of an enqueued order is told as such by the recovery that hears it, and by those after it', async () => {
+    const lab = await foreign()
+    lab.sandbox.configure({ orderFields: [] })
+    await lab.client().orders.enqueue(order('r1'))
+    for (let round = 0; round < 2; round++)
+      expect(await listed(lab.client().orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'conflict' },
+      ])
     lab.sandbox.expectCharges(1)
   })
 

@@ -697,6 +697,9 @@ function isNamed({ intents, requests }: RunLog, { id }: LoggedCall, name: string
 /** How far clocks may differ before a record from the future counts as a clock that went back, milliseconds. */
 const CLOCK_SKEW = 30_000
 
+/** Reasons that a recovery gives after it has asked the service for the order itself. */
+const ASKED: ReadonlySet<string> = new Set(['refused_after_doubt', 'conflict'])
+
 /** True if there is what recovery gives as its reason for leaving a record to a person. */
 function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: number): boolean {
   const { reason, intent } = said
@@ -713,7 +716,7 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
   )
   // What has a name is looked for before it is left to a person, unless the service was asked for it just now.
   const looked = log.reads.some((read) => read.call === call.id && !BY_ID.test(read.path))
-  if (log.everyRequest && named && !looked && !(refused && reason === 'refused_after_doubt')) return false
+  if (log.everyRequest && named && !looked && !(refused && ASKED.has(reason))) return false
   switch (reason) {
     case 'past_window':
       return pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
@@ -730,6 +733,8 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
             key === said.key && heard === true && DEFINITE.has(status ?? 0) && (answeredAt ?? until) < until,
         )
       )
+    case 'conflict':
+      return pending.some(({ state, rejection }) => state === 'rejected' && rejection?.kind === 'conflict')
     case 'api_key_changed':
       return log.rotated && pending.some(({ apiKeyTag }) => apiKeyTag !== '')
     case 'unreadable':
