@@ -4,7 +4,7 @@ import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
 import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
-import { type AtSight, areRight, type Checked, check } from '../schemas/check.ts'
+import { type AtSight, areRight, type Checked, check, checkNow } from '../schemas/check.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 
@@ -27,8 +27,8 @@ export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
  */
 export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | undefined): Parse<T> {
   if (own === undefined) return (value) => check(documented as StandardSchemaV1<unknown, T>, value)
-  return async (value) => {
-    const checked = await check(documented, value)
+  return (value) => {
+    const checked = checkNow(documented, value)
     return 'issues' in checked ? checked : check(own as StandardSchemaV1<unknown, T>, value)
   }
 }

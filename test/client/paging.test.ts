@@ -2,8 +2,10 @@ import { getEventListeners } from 'node:events'
 import {
   InvalidRequestError,
   InvalidResponseError,
+  type Order,
   RequestAbortedError,
   responseInfo,
+  type StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
@@ -435,4 +437,29 @@ describe('lists of a sandbox', () => {
     sandbox.addOrder({ sourceSystem: 'kiosk' })
     expect(await idsOf(clientOf(sandbox).orders.list({ sourceSystem: 'shop' }))).toHaveLength(1)
   })
+})
+
+it('a page of bad rows costs the check of one: nothing is checked behind the first', async () => {
+  let checked = 0
+  const picky: StandardSchemaV1<unknown, Order> = {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate: () => {
+        checked++
+        return { issues: [{ message: 'is never right' }] }
+      },
+    },
+  }
+  const read = (rows: readonly object[]) =>
+    clientOver(() => rows, { schemas: { order: picky } })
+      .client.orders.list()
+      .toArray({ max: 5 })
+  await expect(read(orders(1000))).rejects.toMatchObject({
+    code: 'invalid_response',
+    issues: [{ path: '[0]', message: 'is never right' }],
+  })
+  expect(checked).toBe(1)
+  await expect(read([{}, ...orders(1000)])).rejects.toMatchObject({ code: 'invalid_response' })
+  expect(checked).toBe(1)
 })
