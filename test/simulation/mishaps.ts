@@ -1,5 +1,9 @@
 import type { Draw } from './draw.ts'
 
+export const MINUTE = 60_000
+/** Longest that a request or a write is on its way after it was given up. */
+export const LONGEST_FLIGHT: number = 4 * MINUTE
+
 /** What a process does to the world outside of it, which may go wrong. */
 export type EffectKind = 'get' | 'insert' | 'update' | 'list' | 'send' | 'fetch' | 'seal'
 

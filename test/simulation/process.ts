@@ -28,8 +28,9 @@ import {
   type Told,
 } from '../support/run-log.ts'
 import { Draw } from './draw.ts'
-import { type EffectKind, type Mishap, mishapAt } from './mishaps.ts'
-import { ELSEWHERE, HERE, LONGEST_FLIGHT, type Step } from './plan.ts'
+import { ELSEWHERE } from './faults.ts'
+import { type EffectKind, LONGEST_FLIGHT, type Mishap, mishapAt } from './mishaps.ts'
+import { HERE, type Step } from './plan.ts'
 import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
 import type { Intent, World } from './world.ts'
 

@@ -1,6 +1,7 @@
 import { brokenPromises } from '../support/invariants.ts'
 import { Deadlock, Livelock } from '../support/virtual-time.ts'
-import { LONGEST_FLIGHT, type Plan, type Step, skewOf } from './plan.ts'
+import { LONGEST_FLIGHT } from './mishaps.ts'
+import { type Plan, type Step, skewOf } from './plan.ts'
 import { type Without, World } from './world.ts'
 
 /** What came of a seed. */
