@@ -14,6 +14,7 @@ const TESTS = [
   'test/unit/classify',
   'test/unit/scan-orders',
   'test/unit/place-order',
+  'test/unit/transport',
   'test/client/idempotency',
   'test/client/conflicts',
   'test/client/enqueue',
@@ -29,6 +30,7 @@ const TESTS = [
   'test/client/abort',
   'test/client/retry',
   'test/client/paging',
+  'test/client/pruning',
   'test/server/wire',
 ]
 

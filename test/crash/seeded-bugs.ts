@@ -639,4 +639,24 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'one clock decides what is old enough to be removed',
+    edits: [
+      edit(
+        'idempotency/journal.ts',
+        '    const settled = kept / 4\n',
+        '    if (kept > 0) return now - kept\n    const settled = kept / 4\n',
+      ),
+    ],
+  },
+  {
+    name: 'reads may come from an HTTP cache',
+    edits: [
+      edit(
+        'http/transport.ts',
+        "            ...((request.method === 'GET' || request.method === 'HEAD') && uncached),\n",
+        '',
+      ),
+    ],
+  },
 ]

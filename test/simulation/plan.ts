@@ -3,7 +3,16 @@ import type { FaultRule } from '../../src/sandbox/faults.ts'
 import { Draw } from './draw.ts'
 import { drawFaults } from './faults.ts'
 import { type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
-import { drawSwarm, type Gaps, PRICE, type Swarm, USUAL_GAPS } from './scenes.ts'
+import {
+  drawScene,
+  drawSwarm,
+  type Gaps,
+  LONG_AGO,
+  type Minutes,
+  PRICE,
+  type Swarm,
+  USUAL_GAPS,
+} from './scenes.ts'
 
 /** Everything that a seed decides before the run begins. The rest is drawn while it runs, from streams of the same seed. */
 export interface Plan {
@@ -29,6 +38,13 @@ export interface Plan {
   readonly latency: number
   /** Whether the last recovery comes within the safe-retry window or long after it. */
   readonly ending: 'soon' | 'late'
+  /** Whether processes share one store, or have a `MemoryStore` each. */
+  readonly stores: 'shared' | 'own'
+  /** Orders that another integration has made with the same wallet before. */
+  readonly otherOrders: number
+  /** True if reads come from an HTTP cache that keeps them for ever, unless they forbid it. */
+  readonly cached: boolean
+  readonly scene?: string | undefined
   /** How many rows of a page are asked for when the list is read at the very end; absent where it is not read. */
   readonly listedBy?: number
 }
@@ -64,6 +80,8 @@ export type Step =
       readonly otherKey: boolean
       /** When the caller gives up, milliseconds from the call. */
       readonly abortAfter?: number
+      /** The service that the caller has read, where it gives one: the quantity fits it, or does so no longer. */
+      readonly service?: 'fits' | 'changed'
     }
   | {
       readonly at: number
@@ -77,6 +95,13 @@ export type Step =
   | { readonly at: number; readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
   | { readonly at: number; readonly kind: 'topUp'; readonly amount: number }
   | { readonly at: number; readonly kind: 'jump'; readonly worker: number; readonly by: number }
+  /** A worker's clock is right from now on. */
+  | { readonly at: number; readonly kind: 'correct'; readonly worker: number }
+  | { readonly at: number; readonly kind: 'backup' }
+  /** The store is wiped, or restored. */
+  | { readonly at: number; readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
+  /** Another integration orders something else under the same reference. */
+  | { readonly at: number; readonly kind: 'elsewhere'; readonly intent: number }
   | { readonly at: number; readonly kind: 'rotate'; readonly worker: number }
   | { readonly at: number; readonly kind: 'revoke' }
   | { readonly at: number; readonly kind: 'publish'; readonly published: boolean }
@@ -86,10 +111,13 @@ export const HERE = 'sandbox.test'
 const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
 /** One seed in so many runs the whole client over ky, which costs about three times as much as all the rest of a seed. */
 const WHOLE_SHARE = 32
-/** A stream that no process has. */
+/** Streams that no process has. */
 const MOOD = 1_000_000
+const SCENES = 1_000_001
 /** Share of the seeds that do a few things often, in place of everything now and then. */
 const SWARM_SHARE = 0.1
+/** Share of the seeds in which stores, clocks, proxies or another integration do what most never do. */
+const SCENE_SHARE = 0.08
 /** Share of the seeds whose service differs from the usual one in what matters seldom, too. */
 const FURTHER_SHARE = 0.2
 
@@ -98,9 +126,12 @@ export function planOf(seed: number): Plan {
   const draw = new Draw(seed, 0)
   const mood = new Draw(seed, MOOD)
   const sealed = mood.chance(0.1)
-  const swarm = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
+  const scenes = new Draw(seed, SCENES)
+  const often = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
+  const swarm = (scenes.chance(SCENE_SHARE) ? drawScene(scenes) : undefined) ?? often
   const workers = swarm?.workers ?? draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
-  const account = draw.chance(0.9) ? 'shop' : undefined
+  const hasAccount = draw.chance(0.9)
+  const account = hasAccount || swarm?.stores === 'own' ? 'shop' : undefined
   const jumps = draw.chance(0.25)
   const rotates = swarm?.kinds.rotate !== undefined || draw.chance(0.25)
   const keyScope = draw.pick('apiKey', 'customer')
@@ -126,7 +157,7 @@ export function planOf(seed: number): Plan {
     server.processingTime !== 0
   return {
     seed,
-    whole: seed % WHOLE_SHARE === 0,
+    whole: seed % WHOLE_SHARE === 0 || swarm?.cached === true,
     account,
     workers,
     client,
@@ -145,14 +176,21 @@ export function planOf(seed: number): Plan {
     sealed:
       sealed || swarm?.habits.some(({ effects, chance }) => effects.includes('seal') && chance > 0) === true,
     latency: draw.pick(0, 20, 20, 400),
+    stores: swarm?.stores ?? 'shared',
+    otherOrders: swarm?.otherOrders ?? 0,
+    cached: swarm?.cached ?? false,
+    scene: swarm?.scene,
     ...(mood.chance(0.05) ? { listedBy: mood.pick(1, 2, 50) } : {}),
     ending: swarm?.ending ?? (sticky || draw.chance(0.3) ? 'late' : 'soon'),
   }
 }
 
-/** Most that two clocks of a run can be apart, milliseconds. */
+/** Most that two clocks of a run can be apart, milliseconds, but for those that nobody can take for right. */
 export function skewOf(steps: readonly Step[]): number {
-  return steps.reduce((sum, step) => sum + (step.kind === 'jump' ? Math.abs(step.by) : 0), 0)
+  return steps.reduce(
+    (sum, step) => sum + (step.kind === 'jump' && Math.abs(step.by) < LONG_AGO ? Math.abs(step.by) : 0),
+    0,
+  )
 }
 
 function onlySafe(step: Step): Step {
@@ -197,11 +235,16 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
     const scripted = script?.[index]
     if (scripted !== undefined) at += gapOf(draw, scripted[0])
     const worker = scripted?.[2] ?? draw.below(workers)
+    const act = scripted?.[1]
+    if (typeof act === 'object') {
+      steps.push({ at, ...act })
+      continue
+    }
     // The first thing that anybody does is to order.
     const kind =
       index === 0
-        ? (scripted?.[1] ?? 'create')
-        : (scripted?.[1] ??
+        ? (act ?? 'create')
+        : (act ??
           draw.weighted(
             ['create', kinds.create ?? 0],
             ['recover', kinds.recover ?? 0],
@@ -223,7 +266,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
           intent: draw.below(intents.length),
           quantity:
             swarm?.changes === undefined ? draw.weighted([1, 8], [2, 1]) : draw.chance(swarm.changes) ? 2 : 1,
-          otherKey: draw.chance(0.05),
+          otherKey: draw.chance(0.05) && swarm?.changes !== 0,
           ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
           ...(draw.chance(aborts) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
         })
@@ -285,7 +328,9 @@ function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
 }
 
 /** From at once to long after the safe-retry window, so that steps meet, follow and outlast each other. */
-function gapOf(draw: Draw, [atOnce, soon, after, late]: Gaps): number {
+function gapOf(draw: Draw, gap: Gaps | Minutes): number {
+  if ('from' in gap) return draw.between(gap.from * MINUTE, gap.to * MINUTE)
+  const [atOnce, soon, after, late] = gap
   switch (draw.weighted(['at once', atOnce], ['soon', soon], ['after the call', after], ['late', late])) {
     case 'at once':
       return draw.below(60)

@@ -18,7 +18,7 @@ import type { Runtime } from '../../src/runtime.ts'
 import { messageOf, respond } from '../../src/sandbox/fetch.ts'
 import type { SandboxReply } from '../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
-import type { MemoryStore } from '../../src/stores/memory.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
 import { walked } from '../support/leaks.ts'
 import {
   type LoggedCall,
@@ -122,7 +122,8 @@ export class Process {
       monotonic: () => this.#monotonic,
       random: () => random.next(),
     }
-    const store = this.#storeOf(world.store)
+    const own = world.plan.stores === 'own' ? new MemoryStore() : undefined
+    const store = this.#storeOf(() => own ?? world.store)
     const apiKey = world.rotates ? () => world.apiKey(worker) : sandbox.apiKey
     if (plan.whole) {
       const options = {
@@ -177,6 +178,7 @@ export class Process {
         ...call,
         ...(given === undefined ? {} : { signal: given }),
         ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+        ...(step.service === undefined ? {} : { service: SERVICES[step.service] }),
       }
       const told = await this.#orders
         .create(request, options)
@@ -513,7 +515,7 @@ export class Process {
     return this.#effect('seal', () => () => Promise.resolve(text), gone)
   }
 
-  #storeOf(store: MemoryStore): OrderStore {
+  #storeOf(there: () => MemoryStore): OrderStore {
     const world = this.#world
     const broken = (): never => {
       throw new Error('the store lost its connection')
@@ -544,24 +546,24 @@ export class Process {
       }
     }
     const insert = async (row: StoredRow): Promise<InsertResult> => {
-      const result = await store.insert(row)
+      const result = await there().insert(row)
       if (result.inserted) applied(row)
       return result
     }
     const update = async (row: StoredRow, expectedVersion: number): Promise<boolean> => {
-      const updated = await store.update(row, expectedVersion)
+      const updated = await there().update(row, expectedVersion)
       if (updated) applied(row)
       return updated
     }
     return {
-      durability: world.plan.account === undefined ? 'memory' : 'device',
+      durability: world.plan.account === undefined || world.plan.stores === 'own' ? 'memory' : 'device',
       get: (scope, id) => {
         let look: FirstLook | undefined
         const row = this.#effect(
           'get',
           () => {
             look = this.#firstLook()
-            return () => store.get(scope, id)
+            return () => there().get(scope, id)
           },
           broken,
         )
@@ -574,11 +576,18 @@ export class Process {
       },
       insert: (row) => this.#effect('insert', () => () => insert(row), broken),
       update: (row, version) => this.#effect('update', () => () => update(row, version), broken),
-      listOpen: (scope, options) => this.#effect('list', () => () => store.listOpen(scope, options), broken),
-      list: (scope, options) => this.#effect('list', () => () => store.list(scope, options), broken),
-      // Nothing is old enough to be removed, so this says no more than that nothing comes of it.
-      prune: (scope, options) => store.prune(scope, options),
-      close: () => store.close(),
+      listOpen: (scope, options) =>
+        this.#effect('list', () => () => there().listOpen(scope, options), broken),
+      list: (scope, options) => this.#effect('list', () => () => there().list(scope, options), broken),
+      prune: async (scope, options) => {
+        if (this.died) return await new Promise<number>(() => {})
+        const before = await there().list(scope, { limit: 1000 })
+        const pruned = await there().prune(scope, options)
+        for (const { id } of before.rows)
+          if ((await there().get(scope, id)) === undefined) world.log.removed(id)
+        return pruned
+      },
+      close: () => there().close(),
     }
   }
 
@@ -608,6 +617,7 @@ export class Process {
       key: headers.get('idempotency-key') ?? '',
       body: body ?? '',
       wall: this.#now(),
+      time: world.time.now,
       ...(call === undefined ? {} : { call: Number(call) }),
     })
     world.note(this.name, () => `call ${call} sends ${target} with key ${order.key}`)
@@ -627,6 +637,10 @@ export class Process {
     if (request === undefined || this.died) return
     if ('path' in request) {
       request.answered = whole && reply.status === 200
+      return
+    }
+    if (reply.request.faults.includes('otherOrder')) {
+      this.#world.note(this.name, () => `hears of another order: ${reply.body}`)
       return
     }
     const code = /"(?:code|error)":"(\w+)"/.exec(reply.body)?.[1]
@@ -701,6 +715,9 @@ export class Process {
     const there = key === undefined ? {} : { 'idempotency-key': `${ELSEWHERE} ${key}` }
     const url = request.url.replace(hostname, HERE)
     let left: LoggedRequest | LoggedRead | undefined
+    const { cache, plan } = this.#world
+    const kept = request.cache === 'no-store' ? undefined : cache.get(url)
+    if (kept !== undefined) return await respond(kept, signal, request.url)
     const exchange = this.#effect<SandboxReply | undefined>(
       request.method === 'POST' ? 'send' : 'fetch',
       () => {
@@ -720,6 +737,7 @@ export class Process {
         cause: Object.assign(new Error('reset'), { code: 'ECONNRESET', syscall: 'read' }),
       })
     const { type } = reply.delivery
+    if (plan.cached && request.method === 'GET' && reply.status === 200) cache.set(url, reply)
     if (type !== 'stall' && type !== 'drop' && type !== 'refuse')
       this.#answered(left, reply, type === 'complete')
     const response = await respond(reply, signal, request.url)
@@ -733,6 +751,26 @@ export class Process {
     )
   }
 }
+
+/** The service that a caller has read before: its limits are as they were, or have changed since. */
+const SERVICES = {
+  fits: {
+    productId: 'svc_standard',
+    amount: 250,
+    currency: 'EUR',
+    minQuantity: 1,
+    maxQuantity: 1000,
+    stepQuantity: 1,
+  },
+  changed: {
+    productId: 'svc_standard',
+    amount: 250,
+    currency: 'EUR',
+    minQuantity: 5,
+    maxQuantity: 1000,
+    stepQuantity: 5,
+  },
+} as const
 
 /** Why a caller ends its call. */
 const GIVEN_UP = 'the caller has given up'

@@ -2,11 +2,14 @@ import type { SandboxBehaviour } from '../../src/sandbox/behaviour.ts'
 import type { FaultAction, FaultRule } from '../../src/sandbox/faults.ts'
 import type { Draw } from './draw.ts'
 import { drawFault } from './faults.ts'
-import { drawHabits, type Habit, MINUTE, type Rates } from './mishaps.ts'
+import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
 import type { ClientPlan, IntentPlan, Step } from './plan.ts'
 
 /** What one piece costs. */
 export const PRICE = 250
+/** A clock that is off by more is one that nobody can take for right. */
+export const LONG_AGO: number = 24 * 60 * MINUTE
+const DAY = 24 * 60
 
 /** What a seed does often. */
 export interface Swarm {
@@ -29,12 +32,23 @@ export interface Swarm {
   readonly client?: Partial<ClientPlan>
   readonly server?: Partial<SandboxBehaviour>
   readonly balance?: number
+  /** Its name, for who reads a failing run. */
+  readonly scene?: string
+  readonly stores?: 'own'
+  readonly otherOrders?: number
+  readonly cached?: boolean
 }
 
 export type Gaps = readonly [atOnce: number, soon: number, after: number, late: number]
+/** A time between two steps, drawn between these. */
+export interface Minutes {
+  readonly from: number
+  readonly to: number
+}
+type Untimed<Each> = Each extends unknown ? Omit<Each, 'at'> : never
 type Scripted = readonly [
-  gap: Gaps,
-  kind: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate',
+  gap: Gaps | Minutes,
+  what: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Untimed<Step>,
   worker?: number,
 ]
 
@@ -43,12 +57,14 @@ export const USUAL_GAPS: Gaps = [4, 3, 4, 1]
 const AT_ONCE: Gaps = [1, 0, 0, 0]
 const SOON: Gaps = [1, 3, 0, 0]
 const AFTER: Gaps = [0, 0, 3, 1]
+const A_MINUTE: Gaps = [0, 1, 3, 0]
 
 const ANONYMOUS: IntentPlan = { name: 'intent-1' }
 const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
 
 /** What scenes have in common: nothing goes wrong but what they name, and nothing is done but what is in their script. */
 const SCENE = {
+  habits: [],
   rates: { crash: 0, store: 0, network: 0 },
   faults: [],
   kinds: {},
@@ -320,5 +336,305 @@ function anySwarm(draw: Draw): Swarm {
     client: { totalTimeout: draw.pick(20_000, 120_000), timeout: draw.pick(30_000, 5000) },
     gaps: draw.pick<Gaps>([4, 0, 0, 0], [2, 3, 0, 0], [3, 1, 3, 0], [3, 0, 3, 1], [1, 0, 1, 0]),
     aborts: draw.pick(0, 0, 0.4),
+  }
+}
+
+/** What stores, clocks, proxies and other integrations do that most seeds do not have. */
+export function drawScene(draw: Draw): Swarm | undefined {
+  const scene = draw.weighted(
+    [lostStore, 3],
+    [unsharedStores, 3],
+    [restoredQueue, 2],
+    [correctedClock, 2],
+    [farAhead, 2],
+    [restartedWindow, 2],
+    [sharedWallet, 2],
+    [otherResponses, 2],
+    [cachedReads, 1],
+    [longList, 0.1],
+    [changedService, 2],
+    [oldConflict, 1],
+  )
+  return PENDING.has(scene) ? undefined : { ...scene(draw), scene: scene.name }
+}
+
+/** Scenes that break a promise until the source has learnt to keep it. */
+const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([
+  lostStore,
+  unsharedStores,
+  restoredQueue,
+  correctedClock,
+  restartedWindow,
+  sharedWallet,
+  otherResponses,
+  longList,
+  changedService,
+  oldConflict,
+])
+
+const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
+const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
+const TOP_UP = { kind: 'topUp', amount: 4 * PRICE } as const
+const WINDOW = 20 * MINUTE
+const SEND_LOST: Habit = { effects: ['send'], mishap: 'unacknowledged', chance: 0.8 }
+const PATIENT = { safeRetryWindow: WINDOW, timeout: 5000, totalTimeout: 20_000, maxRetries: 0 } as const
+/** A service that acts at once and forgets a key as soon as it may. */
+const PROMPT = {
+  keyLifetime: WINDOW + LONGEST_FLIGHT,
+  processingTime: 0,
+  orphanedMarkLifetime: 0,
+  rememberServerErrors: false,
+  readLag: 0,
+  unknownFields: 'ignore',
+} as const
+/** One whose list shows whose order it is. */
+const LISTED = {
+  ...PROMPT,
+  orderFields: ['metadata', 'serviceId', 'quantity'],
+  ordering: 'newest',
+  ignoreOffset: false,
+} as const
+
+/** An order is refused, then bought; the store is lost, and somebody asks for the order again. */
+function lostStore(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: draw.chance(0.3) ? [SEND_LOST] : [],
+    balance: draw.pick(0, 0, PRICE),
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, REFERENCE, KEY)],
+    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+    server: { ...PROMPT, keyLifetimeFrom: draw.pick('remembered', 'firstUse') },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [SOON, { kind: 'backup' }],
+      [A_MINUTE, 'create', 0],
+      [A_MINUTE, TOP_UP],
+      [SOON, 'create', 0],
+      [A_MINUTE, { kind: 'lose', to: draw.pick('nothing', 'backup') }],
+      [SOON, draw.pick('create', 'recover'), 1],
+      [A_MINUTE, 'create', 1],
+    ],
+  }
+}
+
+/** Each process has a store of its own, and they do not agree about the order. */
+function unsharedStores(draw: Draw): Swarm {
+  const create = { kind: 'create', intent: 0, quantity: draw.pick(1, 2), otherKey: false } as const
+  return {
+    ...SCENE,
+    stores: 'own',
+    balance: draw.pick(0, PRICE, PRICE),
+    workers: 2,
+    intents: [draw.pick(REFERENCE, REFERENCE, KEY)],
+    client: { ...PATIENT, maxRetries: 4 },
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { ...create, worker: 0 }],
+      [A_MINUTE, { ...create, worker: draw.pick(0, 1), quantity: 1 }],
+      [A_MINUTE, TOP_UP],
+      [SOON, { ...create, worker: draw.pick(0, 1) }],
+      [A_MINUTE, { ...create, worker: 0 }],
+      [A_MINUTE, { ...create, worker: 1 }],
+    ],
+  }
+}
+
+/** An order is written down, the store is backed up, the order is sent, and the backup comes back much later. */
+function restoredQueue(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: draw.chance(0.5) ? [SEND_LOST] : [],
+    changes: 0,
+    workers: 2,
+    intents: [REFERENCE],
+    client: PATIENT,
+    server: { ...LISTED, ordering: draw.pick('newest', 'oldest'), maxLimit: draw.pick(100, 1) },
+    script: [
+      [AT_ONCE, 'enqueue'],
+      [SOON, { kind: 'backup' }],
+      [SOON, draw.pick('recover', 'create'), 0],
+      [
+        { from: 25, to: 40 },
+        { kind: 'lose', to: 'backup' },
+      ],
+      [SOON, draw.pick('recover', 'create'), 1],
+      [SOON, draw.pick('recover', 'create'), 1],
+    ],
+  }
+}
+
+/** A clock is an hour ahead when an order is first sent, and right when the order is looked at. */
+function correctedClock(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [SEND_LOST],
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: PATIENT,
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { kind: 'jump', worker: 0, by: 60 * MINUTE }],
+      [AT_ONCE, 'create', 0],
+      [A_MINUTE, { kind: 'correct', worker: 0 }],
+      [A_MINUTE, draw.pick('recover', 'create')],
+      [{ from: 58, to: 76 }, draw.pick('recover', 'create')],
+    ],
+  }
+}
+
+/** One worker's clock is more than a year ahead. */
+function farAhead(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: PATIENT,
+    server: PROMPT,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [A_MINUTE, { kind: 'jump', worker: 1, by: 401 * DAY * MINUTE }],
+      [AT_ONCE, draw.pick('recover', 'create'), 1],
+      [AT_ONCE, 'recover', 1],
+      [{ from: 25, to: 40 }, 'create', 0],
+    ],
+  }
+}
+
+/** An order is refused, bought much later under the same key, and its response is lost. */
+function restartedWindow(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    faults: [{ match: { operation: 'createOrder' }, skip: 2, times: 1, action: { type: 'commitThenDrop' } }],
+    balance: 0,
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: PATIENT,
+    server: { ...PROMPT, keyLifetimeFrom: 'firstUse', rememberedRefusals: [] },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [A_MINUTE, 'create', 0],
+      [{ from: 9, to: 15 }, TOP_UP],
+      [AT_ONCE, 'create', 0],
+      [{ from: 8, to: 15 }, draw.pick('recover', 'create'), 1],
+    ],
+  }
+}
+
+/** Another integration spends from the same wallet and uses the same references. */
+function sharedWallet(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: ['send'], mishap: draw.pick('failed', 'unacknowledged', 'crash after'), chance: 0.8 },
+    ],
+    changes: 0,
+    intents: [REFERENCE],
+    client: PATIENT,
+    server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
+    script: [
+      [AT_ONCE, { kind: 'elsewhere', intent: 0 }],
+      [AT_ONCE, 'create'],
+      [{ from: 21, to: 40 }, draw.pick('recover', 'resolve')],
+      [SOON, draw.pick('recover', 'create')],
+    ],
+  }
+}
+
+/** A proxy mixes up its connections, or answers out of its cache. */
+function otherResponses(draw: Draw): Swarm {
+  const action = { type: 'otherOrder', commit: draw.chance(0.5) } as const
+  return {
+    ...SCENE,
+    faults: [{ match: { operation: 'createOrder' }, skip: draw.pick(1, 2), times: draw.pick(1, 2), action }],
+    kinds: { create: 4, recover: 1 },
+    gaps: draw.pick(AT_ONCE, SOON, USUAL_GAPS),
+    changes: 0,
+    workers: 2,
+    intents: [REFERENCE, SECOND],
+    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+    server: LISTED,
+  }
+}
+
+/** The order list comes out of a cache unless the request forbids it. */
+function cachedReads(draw: Draw): Swarm {
+  const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
+  return {
+    ...SCENE,
+    cached: true,
+    habits: [SEND_LOST],
+    intents: [REFERENCE, SECOND],
+    client: PATIENT,
+    server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
+    script: [
+      [AT_ONCE, { ...create, intent: 0 }],
+      [{ from: 21, to: 25 }, 'recover'],
+      [SOON, { ...create, intent: 1 }],
+      [{ from: 21, to: 25 }, 'recover'],
+    ],
+  }
+}
+
+/** The order is in the list behind more pages than a look-up reads. */
+function longList(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    otherOrders: 230,
+    habits: [SEND_LOST],
+    intents: [REFERENCE],
+    client: PATIENT,
+    server: { ...LISTED, maxLimit: 1, ordering: draw.pick('oldest', 'oldest', 'newest') },
+    script: [[AT_ONCE, 'create']],
+    ending: 'late',
+  }
+}
+
+/** The service that a caller gives with the order does not allow the quantity any more. */
+function changedService(draw: Draw): Swarm {
+  const create = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
+  return {
+    ...SCENE,
+    habits: draw.chance(0.7) ? [SEND_LOST] : [],
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY, ANONYMOUS)],
+    client: PATIENT,
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { ...create, service: 'fits' }],
+      [draw.pick(SOON, A_MINUTE), { ...create, worker: draw.pick(0, 1), service: 'changed' }],
+      [USUAL_GAPS, { ...create, service: draw.pick('changed', 'fits') }],
+    ],
+  }
+}
+
+/** The service says that a key belongs to another order, and days later somebody asks again. */
+function oldConflict(): Swarm {
+  const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
+  return {
+    ...SCENE,
+    workers: 2,
+    intents: [
+      { ...REFERENCE, idempotencyKey: 'key-1' },
+      { ...SECOND, idempotencyKey: 'key-1' },
+      { name: 'intent-3', externalOrderId: 'ref-3' },
+    ],
+    client: PATIENT,
+    server: { ...PROMPT, keyFormat: 'any' },
+    script: [
+      [AT_ONCE, { ...create, intent: 0 }],
+      [A_MINUTE, { ...create, intent: 1 }],
+      // Without a younger record, nothing is removed.
+      [
+        { from: 6 * DAY, to: 7 * DAY },
+        { ...create, intent: 2 },
+      ],
+      [{ from: 2 * DAY, to: 3 * DAY }, 'recover'],
+    ],
   }
 }

@@ -1,3 +1,4 @@
+import type { SandboxOrder } from '../../src/sandbox/index.ts'
 import { brokenPromises } from '../support/invariants.ts'
 import { Deadlock, Livelock } from '../support/virtual-time.ts'
 import { LONGEST_FLIGHT } from './mishaps.ts'
@@ -171,7 +172,12 @@ async function act(world: World, step: Step): Promise<void> {
       const record = world.recordOf(intent)
       if (record?.state !== 'open') return
       const charge = world.log.charges.find(({ key }) => key === record.key)
-      return await world.process(step.worker).resolve(intent, charge?.orderId)
+      // Who finds only another integration's order of that name may take it for this one.
+      const { externalOrderId } = record
+      const isNamed = ({ metadata }: SandboxOrder): boolean =>
+        metadata?.['externalOrderId'] === externalOrderId
+      const other = world.log.otherOrders > 0 ? sandbox.orders().find(isNamed)?.id : undefined
+      return await world.process(step.worker).resolve(intent, charge?.orderId ?? other)
     }
     case 'topUp':
       return sandbox.topUp(sandbox.customerId, step.amount)
@@ -184,6 +190,18 @@ async function act(world: World, step: Step): Promise<void> {
     case 'revoke': {
       const [first] = world.apiKeys
       if (world.apiKeys.length === 2 && first !== undefined) sandbox.revokeApiKey(first)
+      return
+    }
+    case 'correct':
+      world.note(`worker ${step.worker + 1}`, () => 'clock is right')
+      return world.jump(step.worker, -world.offset(step.worker))
+    case 'backup':
+      return await world.backUp()
+    case 'lose':
+      return await world.lose(step.to)
+    case 'elsewhere': {
+      const reference = world.intents[step.intent]?.plan.externalOrderId
+      if (reference !== undefined) world.addOrder(reference)
       return
     }
     case 'publish':

@@ -1,7 +1,14 @@
+import { scopeOf } from '../../src/idempotency/identity.ts'
 import { readIntent } from '../../src/idempotency/intent.ts'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
+import type { StoredRow } from '../../src/idempotency/store.ts'
 import type { Schemas } from '../../src/options.ts'
-import { createSandbox, type Sandbox, type SandboxRequest } from '../../src/sandbox/index.ts'
+import {
+  createSandbox,
+  type Sandbox,
+  type SandboxReply,
+  type SandboxRequest,
+} from '../../src/sandbox/index.ts'
 import type { Settings } from '../../src/settings.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../support/run-log.ts'
@@ -33,13 +40,16 @@ const START = new VirtualTime().now
 const LOOPS_SHARE = 4
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
-/** A service, a store that survives everything, and workers that come and go. */
+/** A service, a store that survives what the plan does not take from it, and workers that come and go. */
 export class World {
   readonly plan: Plan
   readonly time: VirtualTime
   readonly log: RunRecorder = new RunRecorder()
   readonly sandbox: Sandbox
-  readonly store: MemoryStore = new MemoryStore()
+  /** Of all processes, unless each has its own. */
+  store: MemoryStore = new MemoryStore()
+  /** Reads that an HTTP cache has kept, by address. */
+  readonly cache: Map<string, SandboxReply> = new Map()
   readonly intents: readonly Intent[]
   readonly without: Without
   /** What happened, in words; kept only if somebody wants to read it. */
@@ -61,6 +71,7 @@ export class World {
   readonly #keysInUse: number[] = []
   readonly #processing = new Set<Processing>()
   #charges = 0
+  #backup: readonly StoredRow[] = []
   #settings: Settings<Schemas> | undefined
 
   constructor(plan: Plan, without: Without, trace: string[] | undefined) {
@@ -89,6 +100,8 @@ export class World {
       plan.server.ordering !== 'random' &&
       plan.server.ignoreOffset !== true
     this.apiKeys = [this.sandbox.apiKey]
+    this.log.storesDiffer = plan.stores === 'own'
+    for (let order = 0; order < plan.otherOrders; order++) this.addOrder(`other-${order}`)
     const { deriveId } = this.time.runtime(server, 0)
     this.intents = plan.intents.map((intent) => {
       const { name, externalOrderId, idempotencyKey } = intent
@@ -138,6 +151,27 @@ export class World {
     this.log.clocksDiffer = true
     for (const { logged, process } of this.running)
       if (process === this.#workers[worker]) logged.clockSet = true
+  }
+
+  /** An order of another integration with the same wallet. */
+  addOrder(externalOrderId: string): void {
+    this.log.otherOrders++
+    this.sandbox.addOrder({ quantity: 7, sourceSystem: 'elsewhere', metadata: { externalOrderId } })
+  }
+
+  async backUp(): Promise<void> {
+    const { server, account } = this.settings
+    this.#backup = (await this.store.list(scopeOf(server, account), { limit: 1000 })).rows
+  }
+
+  /** The store has what it had at the last backup, or nothing. */
+  async lose(to: 'nothing' | 'backup'): Promise<void> {
+    this.note('store', () => `is lost and has ${to} now`)
+    const store = new MemoryStore()
+    const rows = to === 'backup' ? this.#backup : []
+    for (const row of rows) await store.insert(row)
+    this.store = store
+    this.log.lose(rows)
   }
 
   /** A worker turns to the customer's new API key. */

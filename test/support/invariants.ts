@@ -109,8 +109,10 @@ export const stability: Invariant = (log) => {
           broken.push(`I4: a call with the key ${idempotencyKey} sent ${key}`)
   const bodies = new Map<string, LoggedRequest>()
   for (const request of log.requests) {
-    const earlier = bodies.get(request.key)
-    bodies.set(request.key, request)
+    // A key of the caller's own may be given to two orders, of which the service takes one.
+    const name = `${request.intent} ${request.key}`
+    const earlier = bodies.get(name)
+    bodies.set(name, request)
     if (earlier === undefined || earlier.body === request.body) continue
     const ids = new Set(log.rows.filter(({ record }) => record?.key === request.key).map(({ id }) => id))
     const closed = log.rows.some(
@@ -552,7 +554,7 @@ function amplificationOfReads(log: RunLog): string[] {
   // Each page begins at a row, and an empty one may follow. A service that ignores `offset` is found out by its third page.
   // A service that ignores `offset` shows one page again before each order that is made meanwhile, and twice at the end.
   for (const [{ kind }, count] of pages)
-    if (count > Math.max(2 * log.charges.length + 1, 3))
+    if (count > Math.max(2 * (log.charges.length + log.otherOrders) + 1, 3))
       broken.push(`I10: ${count} pages of the list were read by ${kind}`)
   return broken
 }
@@ -593,7 +595,7 @@ function nextKeys(sent: readonly LoggedRequest[]): number {
   return moved.size
 }
 
-/** I11: no record leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
+/** I11: no record is removed while somebody may need it; none leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
 export const monotony: Invariant = (log) => {
   const broken: string[] = []
   const newest = new Map<string, LoggedRow>()
@@ -602,9 +604,11 @@ export const monotony: Invariant = (log) => {
     const before = newest.get(id)
     newest.set(id, row)
     const expected = (before?.version ?? 0) + 1
-    if (log.everyWrite ? version !== expected : version < expected - 1)
+    if (log.everyWrite && version > 0 ? version !== expected : version > 0 && version < expected - 1)
       broken.push(`I11: version ${version} of ${record?.slot ?? id} follows version ${expected - 1}`)
     const left = before?.record
+    if (left !== undefined && version === 0 && (left.state === 'open' || left.rejection?.kind === 'conflict'))
+      broken.push(`I11: ${left.slot} was removed as ${left.rejection?.kind ?? left.state}`)
     if (left?.state !== 'created' || record === undefined) continue
     const archive = `key:${left.key}`
     const isArchived = ({ at, record: other }: LoggedRow): boolean =>
@@ -628,7 +632,52 @@ export const convergence: Invariant = (log) => {
   })
 }
 
-/** All of them. */
+/**
+ * I1 where a store was lost, restored or never shared: an order whose key any store computes again, or has from its caller, is
+ * charged at most once among the requests that leave within the safe-retry window of the first one under its first key. Not
+ * claimed of calls that disagree about key or (in a store that all share) payload, nor of a charge under a later key, where the
+ * same call heard the first key refused immediately before: what was refused was not bought then, and may be bought later.
+ * An order that was enqueued is looked for before it is sent however late, as far as the service's list shows references.
+ */
+export const oneChargeOfLost: Invariant = (log) =>
+  log.intents.flatMap(({ name, wanted }) => {
+    const sent = log.requests.filter(({ intent }) => intent === name)
+    const [first] = sent
+    const calls = log.calls.filter(({ intent }) => intent === name)
+    const isAgreed = (values: readonly unknown[]): boolean => new Set(values).size <= 1
+    if (first === undefined || !isAgreed(calls.map(({ idempotencyKey }) => idempotencyKey))) return []
+    if (!log.storesDiffer && !isAgreed(sent.map(({ payload }) => payload))) return []
+    const record = log.rows.find((row) => row.record?.key === first.key)?.record
+    if (record === undefined || record.keyOrigin === 'random') return []
+    const claimed = log.charges.filter((charge) => {
+      if (charge.intent !== name) return false
+      const request = sent.find(({ at }) => at === charge.requestedAt)
+      const { sendsFor = 0 } = log.calls[charge.call ?? -1] ?? {}
+      const age = (request?.time ?? 0) - (first.time ?? 0)
+      if (age > sendsFor) return log.listsReferences && wasEnqueued(log, charge)
+      const isRefused = ({ call, key, heard, status, answeredAt = charge.at }: LoggedRequest): boolean =>
+        call === charge.call &&
+        key === first.key &&
+        heard === true &&
+        status !== 409 &&
+        REFUSALS.has(status ?? 0) &&
+        answeredAt < charge.requestedAt
+      return charge.key === first.key || !sent.some(isRefused)
+    })
+    if (claimed.length <= wanted) return []
+    const keys = claimed.map(({ key, orderId }) => `${orderId} by key ${key}`).join(', ')
+    return [`I1: ${name} was charged ${claimed.length} times although its key was known: ${keys}`]
+  })
+
+/** True if what the store had of the order, when the call came that bought it, was never sent. */
+function wasEnqueued(log: RunLog, { intent, requestedAt }: LoggedCharge): boolean {
+  const rows = mainRowsOf(log, intent).filter(({ at }) => at < requestedAt)
+  const since = rows.findLastIndex(({ version }) => version === 0)
+  const restored = rows[since + 1]?.record
+  return restored?.state === 'open' && restored.firstSentAt === undefined
+}
+
+/** What is promised of a store that keeps what it acknowledged. */
 export const INVARIANTS: readonly Invariant[] = [
   oneCharge,
   noneLost,
@@ -644,9 +693,12 @@ export const INVARIANTS: readonly Invariant[] = [
   convergence,
 ]
 
+/** What is promised where stores do not: nothing remembered can be judged then. */
+const OF_LOST_STORES: readonly Invariant[] = [oneChargeOfLost, silence, termination, amplification]
+
 /** Everything that is broken in a run. */
 export function brokenPromises(log: RunLog): string[] {
-  return INVARIANTS.flatMap((invariant) => invariant(log))
+  return (log.lost || log.storesDiffer ? OF_LOST_STORES : INVARIANTS).flatMap((invariant) => invariant(log))
 }
 
 /** What a recovery said, and when at the latest. */

@@ -31,6 +31,12 @@ export interface RunLog {
   readonly leftovers: number
   /** True if a clock jumped, so that nobody can tell by its clock what was first. */
   readonly clocksDiffer: boolean
+  /** True if a store lost what it had acknowledged. */
+  readonly lost: boolean
+  /** True if processes had a store each. */
+  readonly storesDiffer: boolean
+  /** Orders in the service's list that no call of the run has made. */
+  readonly otherOrders: number
   /** API keys that were used. */
   readonly secrets: readonly string[]
   /** Texts that leave the client for other places than the service: rows of the store, errors. */
@@ -141,6 +147,8 @@ export interface LoggedRequest {
   readonly body: string
   /** The clock on the wall of the process that sends it, milliseconds, where the harness keeps it. */
   readonly wall?: number
+  /** The time by the run's clock, milliseconds, where the harness keeps it. */
+  readonly time?: number
   /** What the body asks for, as in {@link LoggedCall.payload}, where the harness keeps it. */
   readonly payload?: string
   /** The call that sent it, where that is known. */
@@ -204,6 +212,9 @@ export class RunRecorder implements RunLog {
   stopped = false
   leftovers = 0
   clocksDiffer = false
+  lost = false
+  storesDiffer = false
+  otherOrders = 0
   readonly secrets: string[] = []
   readonly printed: string[] = []
   #at = 0
@@ -258,6 +269,18 @@ export class RunRecorder implements RunLog {
 
   charge(charge: Omit<LoggedCharge, 'at'>): void {
     this.charges.push({ ...charge, at: this.next() })
+  }
+
+  /** A row was removed: the next one under its name begins with the first version. */
+  removed(id: string): void {
+    this.rows.push({ at: this.next(), id, version: 0, open: false })
+  }
+
+  /** A store has these rows, and nothing else of what was ever written. */
+  lose(rows: readonly StoredRow[]): void {
+    this.lost = true
+    for (const id of new Set(this.rows.map((row) => row.id))) this.removed(id)
+    for (const row of rows) this.row(row)
   }
 
   /** A row was written. Its text must be plain, also where it is marked as sealed. */
