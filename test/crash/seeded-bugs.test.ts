@@ -17,6 +17,7 @@ const TESTS = [
   'test/unit/transport',
   'test/client/idempotency',
   'test/client/conflicts',
+  'test/client/contradictions',
   'test/client/enqueue',
   'test/client/anonymous',
   'test/client/generations',

@@ -659,4 +659,28 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       ),
     ],
   },
+  {
+    name: 'an order of another integration with the same reference counts as found',
+    edits: [
+      edit(
+        'resources/look-up.ts',
+        "if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue",
+        'if (lookup === undefined) continue',
+      ),
+    ],
+  },
+  {
+    name: 'a person resolves an order with the order of another integration',
+    edits: [
+      edit(
+        'resources/remembered.ts',
+        "const field = contradiction(deriveId, record, echoOf(order), 'list')",
+        "const field = contradiction(deriveId, record, {}, 'list')",
+      ),
+    ],
+  },
+  {
+    name: 'a response that names another order counts as this one',
+    edits: [edit('idempotency/classify.ts', '  if (field !== undefined)\n', "  if (field === 'nothing')\n")],
+  },
 ]

@@ -641,6 +641,7 @@ export class Process {
     }
     if (reply.request.faults.includes('otherOrder')) {
       this.#world.note(this.name, () => `hears of another order: ${reply.body}`)
+      request.misled = true
       return
     }
     const code = /"(?:code|error)":"(\w+)"/.exec(reply.body)?.[1]

@@ -365,8 +365,6 @@ const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([
   restoredQueue,
   correctedClock,
   restartedWindow,
-  sharedWallet,
-  otherResponses,
   longList,
   changedService,
   oldConflict,

@@ -305,6 +305,11 @@ const agreementOfSuccesses: Invariant = (log) => {
     }
     if (decision === undefined) return []
     const { orderId } = decision
+    if (
+      orderId !== undefined &&
+      !log.charges.some((charge) => charge.orderId === orderId && charge.intent === intent)
+    )
+      return [`I5: resolve() took ${intent} for ${orderId}, which is another order`]
     const isDecided = ({ record }: LoggedRow): boolean =>
       orderId === undefined
         ? record?.state === 'rejected' && record.rejection?.kind !== 'conflict'
@@ -568,11 +573,13 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
     kind === 'recover' ? log.intents.length + nextKeys(sent) : kind === 'create' ? 1 + maxRetries : 0
   if (sent.length <= own) return []
   const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
-  // Where a charge is proven, further requests of a call only read the order.
-  const reads = sent.some(({ key, at }) =>
-    log.requests.some(
-      (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
-    ),
+  // Where a charge is proven, or an order came that is somebody else's, further requests of a call only read the order.
+  const reads = sent.some(
+    ({ key, at, misled }) =>
+      misled === true ||
+      log.requests.some(
+        (other) => other.key === key && (other.status ?? 500) < 300 && (other.answeredAt ?? at) < at,
+      ),
   )
   const most = own + polls.length + (reads ? MAX_REPLAYS : 0)
   return sent.length <= most

@@ -153,6 +153,8 @@ export interface LoggedRequest {
   readonly payload?: string
   /** The call that sent it, where that is known. */
   readonly call?: number
+  /** True if it heard of another order, which says nothing of its own. */
+  misled?: boolean
   /** Status of the answer, once there was one. */
   status?: number
   code?: string
