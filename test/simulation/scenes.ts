@@ -360,11 +360,8 @@ export function drawScene(draw: Draw): Swarm | undefined {
 
 /** Scenes that break a promise until the source has learnt to keep it. */
 const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([
-  lostStore,
-  unsharedStores,
   restoredQueue,
   correctedClock,
-  restartedWindow,
   longList,
   changedService,
   oldConflict,

@@ -681,7 +681,7 @@ function wasEnqueued(log: RunLog, { intent, requestedAt }: LoggedCharge): boolea
   const rows = mainRowsOf(log, intent).filter(({ at }) => at < requestedAt)
   const since = rows.findLastIndex(({ version }) => version === 0)
   const restored = rows[since + 1]?.record
-  return restored?.state === 'open' && restored.firstSentAt === undefined
+  return restored?.state === 'open' && restored.apiKeyTag === ''
 }
 
 /** What is promised of a store that keeps what it acknowledged. */
