@@ -313,7 +313,10 @@ export interface ListOrdersParams extends ListParams {
 
 /** What `orders.reconcile` compares. */
 export interface ReconcileParams {
-  /** Only remembered orders written since then, milliseconds since 1970. Default 0: all. */
+  /**
+   * Reports only remembered orders written since then, milliseconds since 1970. Default 0: all. An older one that the
+   * store knows is never `only_remote`.
+   */
   readonly since?: number | undefined
   /** Only listed orders created by this integration. */
   readonly sourceSystem?: string | undefined

@@ -30,7 +30,7 @@ export interface Reconciled<Output = Order> {
 export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
-  /** Only records written since then, milliseconds since 1970; default all. */
+  /** Reports only records written since then, milliseconds since 1970; default all. */
   readonly since: number
   readonly finish: Finish<Output>
   /** Throws once the client is closed, which must not wait for a whole walk. */
@@ -50,8 +50,10 @@ export async function* reconcile<Output>(
   const byId = new Map<string, JournalRecord>()
   const byReference = new Map<string, JournalRecord>()
   const local = new Set<JournalRecord>()
+  const older = new Set<JournalRecord>()
   let unusable: Unusable | undefined
-  for await (const record of records(context, { since: options.since })) {
+  // All of them: an older order that the store knows is not one that only the service has.
+  for await (const record of records(context, { since: 0 })) {
     options.checkOpen()
     if (typeof record === 'string') {
       unusable = record
@@ -60,7 +62,8 @@ export async function* reconcile<Output>(
     const { state, order, externalOrderId } = record
     // An archived anonymous order stands under two names until its slot is used again.
     if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
-    local.add(record)
+    if (record.updatedAt >= options.since) local.add(record)
+    else older.add(record)
     if (order?.id !== undefined) byId.set(order.id, record)
     // Where the id is known, another order with the same reference is another order, and nobody's here.
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
@@ -87,6 +90,7 @@ export async function* reconcile<Output>(
         local.delete(record)
         byReference.delete(reference)
       }
+      if (record !== undefined && older.has(record)) continue
       const order = listed.order && (await readable(listed.order, options.finish))
       yield { ...compare(record, listed), ...defined({ order }) }
     }

@@ -117,6 +117,22 @@ describe('reconcile()', () => {
     ])
   })
 
+  it('since a time calls no older order `only_remote` that the store knows, by id or by reference', async () => {
+    const lab = new Lab()
+    await place(lab, 2)
+    lab.sandbox.faults.add({ times: 'always', action: { type: 'commitThenDrop' } })
+    await failure(lab.client().orders.create(order('lost')))
+    lab.sandbox.faults.clear()
+    lab.runtime.jump(1000)
+    const since = lab.runtime.now()
+    await lab.client().orders.create(order('new'))
+    const foreign = lab.sandbox.addOrder()
+    expect(kindsOf(await all(lab.client().orders.reconcile({ since })))).toEqual([
+      'matched new',
+      `only_remote ${foreign.id}`,
+    ])
+  })
+
   it('is read as it goes: leaving it early asks for no further page', async () => {
     const lab = new Lab({ behaviour: { maxLimit: 5 } })
     await place(lab, 30)
