@@ -84,6 +84,14 @@ export function inWindow(record: JournalRecord, timing: Timing): boolean {
     : isRemembered(record.firstSentAt ?? record.createdAt, timing)
 }
 
+/**
+ * True if a record that looks never sent is so old that a store restored from a backup may look just so: it may have been
+ * sent since, under a key that the service has forgotten.
+ */
+export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
+  return isUnsent(record) && !isRemembered(record.updatedAt, timing)
+}
+
 /** True if a call that claimed the record may still be at work. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
   // A claim from the future means that the clock went back; it would look busy for as long as the clock is behind.

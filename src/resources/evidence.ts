@@ -54,6 +54,14 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: F
   return undefined
 }
 
+/** The source system that a request names, at the top or in its metadata. */
+export function sourceSystemOf(asked: Asked): string | undefined {
+  const request = requestOf(asked)
+  const { metadata } = request
+  const nested = typeof metadata === 'object' && metadata !== null ? own(metadata, 'sourceSystem') : undefined
+  return stringOf(own(request, 'sourceSystem')) || stringOf(nested) || undefined
+}
+
 /** Where an API key was cut out of what is shown, nothing can be compared. */
 function mayBe(asked: unknown, shown: string | number): boolean {
   return typeof asked !== typeof shown || asked === shown || String(shown).includes(REDACTED)

@@ -7,7 +7,7 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
 import { answerFacts, factsOf, headersLater, noHeaders } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
-import { type Action, CLOCK_SKEW, decideAction, startOf } from '../idempotency/decision.ts'
+import { type Action, CLOCK_SKEW, decideAction, mayBeRestored, startOf } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
@@ -18,7 +18,7 @@ import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { archiveOrder, loadNewest } from './archive.ts'
-import { readOrder } from './look-up.ts'
+import { lookUp, readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
   ORDERS_PATH,
@@ -218,6 +218,7 @@ class Placement {
     let earlier: JournalRecord | undefined
     let first = true
     let losses = 0
+    let notListed = false
     for (let look = FIRST_LOOK; ; look = Math.min(LONGEST_LOOK, look * 2)) {
       const found = await journal.load(this.#intent.rowId, this.#deadline)
       if (found instanceof Interruption) throw await this.#interruptedEarly(found)
@@ -242,6 +243,13 @@ class Placement {
         // Keeping the order before may have taken the rest of the time, and what a claim takes comes on top of that.
         const over = this.#deadline.over()
         if (over !== undefined) throw await this.#interruptedEarly(over)
+      }
+      const { row } = found
+      const goesOn = step.action === 'continue' && row !== undefined && record !== undefined
+      if (goesOn && !notListed && this.#mayBeRestored(record)) {
+        await this.#lookUp({ ...found, row, record })
+        notListed = true
+        continue
       }
       // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
       const fresh = step.action === 'archive' || (step.action === 'reopen' && step.key === 'fresh')
@@ -290,6 +298,37 @@ class Placement {
     if (sendsStored && !isGenuine(deriveId, this.#context, this.#intent.rowId, record))
       throw unusableError('corrupt', record.key)
     return step
+  }
+
+  #mayBeRestored(record: JournalRecord): boolean {
+    const { connection, safeRetryWindow } = this.#context
+    const now = connection.runtime.now()
+    const { totalTimeout } = this.#settings
+    return (
+      record.externalOrderId !== undefined && mayBeRestored(record, { now, safeRetryWindow, totalTimeout })
+    )
+  }
+
+  /** Looks an order up that looks never sent. It is closed if it is found; ends the call if nobody can know. */
+  async #lookUp(found: FoundRecord): Promise<void> {
+    const deadline = this.#deadline
+    const settings: CallSettings = {
+      ...this.#settings,
+      // Of each page: what is left then.
+      get totalTimeout() {
+        return Math.max(1, deadline.remaining())
+      },
+    }
+    const checkOpen = (): void => {
+      const over = deadline.over()
+      if (over !== undefined) throw this.#errors.interrupted(over, 'unknown', found.record.key)
+    }
+    const lookups = [{ found, reason: 'past_window', unsent: true }] as const
+    const conditions = { reachable: true, checkOpen }
+    for await (const looked of lookUp(this.#context, CREATE_ORDER.operation, lookups, settings, conditions)) {
+      if (looked.outcome === 'created' || looked.outcome === 'not_listed') return
+      throw looked.error ?? this.#errors.unresolved(found.record, 'window')
+    }
   }
 
   /** Does what a record leaves to do without sending it; nothing if the call has to claim it. */

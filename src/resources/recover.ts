@@ -3,7 +3,7 @@ import { type CustomerOrderingError, isCustomerOrderingError, StoreError } from 
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
-import { inWindow, isBusy, startOf } from '../idempotency/decision.ts'
+import { inWindow, isBusy, mayBeRestored, startOf } from '../idempotency/decision.ts'
 import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
@@ -54,6 +54,8 @@ export interface RecoverSettings<Output> {
   /** True to claim records that a live call elsewhere may still hold. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
+  /** True once the service's whole list is known not to have the order, so that it may be sent for the first time. */
+  readonly notListed?: boolean
   /** Throws once the client is closed, which must not wait for a whole walk. */
   readonly checkOpen: () => void
 }
@@ -80,12 +82,18 @@ export async function* recover<Output>(
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
-  for (const id of ids) {
+  const settle = async (
+    id: string,
+    notListed: boolean,
+  ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
     checkOpen()
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
     let step: RecoveryOutcome | Lookup | undefined
     try {
-      step = failures < MAX_FAILURES ? await recoverOne(context, id, options) : await leaveOpen(context, id)
+      step =
+        failures < MAX_FAILURES
+          ? await recoverOne(context, id, { ...options, notListed })
+          : await leaveOpen(context, id)
     } catch (error) {
       // One record's trouble is its own outcome; the walk goes on.
       if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
@@ -93,19 +101,32 @@ export async function* recover<Output>(
       // Not even readable: the store itself is in trouble, and every further record would be.
       if (step === undefined) throw error
     }
-    if (step === undefined) continue
-    if ('found' in step) {
-      lookups.push(step)
-      continue
-    }
+    if (step === undefined || 'found' in step) return step
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    yield await report(step)
+    return await report(step)
+  }
+  for (const id of ids) {
+    const step = await settle(id, false)
+    if (step === undefined) continue
+    if ('found' in step) lookups.push(step)
+    else yield step
   }
   const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
-  for await (const outcome of lookUp(context, OPERATION, lookups, settings, conditions))
-    yield await report(outcome)
+  for await (const looked of lookUp(context, OPERATION, lookups, settings, conditions)) {
+    if (looked.outcome !== 'not_listed') {
+      yield await report(looked)
+      continue
+    }
+    const step = await settle(looked.found.id, true)
+    if (step === undefined) continue
+    // Not sent for another reason: the list has been read, and does not have it.
+    if ('found' in step) {
+      const { found, reason } = step
+      yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
+    } else yield step
+  }
   pruneClosed(context)
 }
 
@@ -168,7 +189,7 @@ async function recoverOne(
   if (reason !== undefined) {
     const orderId = record.state === 'created' ? record.order?.id : undefined
     return orderId === undefined
-      ? { found, reason }
+      ? { found, reason, unsent: reason === 'past_window' && isUnsent(record) }
       : await lookUpById(context, OPERATION, found, orderId, settings)
   }
   // Asked again, because a call of this process may have begun while the API key was awaited.
@@ -267,7 +288,7 @@ async function replay(
 function whyNotReplay(
   context: OrderContext,
   { id: rowId, record }: FoundRecord,
-  { replay, settings }: RecoverSettings<unknown>,
+  { replay, notListed, settings }: RecoverSettings<unknown>,
   credential: string | null,
 ): AttentionReason | undefined {
   if (record.state === 'rejected') return 'conflict'
@@ -278,7 +299,10 @@ function whyNotReplay(
   if (replay === 'all') return undefined
   if (record.hold === 'aborted') return 'aborted'
   if (record.hold === 'refused') return 'refused_after_doubt'
-  return inWindow(record, timingOf(context, settings)) ? undefined : 'past_window'
+  const timing = timingOf(context, settings)
+  const named = record.externalOrderId !== undefined
+  if (named && notListed !== true && mayBeRestored(record, timing)) return 'past_window'
+  return inWindow(record, timing) ? undefined : 'past_window'
 }
 
 /** One request only, so only one attempt's time is subtracted from the window. */

@@ -29,6 +29,8 @@ export interface ScanOptions {
   readonly checkOpen: () => void
   /** Most pages; default no limit. */
   readonly maxPages?: number
+  /** Told where the list goes on after the last page that is read. */
+  readonly onCut?: () => void
 }
 
 /** The documented default, so no service can find it too large. */
@@ -84,6 +86,7 @@ export async function* scanOrders(
     frontier = Math.max(frontier, offset + received)
     offset += received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
   }
+  options.onCut?.()
 }
 
 function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope> {

@@ -514,7 +514,8 @@ const MAX_SWEEPS = 2
  * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record and one more where it goes on to the next key of a
  * queued order that was refused again, plus in-progress polls and body replays. An
  * order is read by its id once by a recovery, which does that for what it could not read, and 1 + maxRetries times by
- * another call; a page of the list is read by recoveries only, once in a sweep.
+ * another call; a page of the list is read once in a sweep, by recoveries and by a `create` of an order that was enqueued
+ * long ago.
  */
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
@@ -548,7 +549,8 @@ function amplificationOfReads(log: RunLog): string[] {
   for (const { call, path, sent, answered } of counts.values()) {
     const recovers = call.kind === 'recover'
     const isPage = !BY_ID.test(path)
-    const times = isPage ? (recovers ? MAX_SWEEPS : 0) : 1
+    const sweeps = recovers || call.kind === 'create' ? MAX_SWEEPS : 0
+    const times = isPage ? sweeps : 1
     const tries = recovers && !isPage ? 1 : 1 + call.maxRetries
     if (sent > times * tries || answered > times)
       broken.push(

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../src/errors.ts'
 import type { CallSettings } from '../../src/http/call.ts'
 import type { AttemptResult, Transport } from '../../src/http/transport.ts'
 import type { FoundRecord } from '../../src/idempotency/journal.ts'
-import { type Lookup, lookUp, lookUpById, readOrder } from '../../src/resources/look-up.ts'
+import { type Lookup, lookUp, lookUpById, type NotListed, readOrder } from '../../src/resources/look-up.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import type { RecoveryOutcome } from '../../src/resources/recovery-outcome.ts'
 import { LEFT_OPEN, orderContext, remember } from '../support/order-context.ts'
@@ -71,7 +71,7 @@ async function named({ context }: Service, reference: string | undefined): Promi
 async function lookups(place: Service, ...references: (string | undefined)[]): Promise<Lookup[]> {
   const found: Lookup[] = []
   for (const reference of references)
-    found.push({ found: await named(place, reference), reason: 'past_window' })
+    found.push({ found: await named(place, reference), reason: 'past_window', unsent: false })
   return found
 }
 
@@ -96,10 +96,13 @@ async function looked(
   return outcomes
 }
 
-const textOf = ({ outcome, record, order, reason, error }: RecoveryOutcome): string =>
-  [record.externalOrderId, outcome, order?.id ?? record.order?.id, reason, error?.code]
+const textOf = (looked: RecoveryOutcome | NotListed): string => {
+  if (looked.outcome === 'not_listed') return `${looked.found.record.externalOrderId} not_listed`
+  const { outcome, record, order, reason, error } = looked
+  return [record.externalOrderId, outcome, order?.id ?? record.order?.id, reason, error?.code]
     .filter(Boolean)
     .join(' ')
+}
 
 const row = (externalOrderId: string | undefined, id = `o-${externalOrderId}`): object => ({
   ...ORDER,
@@ -127,10 +130,12 @@ describe('orders that are looked for in the list', () => {
     expect(place.asked.filter((path) => path.endsWith('offset=0'))).toHaveLength(2)
   })
 
-  it('are looked for on 200 pages at a time', async () => {
+  it('are looked for on 200 pages, once, and their outcome says that the list goes on', async () => {
     const place = service((path) => answer({ orders: [row(undefined, path)] }))
-    expect(await looked(place, await lookups(place, 'r1'))).toEqual(['r1 needs_attention past_window'])
-    expect(place.asked).toHaveLength(400)
+    expect(await looked(place, await lookups(place, 'r1'))).toEqual([
+      'r1 needs_attention past_window unresolved_order',
+    ])
+    expect(place.asked).toHaveLength(200)
   })
 
   it('are not the rows without a reference, which nobody can tell apart', async () => {
