@@ -37,7 +37,8 @@ export interface CreateManySettings {
 /**
  * Places rows as long as the caller takes results: a row is read only when fewer than `concurrency` are at work or
  * waiting to be taken, so memory stays the same over any number of rows. Results come as they are ready. Leaving the
- * loop reads no further row and waits for those at work, so that none is left in doubt; the signal ends those, too.
+ * loop ends the source without waiting for it, and waits for the orders at work, so that none is left in doubt; the signal
+ * ends those, too. A row that the source gives after that is not placed.
  */
 export async function* createMany<Output>(
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
@@ -51,6 +52,8 @@ export async function* createMany<Output>(
   let reading = false
   /** No further row is read. */
   let ended = false
+  /** The source has ended by itself, so that it is not told to end. */
+  let exhausted = false
   let failure: { readonly error: unknown } | undefined
   let wake: () => void = () => {}
 
@@ -78,7 +81,8 @@ export async function* createMany<Output>(
     reading = true
     try {
       const next = await source.next()
-      // Nobody waits for a row that comes after the end; it was not placed, so a rerun will.
+      if (next.done === true) exhausted = true
+      // Nobody waits for a row that comes after the end; it is not placed, so a rerun will.
       if (ended) return
       if (next.done === true) ended = true
       else {
@@ -89,6 +93,7 @@ export async function* createMany<Output>(
         })
       }
     } catch (error) {
+      exhausted = true
       fail(error)
     } finally {
       reading = false
@@ -126,13 +131,17 @@ export async function* createMany<Output>(
     if (failure !== undefined) throw failure.error
   } finally {
     signal?.removeEventListener('abort', onAbort)
-    const left = !ended
     ended = true
     while (working > 0) {
       await new Promise<void>((resolve) => {
         wake = resolve
       })
     }
-    if (left) await source.return?.()
+    if (!exhausted) {
+      const returned = Promise.resolve(source.return?.())
+      // A generator that waits for its next row ends only after that, which may be never.
+      if (reading) returned.catch(() => {})
+      else await returned
+    }
   }
 }

@@ -145,7 +145,8 @@ export class Orders<S extends Schemas = Schemas> {
    * come as they are ready; one row's failure is its own result and never stops the rest. Every row needs a reference or a
    * key, so that rows which share one are one order, and running it again after a crash buys nothing twice.
    *
-   * Leaving the loop reads no further row and waits for those at work. The signal ends those, too. A run is used once:
+   * Leaving the loop calls `return()` of the source without waiting for its next row, and waits for the orders at work, each
+   * within its `totalTimeout`. The signal ends those, too. A row that the source gives after that is not placed. A run is used once:
    * iterate it, or await it to place all rows and get a summary.
    *
    * @throws {RequestAbortedError} after the last result, if the signal ended it

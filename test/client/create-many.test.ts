@@ -206,3 +206,56 @@ async function collectUnresolved(client: CustomerOrderingClient): Promise<unknow
   for await (const record of client.orders.unresolved()) open.push(record)
   return open
 }
+
+describe('a source that waits for its next row', () => {
+  /** Gives one row and then waits for ever, as a queue does. */
+  function queue(): { rows: AsyncIterable<never>; returned: () => number } {
+    let returned = 0
+    let given = false
+    const source = {
+      next: (): Promise<unknown> => {
+        if (given) return new Promise(() => {})
+        given = true
+        return Promise.resolve({
+          done: false,
+          value: {
+            serviceId: 'svc_standard',
+            target: '@a',
+            quantity: 1,
+            metadata: { externalOrderId: 'q1' },
+          },
+        })
+      },
+      return: (): Promise<unknown> => {
+        returned++
+        return new Promise(() => {})
+      },
+    }
+    return { rows: { [Symbol.asyncIterator]: () => source } as never, returned: () => returned }
+  }
+
+  it.each(['break', 'abort', 'onProgress'])('is told to end, and not waited for, after %s', async (how) => {
+    const sandbox = createSandbox()
+    const { rows, returned } = queue()
+    const controller = new AbortController()
+    const options = {
+      signal: controller.signal,
+      onProgress: () => {
+        if (how === 'onProgress') throw new Error('mine')
+      },
+    }
+    const run = async (): Promise<void> => {
+      for await (const _result of clientOf(sandbox).orders.createMany(rows, options)) {
+        if (how === 'abort') controller.abort()
+        else if (how === 'break') break
+      }
+    }
+    const ended = await run().then(
+      () => 'left',
+      (error: Error) => error.name,
+    )
+    expect(ended).toBe({ break: 'left', abort: 'RequestAbortedError', onProgress: 'Error' }[how])
+    expect(returned()).toBe(1)
+    sandbox.expectChargedOnce('q1')
+  })
+})
