@@ -683,4 +683,34 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'a response that names another order counts as this one',
     edits: [edit('idempotency/classify.ts', '  if (field !== undefined)\n', "  if (field === 'nothing')\n")],
   },
+  {
+    name: 'a call begins with the latest key, which a lost store does not compute',
+    edits: [
+      edit(
+        'idempotency/decision.ts',
+        "  if (isRemembered(first?.sentAt ?? createdAt, timing)) return 'first'",
+        "  if (isOpen) return 'same'\n  if (isRemembered(first?.sentAt ?? createdAt, timing)) return 'first'",
+      ),
+    ],
+  },
+  {
+    name: 'a conflict moves to another key although stores are not shared',
+    edits: [
+      edit(
+        'resources/send-order.ts',
+        "return keyOrigin === 'derived' && journal.store.durability === 'memory'",
+        "return keyOrigin === 'derived' && journal.store === undefined",
+      ),
+    ],
+  },
+  {
+    name: 'reopening a refused order restarts the window of its key',
+    edits: [
+      edit('resources/place-order.ts', 'firstSentAt: content.firstSentAt ?? now,', 'firstSentAt: now,'),
+    ],
+  },
+  {
+    name: 'an order in conflict is settled as if it were refused',
+    edits: [edit('idempotency/record.ts', "return record.rejection?.kind === 'conflict'", 'return false')],
+  },
 ]

@@ -364,7 +364,6 @@ const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([
   correctedClock,
   longList,
   changedService,
-  oldConflict,
 ])
 
 const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
