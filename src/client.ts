@@ -36,7 +36,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
     // Not as a method: runtimes without the symbol would name it "undefined".
     if (Symbol.asyncDispose !== undefined) {
-      Object.defineProperty(CustomerOrderingClient.prototype, Symbol.asyncDispose, {
+      // By `this`: a class that names itself is renamed by the bundler, and console.log shows that name.
+      Object.defineProperty(this.prototype, Symbol.asyncDispose, {
         value: function (this: CustomerOrderingClient): Promise<void> {
           return this.close()
         },
@@ -112,10 +113,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   withOptions<Changed extends Schemas = S>(
     overrides: Partial<ClientOptions<Changed>>,
   ): CustomerOrderingClient<Changed> {
-    const derived = new CustomerOrderingClient<Changed>(
-      mergeOptions(this.#settings.options, overrides),
-      this.#runtime,
-    )
+    const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
     derived.#sharesStore = derived.#settings.store === this.#settings.store
     if (derived.#sharesStore) derived.#lifetime.follow(this.#lifetime)
     return derived
@@ -150,6 +148,13 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     const { connection, account } = this.#settings
     return { baseUrl: connection.baseUrl, ...(account === undefined ? {} : { account }) }
   }
+}
+
+function makeClient<S extends Schemas>(
+  options: ClientOptions<S>,
+  runtime: Partial<Runtime>,
+): CustomerOrderingClient<S> {
+  return new CustomerOrderingClient(options, runtime)
 }
 
 /** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */

@@ -16,6 +16,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #whole: (items: AsyncIterable<Item>) => Promise<Whole>
 
   /**
+   * @internal
    * @param items begins an iteration
    * @param whole makes of the items what `await` gives
    */

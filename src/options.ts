@@ -63,10 +63,16 @@ export interface Retention {
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Address of the service, before `/v1`, for example `https://api.example.com`. https, except for this machine
-   * (`localhost`, `127.0.0.1`, `[::1]`). No user name, query or fragment; a path is kept, slashes at its end are not.
+   * (`localhost`, `127.0.0.1`, `[::1]`) and with {@link ClientOptions.allowInsecureHttp}. No user name, query or fragment; a path is kept, slashes at its end are not.
    * Default: the environment variable `CUSTOMER_ORDERING_BASE_URL`; required one way or the other.
    */
-  readonly baseUrl?: string | undefined
+  readonly baseUrl?: string | URL | undefined
+
+  /**
+   * True to accept an http address of another machine, over which everybody on the way can read the API key. Meant for
+   * private networks: docker-compose, a service mesh that encrypts by itself. Default false.
+   */
+  readonly allowInsecureHttp?: boolean | undefined
 
   /**
    * Where the API key comes from. A key belongs on a server: in a page or web worker a literal one is refused, see
@@ -83,6 +89,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * an `externalOrderId` is computed from it, so that another process, or one that lost its store, sends the same key.
    * Two accounts must never share one, also not those of two companies: a label such as `shop` and the reference `1001`
    * give the same key to everybody who chose them. A domain of yours in it makes it unique.
+   * White space around it is cut off, as files and environment variables have it.
    * Default: none, and keys are random. Required with a store that outlives the process.
    */
   readonly account?: string | undefined

@@ -38,6 +38,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   readonly #fetch: FetchPage<T>
   readonly #start: Start
 
+  /** @internal */
   constructor(fetch: FetchPage<T>, start: Start) {
     super(
       () => itemsOf(fetch, start, new Walk(fetch, start)),
@@ -57,7 +58,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
           return (
             found && {
               done: false,
-              value: new ListPage(this.#fetch, this.#start, found, walk.copy(this.#start)),
+              value: pageOf(this.#fetch, this.#start, found, walk.copy(this.#start)),
             }
           )
         })
@@ -120,7 +121,7 @@ function itemsOf<T>(
 /** The first page, whether anything is in it or not. */
 async function firstPage<T>(fetch: FetchPage<T>, start: Start): Promise<Page<T>> {
   const walk = new Walk(fetch, alone(start))
-  return new ListPage(fetch, start, await walk.first(), walk)
+  return pageOf(fetch, start, await walk.first(), walk)
 }
 
 /** Nobody may ever take what would be asked for ahead of a single page, nor end it. */
@@ -158,12 +159,17 @@ class ListPage<T> implements Page<T> {
   async nextPage(): Promise<Page<T> | undefined> {
     const walk = this.#walk.copy(alone(this.#start))
     const found = await walk.next()
-    return found && new ListPage(this.#fetch, this.#start, found, walk)
+    return found && pageOf(this.#fetch, this.#start, found, walk)
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     return itemsOf(this.#fetch, this.#start, this.#walk.copy(this.#start), this.items)
   }
+}
+
+// Not by the class itself: one that names itself is renamed by the bundler, and console.log shows that name.
+function pageOf<T>(fetch: FetchPage<T>, start: Start, found: FoundPage<T>, walk: Walk<T>): Page<T> {
+  return new ListPage(fetch, start, found, walk)
 }
 
 /** A page as the walk found it. */

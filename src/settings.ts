@@ -60,28 +60,37 @@ export interface Settings<S extends Schemas> {
   readonly retention: { readonly created: number; readonly rejected: number }
 }
 
+const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
+
 const DAY = 24 * 60 * 60 * 1000
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 const baseUrl: Read<string> = (value, refuse) => {
+  const given = typeof value === 'object' && value !== null && 'href' in value ? value.href : value
   let url: URL | undefined
   try {
-    url = new URL(typeof value === 'string' ? value : '')
+    url = new URL(typeof given === 'string' ? given : '')
   } catch {
     // Refused below; the runtime's own error quotes the address, which may hold a password.
   }
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     return refuse('must be an absolute https address, for example https://api.example.com')
   }
-  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
-    refuse('must be an https address: over http, others could read the API key (only localhost may be http)')
-  }
   if (url.username !== '' || url.password !== '') refuse('must not hold a user name or password')
   if (/\/v1\/*$/.test(url.pathname)) refuse('must not end in /v1: the client adds that')
-  if (/[?#]/.test(String(value))) refuse('must not have a query or a fragment')
+  if (/[?#]/.test(String(given))) refuse('must not have a query or a fragment')
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
+
+/** Whether others could read the API key on its way. */
+function isInsecure(address: string): boolean {
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'http:' && !LOOPBACK.test(hostname)
+}
+
+/** Not blank, without the white space around it that files and environment variables have: it would name other orders. */
+const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
 /** A schema of the caller's. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
@@ -98,10 +107,11 @@ const store: Read<OrderStore> = (value, refuse) => {
 
 const CLIENT: Readers<ClientOptions> = {
   baseUrl,
+  allowInsecureHttp: flag,
   apiKey,
-  account: text,
+  account: label,
   store,
-  server: text,
+  server: label,
   timeout: duration,
   totalTimeout: duration,
   maxRetries: integer(0, 100),
@@ -132,8 +142,15 @@ export function resolveSettings<S extends Schemas>(
 ): Settings<S> {
   const runtime: Runtime = Object.freeze({ ...platformRuntime, ...overrides })
   const read = readFields<ClientOptions>(given, CLIENT, refuseOption)
-  const address = read.baseUrl ?? environment('CUSTOMER_ORDERING_BASE_URL', baseUrl)
-  if (address === undefined) refuseOption('is missing: pass it or set CUSTOMER_ORDERING_BASE_URL', 'baseUrl')
+  const address = read.baseUrl === undefined ? environment(BASE_URL, baseUrl) : String(read.baseUrl)
+  if (address === undefined) refuseOption(`is missing: pass it or set ${BASE_URL}`, 'baseUrl')
+  if (isInsecure(address) && read.allowInsecureHttp !== true) {
+    const [refuse, name] = read.baseUrl === undefined ? [refuseVariable, BASE_URL] : [refuseOption, 'baseUrl']
+    refuse(
+      'must be an https address: over http, others could read the API key. Only localhost may be http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp',
+      name,
+    )
+  }
   const key = read.apiKey === undefined ? environment('CUSTOMER_ORDERING_API_KEY', apiKey) : read.apiKey
   if (key === undefined) {
     refuseOption(
@@ -222,11 +239,15 @@ export function mergeOptions<S extends Schemas>(
   const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
   if (before !== undefined && after !== undefined && !labelled) {
     // Remembered orders would be out of sight without a word, and ordered again under other keys.
-    if (normalizeServer(before) !== normalizeServer(after)) {
+    if (normalizeServer(String(before)) !== normalizeServer(String(after))) {
       refuseOption('must come with the option server', 'baseUrl')
     }
   }
   return Object.assign(Object.create(null), options, changes)
+}
+
+function refuseVariable(problem: string, name: string): never {
+  throw new ConfigurationError(`The environment variable ${name} ${problem}.`)
 }
 
 function refuseOption(problem: string, name?: string): never {
@@ -244,9 +265,7 @@ function environment<T>(name: string, read: Read<T>): T | undefined {
     // Deno refuses without its permission, which means the same as not being set.
   }
   if (value === undefined || value === '') return undefined
-  return read(value, (problem) => {
-    throw new ConfigurationError(`The environment variable ${name} ${problem}.`)
-  })
+  return read(value, (problem) => refuseVariable(problem, name))
 }
 
 const CALL: Readers<RequestOptions> = {
@@ -289,7 +308,18 @@ const NAME: Readers<{ externalOrderId: string; idempotencyKey: string }> = {
   idempotencyKey: text,
 }
 
-const LIST: Readers<ListParams> = { limit: integer(1), offset: integer(0) }
+/** Readers that refuse the options of a call where its parameters belong. */
+function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
+  const refused: Read<never> = (_value, refuse) =>
+    refuse(`is an option of the call, which goes into its last argument: ${example}`)
+  return Object.fromEntries(names.map((name) => [name, refused]))
+}
+
+const LIST: Readers<ListParams> = {
+  ...optionsGoLast('list({ limit: 50 }, { signal })', [...Object.keys(CALL), 'prefetch']),
+  limit: integer(1),
+  offset: integer(0),
+}
 
 /** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
 export const readArguments: {
@@ -319,7 +349,8 @@ export const readArguments: {
   name: argument(NAME, "{ externalOrderId: 'order-1' }"),
   query: argument({ ...NAME, since }, "{ externalOrderId: 'order-1' } or { since: 0 }"),
   resolution: argument({ as: oneOf('created', 'abandoned'), orderId: text }),
-  reconcile: argument({
+  reconcile: argument<ReconcileParams>({
+    ...optionsGoLast('reconcile({}, { signal })', Object.keys(CALL)),
     since,
     sourceSystem: text,
   }),

@@ -15,6 +15,7 @@ export class Wallet<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
   readonly #parse: Parse<BalanceOf<S>>
 
+  /** @internal */
   constructor(context: ResourceContext) {
     this.#context = context
     this.#parse = parser(balanceSchema, context.schemas.balance)

@@ -68,6 +68,7 @@ export class Orders<S extends Schemas = Schemas> {
   readonly #journal: OrderContext
   readonly #list: ListEndpoint<OrderOf<S>>
 
+  /** @internal */
   constructor(context: ResourceContext, journal: OrderContext) {
     this.#context = context
     this.#journal = journal

@@ -15,6 +15,7 @@ export class Services<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
   readonly #list: ListEndpoint<ServiceOf<S>>
 
+  /** @internal */
   constructor(context: ResourceContext) {
     this.#context = context
     const rows = rowReader<ServiceOf<S>>(serviceSchema, context.schemas.service)

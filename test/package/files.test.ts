@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 
@@ -44,6 +45,25 @@ describe('the packed file', () => {
   test('has a way for old resolvers to the types of every entry point', () => {
     const subpaths = Object.keys(manifest.exports).filter((path) => !/^\.$|\.(json|yaml)$/.test(path))
     expect(Object.keys(manifest.typesVersions['*'])).toEqual(subpaths.map((path) => path.slice(2)))
+  })
+
+  test('shows in its declarations no type that is not exported', async () => {
+    const files = inject('packedFiles').filter((path) => /^dist\/index\.d\.c?ts$/.test(path))
+    expect(files).toHaveLength(2)
+    for (const file of files)
+      expect(await readFile(installed(file), 'utf8')).not.toMatch(
+        /(interface|class|type) (ResourceContext|OrderContext|Connection|Journal|JournalRecord|Lifetime|LiveCalls|FetchPage|Start)\b/,
+      )
+  })
+
+  test('has classes that the console shows by their own name, as does the build for Node', async () => {
+    for (const build of ['dist', 'dist/node']) {
+      const sdk = await import(installed(build, 'index.js'))
+      const client = new sdk.CustomerOrderingClient({ baseUrl: 'https://api.example.com', apiKey: 'k' })
+      const page = await client.withOptions({ fetch: async () => Response.json([]) }).services.list()
+      expect(inspect(client)).toMatch(/^CustomerOrderingClient /)
+      expect(inspect(page)).toMatch(/^ListPage /)
+    }
   })
 
   test('names no folder of the machine that built it, and keeps its sources in the maps', async () => {

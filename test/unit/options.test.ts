@@ -70,9 +70,12 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
       5,
       null,
       {},
+      { href: 5 },
+      new URL('http://api.example.com'),
     ],
     right: [
       'https://api.example.com',
+      new URL('https://api.example.com/base'),
       'https://api.example.com:8443/base//',
       'http://localhost:4010',
       'http://sandbox.localhost',
@@ -81,6 +84,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
       'http://[::1]:4010',
     ],
   },
+  allowInsecureHttp: { wrong: ['true', 1, null], right: [true, false] },
   apiKey: {
     wrong: [
       '',
@@ -406,6 +410,7 @@ describe('baseUrl', () => {
     ['https://api.example.com/a/../b', 'https://api.example.com/b'],
     ['http://127.1:80', 'http://127.0.0.1'],
     [' https://api.example.com ', 'https://api.example.com'],
+    [new URL('https://api.example.com/base/'), 'https://api.example.com/base'],
   ])('%s becomes %s', (given, used) => {
     expect(resolve({ ...good, baseUrl: given }).connection.baseUrl).toBe(used)
   })
@@ -429,8 +434,33 @@ describe('baseUrl', () => {
   it('out of the environment is blamed on the environment', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', 'http://user:hunter2@api.example.com')
     const message = messageOf(() => resolve({ apiKey: KEY }))
-    expect(message).toMatch(/^The environment variable CUSTOMER_ORDERING_BASE_URL must be an https address/)
+    expect(message).toMatch(/^The environment variable CUSTOMER_ORDERING_BASE_URL must not hold a user name/)
     expect(message).not.toContain('hunter2')
+  })
+
+  const INSECURE =
+    'must be an https address: over http, others could read the API key. Only localhost may be http; ' +
+    'for a private network, such as docker-compose or a mesh, set allowInsecureHttp.'
+
+  it('may be http on another machine only with allowInsecureHttp', () => {
+    const baseUrl = 'http://sandbox:4010'
+    expect(messageOf(() => resolve({ ...good, baseUrl }))).toBe(`Client option baseUrl ${INSECURE}`)
+    expect(messageOf(() => resolve({ ...good, baseUrl, allowInsecureHttp: false }))).toContain('https')
+    expect(resolve({ ...good, baseUrl, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
+    vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', baseUrl)
+    expect(messageOf(() => resolve({ apiKey: KEY }))).toBe(
+      `The environment variable CUSTOMER_ORDERING_BASE_URL ${INSECURE}`,
+    )
+    expect(resolve({ apiKey: KEY, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
+  })
+
+  it('cannot become http by withOptions() either', () => {
+    const client = new CustomerOrderingClient(good)
+    const changed = { baseUrl: new URL('http://sandbox:4010'), server: 'sandbox' }
+    expect(() => client.withOptions(changed)).toThrow(INSECURE)
+    expect(client.withOptions({ ...changed, allowInsecureHttp: true }).toJSON().baseUrl).toBe(
+      'http://sandbox:4010',
+    )
   })
 })
 
@@ -613,7 +643,43 @@ describe('headers', () => {
   })
 })
 
+describe('an option of a call where its parameters belong', () => {
+  const client = new CustomerOrderingClient(good)
+  const signal = AbortSignal.abort()
+  const refusal = (call: () => unknown): unknown => {
+    expect(call).toThrow(InvalidRequestError)
+    try {
+      return call()
+    } catch (error) {
+      return String(error)
+    }
+  }
+  it.each<[string, () => unknown, string]>([
+    ['services.list', () => client.services.list({ signal } as never), 'list({ limit: 50 }, { signal })'],
+    ['orders.list', () => client.orders.list({ signal } as never), 'list({ limit: 50 }, { signal })'],
+    ['orders.reconcile', () => client.orders.reconcile({ signal } as never), 'reconcile({}, { signal })'],
+  ])('is refused by %s, which says where it belongs', (_name, call, example) => {
+    expect(refusal(call)).toBe(
+      `InvalidRequestError: signal is an option of the call, which goes into its last argument: ${example}. Nothing was sent.`,
+    )
+  })
+
+  it('is refused whichever option it is', () => {
+    for (const name of ['timeout', 'totalTimeout', 'maxRetries', 'headers', 'prefetch'])
+      expect(refusal(() => client.orders.list({ [name]: 1 } as never))).toContain(
+        'goes into its last argument',
+      )
+  })
+})
+
 describe('account and server', () => {
+  it('lose the white space around them, which would name other orders', () => {
+    expect(resolve({ ...good, account: ' shop\n', server: '\tlive ' })).toMatchObject({
+      account: 'shop',
+      server: 'live',
+    })
+  })
+
   it.each(['device', 'server'])('requires account with a store of durability %s', (durability) => {
     const message = messageOf(() => resolve({ ...good, store: durable(durability) }))
     expect(message).toMatch(/^Client option account is required with a store that outlives the process/)
