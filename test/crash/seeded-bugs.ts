@@ -196,7 +196,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'redirects are followed, with the key and the body',
-    edits: [edit('http/transport.ts', "redirect: 'manual',", "redirect: 'follow',")],
+    edits: [edit('http/transport.ts', "redirect: 'manual' as const,", "redirect: 'follow' as const,")],
   },
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
