@@ -51,7 +51,16 @@ export default defineConfig({
       project('fleet', { testTimeout: 300_000 }),
       project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       project('simulation', { testTimeout: 900_000 }),
-      project('package', { testTimeout: 120_000, globalSetup: ['test/package/setup.ts'] }),
+      project('package', {
+        include: ['test/package/{files,generated-code,start}.test.ts'],
+        testTimeout: 120_000,
+        globalSetup: ['test/package/setup.ts'],
+      }),
+      project('runtimes', {
+        include: ['test/package/{runners,runtimes,smoke,tree-shaking,types}.test.ts'],
+        testTimeout: 120_000,
+        globalSetup: ['test/package/setup-runtimes.ts'],
+      }),
       project('docs', { testTimeout: 120_000 }),
       {
         resolve: { alias },

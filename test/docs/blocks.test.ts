@@ -49,7 +49,7 @@ describe('blocks of code in README.md and docs', () => {
       }),
     )
     const failure = await run(process.execPath, [
-      join(root, 'node_modules/typescript/bin/tsc'),
+      join(root, 'node_modules/typescript-native/bin/tsc'),
       '-p',
       config,
     ]).then(

@@ -1,0 +1,34 @@
+/** Installs other versions of Node and of compilers, runners of tests, and a project with the optional peers. */
+import { cp, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import { root } from '../../scripts/ensure-built.ts'
+import { installOnce } from './install-once.ts'
+import setupPackage from './setup.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Project with the package, its dependencies and the optional peers. */
+    readonly consumerWithPeers: string
+    /** Folder of test/package/versions as installed. */
+    readonly versions: string
+    /** Folder of test/package/runners as installed. */
+    readonly runners: string
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const [versions, runners] = await Promise.all([installOnce('versions'), installOnce('runners')])
+  project.provide('versions', versions)
+  project.provide('runners', runners)
+  const tearDown = await setupPackage(project)
+  const consumer = project.getProvidedContext().consumer
+  const consumerWithPeers = join(dirname(consumer), 'consumer-with-peers')
+  await cp(consumer, consumerWithPeers, { recursive: true, verbatimSymlinks: true })
+  // The oldest major of undici, because later ones need a later Node than the package does.
+  const peers = { msw: join(root, 'node_modules/msw'), undici: join(versions, 'node_modules/undici-7') }
+  for (const [peer, path] of Object.entries(peers))
+    await symlink(path, join(consumerWithPeers, 'node_modules', peer))
+  project.provide('consumerWithPeers', consumerWithPeers)
+  return tearDown
+}
