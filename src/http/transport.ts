@@ -132,10 +132,12 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
   const platform = given === undefined ? globalThis.fetch : undefined
 
   const own = given !== undefined && isOwnFetch(given)
-  const { Request } = globalThis
   // Asked of the prototype: where the option is missing, some platforms throw on it (workerd before 2024-11-11), and
-  // fetch polyfills change the URL.
-  const uncached = Request?.prototype !== undefined && 'cache' in Request.prototype && NO_STORE
+  // fetch polyfills change the URL. Asked by each request: a look at `Request` makes Node load its whole fetch.
+  const uncached = () => {
+    const { Request } = globalThis
+    return Request?.prototype !== undefined && 'cache' in Request.prototype && NO_STORE
+  }
 
   return async (request) => {
     if (request.signal?.aborted === true) return { kind: 'aborted' }
@@ -165,7 +167,7 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
               body: request.body ?? null,
               redirect: 'manual' as const,
               signal: controller.signal,
-              ...((request.method === 'GET' || request.method === 'HEAD') && uncached),
+              ...((request.method === 'GET' || request.method === 'HEAD') && uncached()),
             }),
           )
         } catch (error) {
