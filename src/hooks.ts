@@ -32,8 +32,11 @@ export interface ResponseEvent extends RequestEvent {
 
 /** The call goes on after a wait. */
 export interface RetryEvent extends RequestEvent {
-  /** Why it goes on: `poll` waits for an earlier request with the key, `replay` asks for an unreadable success again. */
-  readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
+  /**
+   * Why it goes on: `poll` waits for an earlier request with the key, `replay` asks for an unreadable success again, `claimed`
+   * waits at most `delayMs` for another process that is placing the same order (`attempt` is 0 then).
+   */
+  readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   readonly delayMs: number
   readonly status?: number
   /** Milliseconds the service asked to wait. */

@@ -24,6 +24,8 @@ export interface Circumstances {
   readonly totalTimeout: number
   /** True if the current API key is the one that sent the record's key, or if that does not matter. */
   readonly sameApiKey: boolean
+  /** True once this call has waited long enough for the call that claimed the record: that one may be dead. */
+  readonly outwaited?: boolean
 }
 
 /** What a call does with the record that it found. */
@@ -51,7 +53,7 @@ export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 export const CLOCK_SKEW: number = 30 * 1000
 
 /** What decides whether a key may be sent again. */
-type Timing = Omit<Circumstances, 'sameApiKey'>
+type Timing = Pick<Circumstances, 'now' | 'safeRetryWindow' | 'totalTimeout'>
 
 /** True while the service still remembers a key that was first sent at that time, with room for a whole call. */
 function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
@@ -103,6 +105,7 @@ export function decideAction(record: JournalRecord, wanted: Wanted, circumstance
   const anonymous = isAnonymous(wanted.slot)
   const otherKey = wanted.idempotencyKey !== undefined && wanted.idempotencyKey !== record.key
   const fits = inWindow(record, circumstances)
+  const busy = circumstances.outwaited !== true && isBusy(record, circumstances.now)
 
   if (record.state === 'rejected') {
     if (anonymous) return { action: 'reopen', key: 'fresh' }
@@ -125,14 +128,14 @@ export function decideAction(record: JournalRecord, wanted: Wanted, circumstance
   if (record.state === 'created') {
     if (anonymous && record.readable) return { action: 'archive' }
     if (record.readable) return { action: 'return' }
-    if (isBusy(record, circumstances.now)) return { action: 'wait' }
+    if (busy) return { action: 'wait' }
     if (fits && circumstances.sameApiKey && record.body !== undefined) return { action: 'read', by: 'replay' }
     return record.order?.id === undefined
       ? { action: 'unresolved', because: 'unreadable' }
       : { action: 'read', by: 'id' }
   }
 
-  if (isBusy(record, circumstances.now)) return { action: anonymous ? 'duplicate' : 'wait' }
+  if (busy) return { action: anonymous ? 'duplicate' : 'wait' }
   if (!fits) return { action: 'unresolved', because: 'window' }
   if (!circumstances.sameApiKey) return { action: 'unresolved', because: 'api_key' }
   const untouched = circumstances.now - record.updatedAt

@@ -78,6 +78,8 @@ interface Placed extends OrderReply<Order> {
 /** First wait and longest wait between looks at a record that another process is working on, milliseconds. */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
+/** How long a call waits for another process's claim before it claims the order itself, milliseconds. */
+const LONGEST_WAIT = 15_000
 
 /**
  * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/idempotency.md), claims
@@ -219,6 +221,7 @@ class Placement {
     let first = true
     let losses = 0
     let notListed = false
+    let waited = 0
     for (let look = FIRST_LOOK; ; look = Math.min(LONGEST_LOOK, look * 2)) {
       const found = await journal.load(this.#intent.rowId, this.#deadline)
       if (found instanceof Interruption) throw await this.#interruptedEarly(found)
@@ -229,10 +232,13 @@ class Placement {
       if (first && record?.state === 'open' && isAnonymous(record.slot)) this.#asked = record
       first = false
       const credential = await this.#askCredential(record)
-      const step = this.#decide(record, credential)
+      const step = this.#decide(record, credential, waited >= LONGEST_WAIT)
       if (record !== undefined) {
         if (step.action === 'wait') {
-          await this.#wait(look)
+          if (waited === 0) this.#reportWait(record)
+          const pause = Math.min(look, LONGEST_WAIT - waited)
+          await this.#wait(pause)
+          waited += pause
           continue
         }
         // Somebody settled it since, and a new one in its slot would be a second charge.
@@ -282,13 +288,14 @@ class Placement {
     if (interrupted !== undefined) throw await this.#interruptedEarly(interrupted)
   }
 
-  #decide(record: JournalRecord | undefined, credential: string | null): Step {
+  #decide(record: JournalRecord | undefined, credential: string | null, outwaited: boolean): Step {
     if (record === undefined) return { action: 'begin' }
     const step = decideAction(record, this.#intent, {
       now: this.#context.connection.runtime.now(),
       safeRetryWindow: this.#context.safeRetryWindow,
       totalTimeout: this.#settings.totalTimeout,
       sameApiKey: sameApiKey(this.#context, record, credential),
+      outwaited,
     })
     const sendsStored =
       step.action === 'continue' ||
@@ -298,6 +305,20 @@ class Placement {
     if (sendsStored && !isGenuine(deriveId, this.#context, this.#intent.rowId, record))
       throw unusableError('corrupt', record.key)
     return step
+  }
+
+  /** Says that the call waits for another process, which would look like a hang otherwise. */
+  #reportWait({ key }: JournalRecord): void {
+    this.#context.connection.reporter.retry({
+      callId: this.#callId,
+      operation: CREATE_ORDER.operation,
+      method: CREATE_ORDER.method,
+      path: ORDERS_PATH,
+      idempotencyKey: key,
+      attempt: 0,
+      reason: 'claimed',
+      delayMs: Math.max(0, Math.min(LONGEST_WAIT, this.#deadline.remaining())),
+    })
   }
 
   #mayBeRestored(record: JournalRecord): boolean {

@@ -87,14 +87,14 @@ describe('claimed and charged by one process, killed, continued by another that 
     lab.sandbox.expectCharges(1)
   })
 
-  it('is held for the other process until the dead one’s time is over', async () => {
+  it('is held back from the other process for 15 seconds, in which the dead one may still end', async () => {
     const lab = new Lab()
     await diesAfterCharge(lab)
     const before = lab.runtime.monotonic()
     const placed = await lab.process().client.orders.create(order('r1'), { totalTimeout: 180_000 })
 
     expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
-    expect(lab.runtime.monotonic() - before).toBeGreaterThanOrEqual(2 * MINUTE)
+    expect(lab.runtime.monotonic() - before).toBe(15_000)
     expect(sent(lab).size).toBe(1)
   })
 })

@@ -1,0 +1,76 @@
+import type { RetryEvent } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { failure, Lab, order } from './support/lab.ts'
+
+const CREATE = { operation: 'createOrder' } as const
+
+/** A process that claims an order, sends it, and dies or stalls. */
+async function claimed(lab: Lab, commit: boolean): Promise<ReturnType<Lab['process']>> {
+  const process = lab.process()
+  lab.sandbox.faults.add({ match: CREATE, action: { type: 'stall', commit } })
+  await lab.begin(() => process.client.orders.create(order('r1')))
+  return process
+}
+
+describe("another process's claim", () => {
+  it.each([true, false])(
+    'is waited for 15 s and no more, then the order is claimed (charged: %s)',
+    async (commit) => {
+      const lab = new Lab()
+      const process = await claimed(lab, commit)
+      process.kill()
+      const began = lab.runtime.now()
+      const { id } = await lab.elsewhere().orders.create(order('r1'))
+      expect(id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(lab.runtime.now() - began).toBeGreaterThanOrEqual(15_000)
+      expect(lab.runtime.now() - began).toBeLessThan(16_000)
+      expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+    },
+  )
+
+  it('is told to the hooks and to the logger when the wait begins, once', async () => {
+    const lab = new Lab()
+    const process = await claimed(lab, true)
+    process.kill()
+    const retries: RetryEvent[] = []
+    const lines: string[] = []
+    const logger = { debug() {}, info: (line: string) => void lines.push(line), warn() {}, error() {} }
+    const hooks = { onRetry: (event: RetryEvent) => void retries.push(event) }
+    await lab.elsewhere({ hooks, logger, logLevel: 'info' }).orders.create(order('r1'))
+    expect(retries).toMatchObject([
+      { reason: 'claimed', attempt: 0, delayMs: 15_000, operation: 'orders.create' },
+    ])
+    expect(lines).toHaveLength(1)
+  })
+
+  it('leaves its own result to a call that is waited for and ends in time', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ match: CREATE, action: { type: 'delay', ms: 10_000 } })
+    const slow = lab.process()
+    const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
+    const { id } = await lab.elsewhere().orders.create(order('r1'))
+    expect((await ending).id).toBe(id)
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it('may be taken from a call that is still alive: both hear of the one order', async () => {
+    const lab = new Lab()
+    const slow = lab.process()
+    lab.sandbox.faults.add({ match: CREATE, action: { type: 'delay', ms: 25_000 } })
+    const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
+    const { id } = await lab.elsewhere().orders.create(order('r1'))
+    expect((await ending).id).toBe(id)
+    expect(id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it("ends the wait of a call whose own time is shorter, which does not know of the other's money", async () => {
+    const lab = new Lab()
+    const process = await claimed(lab, true)
+    process.kill()
+    const began = lab.runtime.now()
+    const error = await failure(lab.elsewhere({ totalTimeout: 5000 }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
+    expect(lab.runtime.now() - began).toBeLessThanOrEqual(6000)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+})
