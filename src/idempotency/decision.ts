@@ -94,6 +94,22 @@ export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record) && !isRemembered(record.updatedAt, timing)
 }
 
+/**
+ * The record with its keys marked as too old for good, if it comes from the future: the clock went back since, so nobody
+ * knows when they were first sent. Without the mark, the window would open again as the clock catches up.
+ */
+export function distrusted(record: JournalRecord, now: number): JournalRecord {
+  const { firstSentAt, first, updatedAt } = record
+  const latest = Math.max(firstSentAt ?? 0, first?.sentAt ?? 0)
+  const known = Math.min(now, updatedAt) + CLOCK_SKEW
+  if (latest === 0 || (latest <= known && updatedAt <= now + CLOCK_SKEW)) return record
+  return {
+    ...record,
+    ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
+    ...(first === undefined ? {} : { first: { ...first, sentAt: 0 } }),
+  }
+}
+
 /** True if a call that claimed the record may still be at work. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
   // A claim from the future means that the clock went back; it would look busy for as long as the clock is behind.

@@ -44,7 +44,7 @@ export interface OrderRecord {
   readonly attempts: number
   /**
    * When the current key was first sent (or was about to be), milliseconds since 1970, by whatever call; absent if it never
-   * was, or if the service looked at no request that carried it.
+   * was, or if the service looked at no request that carried it; 0 if nobody knows, because a clock went back.
    */
   readonly firstSentAt?: number
   /** Until when the call that claimed the record may still be at work, milliseconds since 1970; absent once it ended. */
@@ -99,7 +99,11 @@ export interface JournalRecord extends OrderRecord {
   readonly updatedAt: number
 }
 
-/** Layout of `data`. A higher number is a newer package's and is never touched. */
+/**
+ * Layout of `data`. A higher number is a newer package's and is never touched. A row gets a higher one where it has a value
+ * that this layout does not know, such as another `hold`: an older package would take it for damaged. A new optional field
+ * needs none, if an older package may leave it alone.
+ */
 const LAYOUT = 1
 
 /** Marks rows whose record was forgotten: nothing is remembered, yet the row's version still goes on. */

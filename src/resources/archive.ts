@@ -3,9 +3,11 @@
  * before it stays under its key, in a row of its own.
  */
 import { type Deadline, Interruption } from '../http/deadline.ts'
+import { distrusted } from '../idempotency/decision.ts'
 import { isAnonymous, rowIdOf } from '../idempotency/identity.ts'
 import type { Found, FoundRecord, RecordContent, Written } from '../idempotency/journal.ts'
-import type { JournalRecord } from '../idempotency/record.ts'
+import { isPending, type JournalRecord } from '../idempotency/record.ts'
+import type { OrderOutbox } from '../idempotency/store.ts'
 import type { OrderContext } from './order-context.ts'
 
 /** Keeps an anonymous order under its key, where it stays when its slot serves another one. */
@@ -64,4 +66,25 @@ function archiveSlot({ key }: Pick<RecordContent, 'key'>): string {
 
 function idOf({ connection }: OrderContext, slot: string): string {
   return rowIdOf(connection.runtime.deriveId, slot)
+}
+
+/**
+ * What was found, its keys marked for good if it comes from the future. Where the store does not take the mark, this call
+ * goes by it all the same.
+ */
+export async function withTrustedTimes<F extends Found>(
+  context: OrderContext,
+  found: F,
+  deadline: Deadline,
+  store?: OrderOutbox,
+): Promise<F> {
+  const { runtime } = context.connection
+  if (found.record === undefined) return found
+  const record = distrusted(found.record, runtime.now())
+  if (record === found.record) return found
+  const marked = { ...found, record }
+  if (!isPending(record)) return marked
+  const content = { ...record, claim: runtime.randomId() }
+  const written = await context.journal.write(found, content, deadline, store)
+  return written.result === 'written' ? { ...marked, ...written.found } : marked
 }

@@ -16,6 +16,7 @@ import type { EnqueueOptions } from '../options.ts'
 import type { Runtime } from '../runtime.ts'
 import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings.ts'
+import { withTrustedTimes } from './archive.ts'
 import type { OrderContext } from './order-context.ts'
 import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { unsentContent } from './unsent.ts'
@@ -47,9 +48,12 @@ export async function enqueueOrder(
   const errors = new PlaceOrderErrors(intent, undefined)
   const deadline = new Deadline(runtime, totalTimeout, undefined)
   for (;;) {
-    const found = await journal.load(intent.rowId, deadline, within)
-    if (found instanceof Interruption)
+    const loaded = await journal.load(intent.rowId, deadline, within)
+    if (loaded instanceof Interruption)
       throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
+    // Not over a call of this process, which writes its own ending.
+    const isLive = context.live.get(intent.rowId) !== undefined
+    const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
     const { record } = found
     let moved = false
     let taken: RecordContent | undefined

@@ -17,7 +17,7 @@ import type { ResponseInfo } from '../response-info.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
-import { archiveOrder, loadNewest } from './archive.ts'
+import { archiveOrder, loadNewest, withTrustedTimes } from './archive.ts'
 import { lookUp, readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -223,8 +223,9 @@ class Placement {
     let notListed = false
     let waited = 0
     for (let look = FIRST_LOOK; ; look = Math.min(LONGEST_LOOK, look * 2)) {
-      const found = await journal.load(this.#intent.rowId, this.#deadline)
-      if (found instanceof Interruption) throw await this.#interruptedEarly(found)
+      const loaded = await journal.load(this.#intent.rowId, this.#deadline)
+      if (loaded instanceof Interruption) throw await this.#interruptedEarly(loaded)
+      const found = await withTrustedTimes(this.#context, loaded, this.#deadline)
       const { record } = found
       if (record !== undefined && record.slot !== this.#intent.slot)
         throw unusableError('corrupt', record.key)

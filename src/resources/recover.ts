@@ -14,6 +14,7 @@ import {
   publicRecord,
   unusableError,
 } from '../idempotency/record.ts'
+import { withTrustedTimes } from './archive.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -173,13 +174,14 @@ async function recoverOne(
   const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
   const loaded = await journal.load(id, deadline)
   if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-  const { row, record } = loaded
-  if (row === undefined || record === undefined) return undefined
-  if (!isPending(record)) return settledOutcome(record)
-  const found = { id, row, record }
-  const inProgress: RecoveryOutcome = { outcome: 'in_progress', record: publicRecord(record) }
-  if (isBusy(record, connection.runtime.now()) && !options.takeOver) return inProgress
+  if (loaded.row === undefined || loaded.record === undefined) return undefined
+  if (!isPending(loaded.record)) return settledOutcome(loaded.record)
+  const inProgress: RecoveryOutcome = { outcome: 'in_progress', record: publicRecord(loaded.record) }
+  if (isBusy(loaded.record, connection.runtime.now()) && !options.takeOver) return inProgress
   if (live.get(id) !== undefined) return inProgress
+  const known = { id, row: loaded.row, record: loaded.record }
+  const found = await withTrustedTimes(context, known, deadline)
+  const { record } = found
 
   const credential = await askCredential(connection.credentials, deadline)
   if (credential instanceof Interruption) throw failure(credential.why, record, settings)

@@ -9,7 +9,7 @@ import {
 } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { CLOCK_SKEW, isBusy } from '../idempotency/decision.ts'
+import { CLOCK_SKEW, distrusted, isBusy } from '../idempotency/decision.ts'
 import { checkIdempotencyKey, rowIdOf } from '../idempotency/identity.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import {
@@ -142,7 +142,12 @@ export async function resolve(
   // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
   // a key that stays, a later refusal still proves nothing.
   const next = record.slot.startsWith('key:')
-    ? { ...record, generation: record.generation + 1, refused: false, foreign: false }
+    ? {
+        ...distrusted(record, runtime.now()),
+        generation: record.generation + 1,
+        refused: false,
+        foreign: false,
+      }
     : { ...nextGeneration(context, record), first: { sentAt: 0, refused: false } }
   const written = await context.journal.write(
     found,

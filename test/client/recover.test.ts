@@ -1,5 +1,6 @@
 import type { OrderRecord, RecoveryOutcome } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
+import type { CustomerOrderingClient } from '../../src/client.ts'
 import type { OrderStore } from '../../src/idempotency/store.ts'
 import { all } from '../support/all.ts'
 import { faultyStore } from './support/faulty-store.ts'
@@ -845,5 +846,46 @@ describe('unresolved()', () => {
     }
     await expect(walk()).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
     expect(found).toEqual(['ref:r2'])
+  })
+})
+
+describe('a clock that was ahead when an order was sent', () => {
+  const HOUR = 60 * 60_000
+
+  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
+    ['recover()', (client) => all(client.orders.recover())],
+    ['create()', (client) => failure(client.orders.create(order('r1')))],
+    ['enqueue()', (client) => client.orders.enqueue(order('r1')).catch(() => {})],
+  ])('never lets %s open the window of its key again, once it was set right', async (_what, look) => {
+    const lab = new Lab()
+    lab.sandbox.configure({ orderFields: [] })
+    lab.runtime.jump(HOUR)
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    lab.runtime.jump(-HOUR)
+    await look(lab.client())
+    lab.sandbox.forgetKeys()
+    // By the record's own times, the order was sent five minutes ago.
+    lab.runtime.jump(HOUR + 5 * 60_000)
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
+    ])
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ code: 'unresolved_order' })
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('does not let the first key of a refused order be sent again', async () => {
+    const lab = new Lab()
+    lab.drain()
+    lab.runtime.jump(HOUR)
+    await failure(lab.client().orders.create(order('r1')))
+    lab.runtime.jump(-HOUR)
+    await failure(lab.client().orders.create(order('r1')))
+    lab.runtime.jump(HOUR + 5 * 60_000)
+    lab.topUp()
+    await lab.client().orders.create(order('r1'))
+    expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(3)
+    lab.sandbox.expectCharges(1)
   })
 })

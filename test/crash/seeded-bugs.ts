@@ -440,8 +440,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/recover.ts',
-        'const found = { id, row, record }',
-        "const found = { id, row, record }\n  if (found.id === id) return { outcome: 'needs_attention', record: publicRecord(record), reason: 'past_window' }",
+        'const { record } = found\n\n  const credential',
+        "const { record } = found\n  if (found.id === id) return { outcome: 'needs_attention', record: publicRecord(record), reason: 'past_window' }\n  const credential",
       ),
     ],
   },
@@ -460,8 +460,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/recover.ts',
-        'const found = { id, row, record }',
-        "const found = { id, row, record }\n  if (found.id === id) return settledOutcome({ ...record, state: 'created' })",
+        'const { record } = found\n\n  const credential',
+        "const { record } = found\n  if (found.id === id) return settledOutcome({ ...record, state: 'created' })\n  const credential",
       ),
     ],
   },
