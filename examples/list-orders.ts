@@ -4,14 +4,11 @@ import { CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
 
 const client = new CustomerOrderingClient({ account: 'list-orders' })
 
-for (let number = 1; number <= 12; number++)
-  await client.orders.create({
-    serviceId: 'svc_standard',
-    target: '@ada',
-    quantity: number,
-    // The sandbox takes an order's source system from its metadata; the real service may have another way.
-    metadata: { externalOrderId: `order-${number}`, sourceSystem: number % 3 === 0 ? 'shop' : 'crm' },
-  })
+for (let number = 1; number <= 12; number++) {
+  // The sandbox takes an order's source system from its metadata; the real service may have another way.
+  const metadata = { externalOrderId: `order-${number}`, sourceSystem: number % 3 === 0 ? 'shop' : 'crm' }
+  await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: number, metadata })
+}
 
 // Item by item. Nothing is fetched before the loop, and no more than a page is in memory.
 let total = 0

@@ -457,3 +457,9 @@ export type AnyCustomerOrderingError =
 export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrderingError {
   return error instanceof CustomerOrderingError
 }
+
+/** The error as one of the union: this package makes no other. */
+export function knownError(error: CustomerOrderingError): AnyCustomerOrderingError {
+  if (!isCustomerOrderingError(error)) throw error
+  return error
+}

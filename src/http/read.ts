@@ -1,9 +1,11 @@
 import { defined } from '../defined.ts'
 import {
+  type AnyCustomerOrderingError,
   type Charged,
   ConfigurationError,
   CustomerOrderingError,
   InvalidResponseError,
+  knownError,
   TimeoutError,
 } from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
@@ -151,6 +153,13 @@ export interface ErrorContext {
 
 /** The typed error for a call that ended without a result. */
 export function errorOf(
+  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
+  context: ErrorContext,
+): AnyCustomerOrderingError {
+  return knownError(makeError(ending, context))
+}
+
+function makeError(
   ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
   context: ErrorContext,
 ): CustomerOrderingError {

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type CustomerOrderingError, isCustomerOrderingError, UnresolvedOrderError } from '../errors.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { segment } from '../http/path.ts'
 import { ADDRESS_ONLY, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
@@ -99,7 +99,7 @@ export async function* lookUp(
   const { deriveId } = context.connection.runtime
   const cuts = new Cuts(context)
   let looked = reachable
-  let error: CustomerOrderingError | undefined
+  let error: AnyCustomerOrderingError | undefined
   for (const [sourceSystem, group] of bySourceSystem(lookups)) {
     // Rows without a reference ask for what is never put in.
     const wanted = new Map<string | undefined, Lookup>()

@@ -19,12 +19,20 @@ import { type ListedOrder, scanOrders } from './scan-orders.ts'
  * One line of a reconciliation: an order known to both sides, to one side only, or with another amount than remembered.
  * `only_local` means that the list did not show the order, which proves nothing: lists lag and rows move.
  */
-export interface Reconciled<Output = Order> {
-  readonly kind: 'matched' | 'only_local' | 'only_remote' | 'amount_differs'
-  readonly record?: OrderRecord
-  /** As the list shows it, in the type of your own schema if the client has one; absent where it does not fit. */
-  readonly order?: Output
-}
+export type Reconciled<Output = Order> =
+  | {
+      readonly kind: 'matched' | 'amount_differs'
+      readonly record: OrderRecord
+      /** As the list shows it, in the type of your own schema if the client has one; absent where it does not fit. */
+      readonly order?: Output
+    }
+  | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
+  | {
+      readonly kind: 'only_remote'
+      readonly record?: undefined
+      /** As the list shows it, in the type of your own schema if the client has one; absent where it does not fit. */
+      readonly order?: Output
+    }
 
 /** What to compare. */
 export interface ReconcileSettings<Output> {
@@ -114,7 +122,7 @@ async function readable<Output>(order: Order, finish: Finish<Output>): Promise<O
 function compare(
   record: JournalRecord | undefined,
   { order }: ListedOrder,
-): { readonly kind: Reconciled['kind']; readonly record?: OrderRecord } {
+): Exclude<Reconciled<never>, { readonly kind: 'only_local' }> {
   if (record === undefined) return { kind: 'only_remote' }
   const remembered = record.order?.amount
   const differs = remembered !== undefined && order !== undefined && order.amount !== remembered

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type CustomerOrderingError, isCustomerOrderingError, StoreError } from '../errors.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError, StoreError } from '../errors.ts'
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
@@ -316,7 +316,7 @@ function timingOf({ connection, safeRetryWindow }: OrderContext, { timeout }: Ca
 async function leaveOpen(
   context: OrderContext,
   id: string,
-  error?: CustomerOrderingError,
+  error?: AnyCustomerOrderingError,
 ): Promise<RecoveryOutcome | undefined> {
   const record = await newestRecord(context, { id })
   if (record === undefined) return undefined
@@ -371,7 +371,7 @@ function failure(
   record: JournalRecord | undefined,
   settings: CallSettings,
   error?: unknown,
-): CustomerOrderingError {
+): AnyCustomerOrderingError {
   return errorOf(
     { end, error, trail: noTrail(true) },
     errorContext(record, record === undefined ? 'unknown' : chargedOf(record), settings, 0),

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import type { Found, FoundRecord } from '../idempotency/journal.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../idempotency/record.ts'
@@ -46,7 +46,7 @@ export interface UnreadableOrder {
   readonly record: OrderRecord
   readonly order?: undefined
   /** Why it could not be read, where that was tried; also if your own schema refuses it. */
-  readonly error?: CustomerOrderingError
+  readonly error?: AnyCustomerOrderingError
   readonly reason: 'unreadable'
 }
 
@@ -60,7 +60,7 @@ export interface RecoveredRecord {
   readonly record: OrderRecord
   readonly order?: undefined
   /** What the service or the connection answered, where that is why the record is still open. */
-  readonly error?: CustomerOrderingError
+  readonly error?: AnyCustomerOrderingError
   readonly reason?: undefined
 }
 
@@ -70,7 +70,7 @@ export interface RecordInNeed {
   readonly outcome: 'needs_attention'
   readonly record: OrderRecord
   readonly order?: undefined
-  readonly error?: CustomerOrderingError
+  readonly error?: AnyCustomerOrderingError
   readonly reason: AttentionReason
 }
 

@@ -12,14 +12,29 @@ import {
 } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Client metadata of an order. Other keys than the documented one are sent as they are, except misspellings of it, which are refused. */
+/**
+ * Client metadata of an order. Other keys than the documented one are sent as they are, except misspellings of it, which
+ * are refused. Add those that you use to the type as in {@link CreateOrderRequest}.
+ */
 export interface OrderMetadata {
   /** The client's own reference for the order. One reference is one order: calls that share it never buy twice. */
   readonly externalOrderId?: string
-  readonly [key: string]: unknown
 }
 
-/** Body of `POST /v1/orders` (API document, "CreateOrderRequest"). */
+/**
+ * Body of `POST /v1/orders` (API document, "CreateOrderRequest").
+ *
+ * Fields that the API document does not show are sent as they are and count for the order's identity, except misspellings
+ * of known fields and the options of a call, which are refused: docs/options.md has the rule. The type knows the
+ * documented fields only, so that a misspelt one does not compile; add those that your provider has told you.
+ *
+ * @example
+ * declare module 'customer-ordering-sdk' {
+ *   interface CreateOrderRequest {
+ *     readonly sourceSystem?: string
+ *   }
+ * }
+ */
 export interface CreateOrderRequest {
   /** `productId` of a service, as the services endpoints return it. */
   readonly serviceId: string
@@ -28,10 +43,10 @@ export interface CreateOrderRequest {
   /** Ordered quantity, a positive safe integer; must respect the service's bounds and step. */
   readonly quantity: number
   readonly metadata?: OrderMetadata
-  /**
-   * Fields the API document does not show are sent as they are and count for the order's identity. Misspellings of known
-   * fields and the options of a call are refused: docs/options.md has the rule.
-   */
+}
+
+/** A request as it is sent, with the fields that its type does not know. */
+export interface RequestBody extends CreateOrderRequest {
   readonly [field: string]: unknown
 }
 
@@ -47,24 +62,23 @@ export interface Order {
 }
 
 /** Checks a request before anything is sent. */
-export const createOrderRequestSchema: StandardSchemaV1<unknown, CreateOrderRequest> =
-  /* @__PURE__ */ atSight(
-    (value): value is CreateOrderRequest =>
-      isJsonObject(value) &&
-      isFilled(value['serviceId']) &&
-      isFilled(value['target']) &&
-      isSafeInteger(value['quantity']) &&
-      value['quantity'] >= 1 &&
-      (!('metadata' in value) || isMetadata(value['metadata'])),
-    makeCreateOrderRequestSchema,
-  )
+export const createOrderRequestSchema: StandardSchemaV1<unknown, RequestBody> = /* @__PURE__ */ atSight(
+  (value): value is RequestBody =>
+    isJsonObject(value) &&
+    isFilled(value['serviceId']) &&
+    isFilled(value['target']) &&
+    isSafeInteger(value['quantity']) &&
+    value['quantity'] >= 1 &&
+    (!('metadata' in value) || isMetadata(value['metadata'])),
+  makeCreateOrderRequestSchema,
+)
 
 function isMetadata(value: unknown): boolean {
   return isJsonObject(value) && (!('externalOrderId' in value) || isFilled(value['externalOrderId']))
 }
 
 /** The whole of the check, and its messages. */
-export function makeCreateOrderRequestSchema(): z.ZodMiniType<CreateOrderRequest> {
+export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
   return z.looseObject(
     {
       serviceId: filled(),

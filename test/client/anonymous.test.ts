@@ -189,6 +189,7 @@ describe('an order without reference and key', () => {
     const lab = new Lab()
     await leaveOpen(lab)
     await lab.client().orders.create(anonymousOrder({ quantity: 11 }))
+    // @ts-expect-error a key that the API document does not show
     await lab.client().orders.create(anonymousOrder({ metadata: { note: 'again' } }))
     lab.sandbox.expectCharges(2)
   })

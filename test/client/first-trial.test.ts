@@ -76,6 +76,7 @@ describe('a reference that is misspelt', () => {
   ])('is refused at %s, because it would name nothing', async (path, fields) => {
     const { sandbox, client } = setUp()
     const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1, ...fields }
+    // @ts-expect-error misspelt
     const error = await client.orders.create(request).catch((caught: unknown) => caught)
     expect(error).toBeInstanceOf(InvalidRequestError)
     expect((error as InvalidRequestError).issues).toEqual([

@@ -82,7 +82,8 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     await leaveOpen(lab, 'r1')
     lab.runtime.jump(5 * MINUTE)
     const [, second] = clientsOf(lab)
-    const noted = order('r1', { metadata: { externalOrderId: 'r1', note: 'asked again' } })
+    const metadata = { externalOrderId: 'r1', note: 'asked again' }
+    const noted = order('r1', { metadata })
     const { order: placed, info } = await told(second.orders.create(noted))
 
     expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)

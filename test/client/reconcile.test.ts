@@ -109,9 +109,8 @@ describe('reconcile()', () => {
     await place(lab, 2)
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
-    await lab
-      .client()
-      .orders.create(order('new', { metadata: { externalOrderId: 'new', sourceSystem: 'shop' } }))
+    const metadata = { externalOrderId: 'new', sourceSystem: 'shop' }
+    await lab.client().orders.create(order('new', { metadata }))
     expect(kindsOf(await all(lab.client().orders.reconcile({ since, sourceSystem: 'shop' })))).toEqual([
       'matched new',
     ])

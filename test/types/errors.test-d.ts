@@ -3,6 +3,8 @@ import {
   ApiError,
   type Charged,
   ConflictError,
+  type CreateManyFailure,
+  type CreateManyResult,
   CustomerOrderingError,
   type IdempotencyConflictError,
   type IdempotencyInProgressError,
@@ -10,8 +12,12 @@ import {
   type Issue,
   isCustomerOrderingError,
   type MissingResource,
+  type Order,
+  type OrderRecord,
   type Permission,
   type RateLimitError,
+  type Reconciled,
+  type RecoveryOutcome,
   type TimeoutError,
 } from 'customer-ordering-sdk'
 import { describe, expectTypeOf, it } from 'vitest'
@@ -91,5 +97,47 @@ describe('errors', () => {
     const isNo = (error: AnyCustomerOrderingError): boolean => error.code === 'not_a_code'
     expectTypeOf(isNo).toBeFunction()
     expectTypeOf([CustomerOrderingError, ApiError, ConflictError]).toBeArray()
+  })
+})
+
+describe('errors inside results', () => {
+  it('narrow by their code as thrown ones do', () => {
+    const told = (row: CreateManyResult, outcome: RecoveryOutcome): unknown => {
+      if (!row.ok) {
+        expectTypeOf(row.error).toEqualTypeOf<AnyCustomerOrderingError>()
+        if (row.error.code === 'rate_limit') expectTypeOf(row.error).toEqualTypeOf<RateLimitError>()
+      } else expectTypeOf(row.order).toEqualTypeOf<Order>()
+      // Also without the discriminant.
+      if ('error' in row) expectTypeOf(row).toEqualTypeOf<CreateManyFailure>()
+      expectTypeOf(outcome.error).toEqualTypeOf<AnyCustomerOrderingError | undefined>()
+      if (outcome.error?.code === 'timeout') expectTypeOf(outcome.error).toEqualTypeOf<TimeoutError>()
+      return row
+    }
+    expectTypeOf(told).toBeFunction()
+  })
+})
+
+describe('lines of a reconciliation', () => {
+  it('are told apart by their kind', () => {
+    const told = (line: Reconciled): unknown => {
+      switch (line.kind) {
+        case 'matched':
+        case 'amount_differs':
+          expectTypeOf(line.record).toEqualTypeOf<OrderRecord>()
+          return line.order
+        case 'only_local':
+          expectTypeOf(line.record).toEqualTypeOf<OrderRecord>()
+          expectTypeOf(line.order).toEqualTypeOf<undefined>()
+          return line
+        case 'only_remote':
+          expectTypeOf(line.record).toEqualTypeOf<undefined>()
+          expectTypeOf(line.order).toEqualTypeOf<Order | undefined>()
+          return line
+        default:
+          expectTypeOf(line).toBeNever()
+          return line
+      }
+    }
+    expectTypeOf(told).toBeFunction()
   })
 })

@@ -17,6 +17,7 @@ import type {
   makeCreateOrderRequestSchema,
   makeOrderSchema,
   orderSchema,
+  RequestBody,
 } from '../../src/schemas/order.ts'
 import type { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
 
@@ -28,12 +29,8 @@ describe('public types', () => {
     expectTypeOf<StandardSchemaV1.InferOutput<typeof serviceSchema>>().toEqualTypeOf<Service>()
     expectTypeOf<z.output<ReturnType<typeof makeBalanceSchema>>>().toEqualTypeOf<Balance>()
     expectTypeOf<StandardSchemaV1.InferOutput<typeof balanceSchema>>().toEqualTypeOf<Balance>()
-    expectTypeOf<
-      z.output<ReturnType<typeof makeCreateOrderRequestSchema>>
-    >().toEqualTypeOf<CreateOrderRequest>()
-    expectTypeOf<
-      StandardSchemaV1.InferOutput<typeof createOrderRequestSchema>
-    >().toEqualTypeOf<CreateOrderRequest>()
+    expectTypeOf<z.output<ReturnType<typeof makeCreateOrderRequestSchema>>>().toEqualTypeOf<RequestBody>()
+    expectTypeOf<StandardSchemaV1.InferOutput<typeof createOrderRequestSchema>>().toEqualTypeOf<RequestBody>()
     expectTypeOf<NonNullable<ReturnType<typeof anyObject>>>().toEqualTypeOf<ErrorResponse>()
     expectTypeOf<readonly Order[]>().toExtend<OrderListResponse>()
     expectTypeOf<{ readonly data: Order[] }>().toExtend<OrderListResponse>()
@@ -52,19 +49,21 @@ describe('public types', () => {
 
   it('need no metadata in a request, and take other fields', () => {
     const least: CreateOrderRequest = { serviceId: 's', target: 't', quantity: 1 }
-    const most: CreateOrderRequest = {
-      ...least,
-      metadata: { externalOrderId: 'e', note: 5 },
-      comments: ['a'],
-    }
+    const most: CreateOrderRequest = { ...least, metadata: { externalOrderId: 'e' } }
     expectTypeOf(most.metadata?.externalOrderId).toEqualTypeOf<string | undefined>()
+    // @ts-expect-error misspelt
+    const misspelt: CreateOrderRequest = { ...least, meta: { externalOrderId: 'e' } }
+    // @ts-expect-error misspelt, and the order would have no reference
+    const unnamed: CreateOrderRequest = { ...least, metadata: { externalOrderID: 'e' } }
+    // @ts-expect-error misplaced: it is an option of the call
+    const misplaced: CreateOrderRequest = { ...least, idempotencyKey: 'k' }
     // @ts-expect-error quantity is a number
     const text: CreateOrderRequest = { serviceId: 's', target: 't', quantity: '1' }
     // @ts-expect-error target is missing
     const short: CreateOrderRequest = { serviceId: 's', quantity: 1 }
     // @ts-expect-error an absent reference is left out, not undefined
     const absent: CreateOrderRequest = { ...least, metadata: { externalOrderId: undefined } }
-    expectTypeOf([text, short, absent]).toExtend<CreateOrderRequest[]>()
+    expectTypeOf([text, short, absent, misspelt, unnamed, misplaced]).toExtend<CreateOrderRequest[]>()
   })
 
   it('take schemas of any library that follows Standard Schema', () => {

@@ -2,6 +2,7 @@
 import {
   type AnyCustomerOrderingError,
   type Charged,
+  type CreateOrderRequest,
   CustomerOrderingClient,
   isCustomerOrderingError,
   type Order,
@@ -13,6 +14,21 @@ import { createSandbox, type SandboxCharge } from 'customer-ordering-sdk/sandbox
 import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+
+declare module 'customer-ordering-sdk' {
+  interface CreateOrderRequest {
+    readonly sourceSystem?: string
+  }
+}
+
+// Fields that a user has added are known from then on, and no others.
+export const requests: readonly CreateOrderRequest[] = [
+  { serviceId: 's', target: 't', quantity: 1, sourceSystem: 'shop' },
+  // @ts-expect-error of another type than the user has said
+  { serviceId: 's', target: 't', quantity: 1, sourceSystem: 5 },
+  // @ts-expect-error misspelt
+  { serviceId: 's', target: 't', quantity: 1, sourcesystem: 'shop' },
+]
 
 export async function use(): Promise<Charged> {
   const sandbox = createSandbox({ seed: 2 })
@@ -26,7 +42,13 @@ export async function use(): Promise<Charged> {
   })
   try {
     const order: Order = await client.orders.create(
-      { serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata: { externalOrderId: 'order-1' } },
+      {
+        serviceId: 'svc_standard',
+        target: '@ada',
+        quantity: 1,
+        metadata: { externalOrderId: 'order-1' },
+        sourceSystem: 'shop',
+      },
       { signal: new AbortController().signal },
     )
     const pages: Pages<Order> = client.orders.list({ limit: 10 })
