@@ -12,6 +12,7 @@ import {
   type Unusable,
   unusableError,
 } from './record.ts'
+import { RoundTripError, withRoundTrip } from './round-trip.ts'
 import type { OrderOutbox, OrderStore, RowPage, StoredRow } from './store.ts'
 
 /** How long one operation of a store may take, milliseconds. */
@@ -92,7 +93,7 @@ export class Journal {
   constructor({ store, scope, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
-    this.#codec = codec
+    this.#codec = codec && withRoundTrip(codec)
     this.#runtime = runtime
     this.#background = backgrounds.get(store) ?? new Map()
     backgrounds.set(store, this.#background)
@@ -164,7 +165,9 @@ export class Journal {
         }
       row = timely
     } catch (cause) {
-      return { result: 'failed', repair: 'Repair the codec, which could not encrypt it,', cause }
+      const failed =
+        cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt it'
+      return { result: 'failed', repair: `Repair the codec, which ${failed},`, cause }
     }
     const applied = await this.#apply(found.row, row, deadline, store)
     return applied.result === 'written'

@@ -173,9 +173,13 @@ export async function encodeRecord(
 /** What is not a text, or cannot come back as it was, would be a record that nobody can read. */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
-  if (typeof sealed !== 'string' || sealed === '' || /[\ud800-\udfff]/u.test(sealed))
-    throw new TypeError('encrypt() of the codec did not return a well-formed text')
+  if (!isStorable(sealed)) throw new TypeError('encrypt() of the codec did not return a well-formed text')
   return sealed
+}
+
+/** True for a text that every store gives back as it was. */
+export function isStorable(sealed: unknown): sealed is string {
+  return typeof sealed === 'string' && sealed !== '' && !/[\ud800-\udfff]/u.test(sealed)
 }
 
 /** A record as JSON; where its order is nested too deeply for this engine, with the order's documented fields only. */

@@ -478,6 +478,51 @@ describe('a codec', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
+  it.each<readonly [how: string, decrypt: Codec['decrypt']]>([
+    ['throws for what it has encrypted', () => Promise.reject(new Error('no key opens it'))],
+    ['returns something else than it has encrypted', (text) => text],
+    ['cuts off what it has encrypted', async (text) => (await mirror.decrypt(text)).slice(0, -1)],
+  ])('that %s is found out before anything is sent', async (_, decrypt) => {
+    const lab = new Lab()
+    let repaired = false
+    const codec: Codec = {
+      encrypt: mirror.encrypt,
+      decrypt: (text) => (repaired ? mirror.decrypt(text) : decrypt(text)),
+    }
+    const client = lab.client({ codec })
+    for (let call = 0; call < 2; call++) {
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      expect(error.message).toContain(
+        'Repair the codec, which cannot decrypt what it encrypts, and call again.',
+      )
+      // What decrypt throws may name a secret.
+      expect(String(error.cause)).toBe(
+        'TypeError: decrypt() of the codec did not return the text that encrypt() was given',
+      )
+    }
+    expect(lab.posts).toHaveLength(0)
+    lab.sandbox.expectCharges(0)
+    repaired = true
+    const placed = await client.orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it('opens one text of each client for the check, and no more', async () => {
+    const lab = new Lab()
+    let opened = 0
+    const codec: Codec = {
+      encrypt: mirror.encrypt,
+      decrypt: (text) => {
+        opened++
+        return mirror.decrypt(text)
+      },
+    }
+    const client = lab.client({ codec })
+    for (const name of ['r1', 'r2', 'r3']) await client.orders.create(order(name))
+    expect(opened).toBe(1)
+  })
+
   it('that fails to decrypt lets nothing be sent, and nothing be said', async () => {
     const lab = new Lab()
     await lab.client({ codec: mirror }).orders.create(order('r1'))

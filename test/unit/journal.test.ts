@@ -752,9 +752,14 @@ describe('a codec that never answers', () => {
   })
 
   it('ends a look at the record at the deadline, or after ten seconds as a store that never answers', async () => {
-    const codec = { encrypt: async (text: string) => text, decrypt: never }
+    let silent = false
+    const codec = {
+      encrypt: async (text: string) => text,
+      decrypt: (text: string) => (silent ? never() : text),
+    }
     const { journal: own, runtime, deadline } = journal(undefined, codec)
     const { row } = await writes(own.write(nothing, content, deadline()))
+    silent = true
     expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
     expect(runtime.monotonic()).toBe(1000)
     await expect(own.load('id', deadline())).rejects.toThrow('The codec did not decrypt')
