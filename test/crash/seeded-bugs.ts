@@ -713,4 +713,18 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'an order in conflict is settled as if it were refused',
     edits: [edit('idempotency/record.ts', "return record.rejection?.kind === 'conflict'", 'return false')],
   },
+  {
+    name: 'an old order that looks never sent is sent without a look at the list',
+    edits: [
+      edit(
+        'idempotency/decision.ts',
+        'return isUnsent(record) && !isRemembered(record.updatedAt, timing)',
+        'return isUnsent(record) && !isRemembered(record.updatedAt, timing) && timing.now < 0',
+      ),
+    ],
+  },
+  {
+    name: 'a look-up that could not read the whole list says nothing of it',
+    edits: [edit('resources/look-up.ts', 'if (cut) cuts.add(wanted.values())', '')],
+  },
 ]

@@ -647,7 +647,7 @@ export const convergence: Invariant = (log) => {
 /**
  * I1 where a store was lost, restored or never shared: an order whose key any store computes again, or has from its caller, is
  * charged at most once among the requests that leave within the safe-retry window of the first one under its first key. Not
- * claimed of calls that disagree about key or (in a store that all share) payload, nor of a charge under a later key, where the
+ * claimed of calls that disagree about key or (in a store that all share) body, nor of a charge under a later key, where the
  * same call heard the first key refused immediately before: what was refused was not bought then, and may be bought later.
  * An order that was enqueued is looked for before it is sent however late, as far as the service's list shows references.
  */
@@ -658,7 +658,7 @@ export const oneChargeOfLost: Invariant = (log) =>
     const calls = log.calls.filter(({ intent }) => intent === name)
     const isAgreed = (values: readonly unknown[]): boolean => new Set(values).size <= 1
     if (first === undefined || !isAgreed(calls.map(({ idempotencyKey }) => idempotencyKey))) return []
-    if (!log.storesDiffer && !isAgreed(sent.map(({ payload }) => payload))) return []
+    if (!log.storesDiffer && !isAgreed(sent.map(({ body }) => body))) return []
     const record = log.rows.find((row) => row.record?.key === first.key)?.record
     if (record === undefined || record.keyOrigin === 'random') return []
     const claimed = log.charges.filter((charge) => {
@@ -744,12 +744,18 @@ function isListed(log: RunLog, name: string, key: string, charged = false): bool
       if (intent !== name || said.key !== key) return false
       if (outcome === 'needs_attention')
         return (
-          isSupported(log, last, said, at) && !(charged && log.listsReferences && isNamed(log, last, name))
+          isSupported(log, last, said, at) &&
+          !(charged && log.listsReferences && isNamed(log, last, name) && !(said.cut === true && isLong(log)))
         )
       const isCreated = ({ record }: LoggedRow): boolean => record?.state === 'created' && record.key === key
       return outcome === 'created' && rowsOf(log, name).some(isCreated)
     }) === true
   )
+}
+
+/** True if the list has more rows than a look-up reads pages. */
+function isLong({ charges, otherOrders }: RunLog): boolean {
+  return charges.length + otherOrders > 200
 }
 
 /** True if an order has a reference to be looked for, and a recovery has not asked the service for it anew. */

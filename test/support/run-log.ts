@@ -70,6 +70,8 @@ export interface Recovered {
   readonly orderId?: string
   /** What its error says of the wallet, where there is one. */
   readonly charged?: Told['charged']
+  /** True if it says that the list was longer than a look-up reads. */
+  readonly cut?: boolean
   /** The clock on the wall of the process that recovers, milliseconds. */
   readonly wall: number
   /** When it was said, in the order of events; at the latest when the recovery ended, where the harness knows no better. */
@@ -87,6 +89,7 @@ export function recoveredOf(
     intent,
     outcome,
     key: record.key,
+    ...(error?.code === 'unresolved_order' ? { cut: true } : {}),
     wall,
     ...(reason === undefined ? {} : { reason }),
     ...(orderId === undefined ? {} : { orderId }),
