@@ -161,11 +161,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a record that a live call holds is claimed',
     edits: [
-      edit(
-        'idempotency/decision.ts',
-        "if (isBusy(record, circumstances.now)) return { action: anonymous ? 'duplicate' : 'wait' }",
-        '',
-      ),
+      edit('idempotency/decision.ts', "if (busy) return { action: anonymous ? 'duplicate' : 'wait' }", ''),
     ],
     outOfSimulation:
       'no promise is broken: the key and the body are the same, so the service answers both calls alike',
@@ -654,7 +650,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'http/transport.ts',
-        "            ...((request.method === 'GET' || request.method === 'HEAD') && uncached),\n",
+        "              ...((request.method === 'GET' || request.method === 'HEAD') && uncached()),\n",
         '',
       ),
     ],
