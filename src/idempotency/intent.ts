@@ -1,5 +1,5 @@
 import { bare, defined, isUndefinedIn, ownValue } from '../defined.ts'
-import { InvalidRequestError, type Issue, invalidArgument } from '../errors.ts'
+import { InvalidRequestError, type Issue } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
 import { checkNow, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
@@ -22,6 +22,8 @@ export interface Intent {
   readonly externalOrderId?: string
   /** Idempotency-Key given by the caller. */
   readonly idempotencyKey?: string
+  /** Why the service given with the call cannot be ordered like that; it matters only where the order would be sent anew. */
+  readonly misfit?: Issue
 }
 
 /** What names the intent besides the request. */
@@ -70,7 +72,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
       'is for orders without a reference and without a key; give another reference or key instead'
     throw invalid([{ path: 'options.allowDuplicate', message }])
   }
-  if (options.service !== undefined) refuseMisfit(data, options.service)
+  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)
   const fingerprint = fingerprintOf(derive, data)
   const slot = slotOf({ externalOrderId, idempotencyKey: idempotencyKey ?? duplicateKey, fingerprint })
   return bare({
@@ -79,7 +81,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     body,
     request: data,
     fingerprint,
-    ...defined({ externalOrderId, idempotencyKey }),
+    ...defined({ externalOrderId, idempotencyKey, misfit }),
   })
 }
 
@@ -96,14 +98,23 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
 }
 
-/** Refuses what the service given in the options cannot be, or not so much of it. */
-function refuseMisfit({ serviceId, quantity }: CreateOrderRequest, service: Service): void {
+/** Why the service given in the options cannot be ordered like that. */
+function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
   if (service.productId !== serviceId)
-    throw invalidArgument('serviceId', 'is not the productId of the service given in options.service')
+    return { path: 'serviceId', message: 'is not the productId of the service given in options.service' }
   const checked = checkQuantity(service, quantity)
-  if (checked.ok) return
-  const { message } = checked
-  throw new InvalidRequestError(`${message} Nothing was sent.`, { issues: [{ path: 'quantity', message }] })
+  return checked.ok ? undefined : { path: 'quantity', message: checked.message }
+}
+
+/**
+ * The slot of an order whose request is not valid, as far as its name can be read: what is remembered under it may have been
+ * charged when the request still was. No getter is called.
+ */
+export function slotOfInvalid(request: unknown, idempotencyKey: string | undefined): string | undefined {
+  const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')
+  if (typeof externalOrderId === 'string') return `ref:${externalOrderId}`
+  const named = idempotencyKey !== undefined && checkIdempotencyKey(idempotencyKey) === undefined
+  return named ? `key:${idempotencyKey}` : undefined
 }
 
 /**

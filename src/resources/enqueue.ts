@@ -76,6 +76,7 @@ export async function enqueueOrder(
       else if (step.action !== 'reopen') return publicRecord(record)
       else moved = step.key === 'given'
     }
+    if (intent.misfit !== undefined && taken === undefined) throw errors.misfit(intent.misfit, record)
     // What was refused under this key: hearing it again leads to another one.
     const rejection = moved ? undefined : record?.rejection
     const content = taken ?? {

@@ -7,20 +7,21 @@ import {
   IdempotencyConflictError,
   InvalidRequestError,
   InvalidResponseError,
+  type Issue,
   StoreError,
   UnresolvedOrderError,
 } from '../errors.ts'
 import { noTrail } from '../http/call.ts'
-import type { Interruption } from '../http/deadline.ts'
+import { type Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, conflictSentence } from '../http/failure.ts'
 import { type ErrorContext, errorOf, factsOf } from '../http/read.ts'
 import type { Action } from '../idempotency/decision.ts'
-import { type Derive, differingFields, fieldTags } from '../idempotency/identity.ts'
+import { type Derive, differingFields, fieldTags, rowIdOf } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
 import { reasonOf, type Unwritten } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import { issuesText } from '../schemas/check.ts'
-import { CREATE_ORDER, chargedOf, ORDERS_PATH } from './order-context.ts'
+import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import type { Sent } from './send-order.ts'
 
 /** Why a record cannot be continued, as `decideAction` says it, or because only its caller may repeat it. */
@@ -79,6 +80,14 @@ export class PlaceOrderErrors {
       `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
     )
+  }
+
+  /** The order would be sent anew, and does not fit the service that was given with it. */
+  misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
+    return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
+      ...this.#facts(record),
+      charged: moneyOf(record),
+    })
   }
 
   /** The caller's key was refused, and the service may forget it before an attempt in doubt could be repeated. */
@@ -173,4 +182,36 @@ export class PlaceOrderErrors {
 /** What is known of the wallet before a call did anything. */
 export function moneyOf(record: JournalRecord | undefined): Charged {
   return record === undefined ? 'no' : chargedOf(record)
+}
+
+/**
+ * The error of a request that is not valid, with what is remembered of the order that it names: a row that was charged when
+ * it still was valid is not told as `'no'`.
+ */
+export async function invalidRequest(
+  { journal, connection }: OrderContext,
+  error: InvalidRequestError,
+  slot: string | undefined,
+  deadline: Deadline,
+): Promise<InvalidRequestError> {
+  if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
+  const rowId = rowIdOf(connection.runtime.deriveId, slot)
+  const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
+  if ('record' in found && found.record !== undefined) {
+    const { key, externalOrderId, order } = found.record
+    const names = defined({ idempotencyKey: key, externalOrderId, orderId: order?.id })
+    return invalidOver(error.message, error.issues, { ...names, charged: chargedOf(found.record) })
+  }
+  // Without reading the record nobody knows what an earlier call did.
+  if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
+  return found instanceof Interruption
+    ? invalidOver(error.message, error.issues, { charged: 'unknown' })
+    : error
+}
+
+function invalidOver(what: string, issues: readonly Issue[], facts: ErrorFacts): InvalidRequestError {
+  const { charged = 'no' } = facts
+  const sent = what.endsWith(' Nothing was sent.') ? what : `${what.replace(/\.?$/, '.')} Nothing was sent.`
+  const money = charged === 'no' ? '' : ` Of an earlier call: ${chargedSentence(charged)}`
+  return new InvalidRequestError(sent + money, { ...facts, issues })
 }

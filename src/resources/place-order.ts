@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
-import { supportReference } from '../errors.ts'
+import { InvalidRequestError, supportReference } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
@@ -9,7 +9,13 @@ import { answerFacts, factsOf, headersLater, noHeaders } from '../http/read.ts'
 import { answerOf } from '../http/transport.ts'
 import { type Action, CLOCK_SKEW, decideAction, mayBeRestored, startOf } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
-import { differingRequestFields, type Intent, isGenuine, readIntent } from '../idempotency/intent.ts'
+import {
+  differingRequestFields,
+  type Intent,
+  isGenuine,
+  readIntent,
+  slotOfInvalid,
+} from '../idempotency/intent.ts'
 import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
 import type { LiveCall } from '../idempotency/live.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
@@ -28,7 +34,7 @@ import {
   sameApiKey,
   tagOf,
 } from './order-context.ts'
-import { PlaceOrderErrors } from './place-order-errors.ts'
+import { invalidRequest, PlaceOrderErrors } from './place-order-errors.ts'
 import { heardUnder, startedWith } from './record-endings.ts'
 import { sendOrder } from './send-order.ts'
 import { GRACE, UnclaimedOrder } from './unclaimed.ts'
@@ -93,12 +99,18 @@ export function placeOrder<Output>(
   // Everything the caller handed in is read before the first await: what it changes later changes nothing.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
-  const intent = readIntent(runtime.deriveId, request, {
-    idempotencyKey: options.idempotencyKey,
-    keyIsUndefined: options.keyIsUndefined,
-    duplicateKey,
-    service: options.service,
-  })
+  const { idempotencyKey, keyIsUndefined, service, settings } = options
+  let intent: Intent
+  try {
+    const further = { idempotencyKey, keyIsUndefined, duplicateKey, service }
+    intent = readIntent(runtime.deriveId, request, further)
+  } catch (error) {
+    if (!(error instanceof InvalidRequestError)) throw error
+    const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
+    return invalidRequest(context, error, slotOfInvalid(request, idempotencyKey), deadline).then((known) => {
+      throw known
+    })
+  }
   return new Placement(context, intent, options, duplicateKey).run(options)
 }
 
@@ -245,12 +257,13 @@ class Placement {
         // Somebody settled it since, and a new one in its slot would be a second charge.
         const proven = step.action === 'archive' && this.#asked && (await this.#proven(this.#asked))
         if (proven) return this.#remembered(proven)
+        this.#refuseMisfit(step, record)
         const reply = await this.#answer(step, found, record)
         if (reply !== undefined) return reply
         // Keeping the order before may have taken the rest of the time, and what a claim takes comes on top of that.
         const over = this.#deadline.over()
         if (over !== undefined) throw await this.#interruptedEarly(over)
-      }
+      } else this.#refuseMisfit(step, record)
       const { row } = found
       const goesOn = step.action === 'continue' && row !== undefined && record !== undefined
       if (goesOn && !notListed && this.#mayBeRestored(record)) {
@@ -282,6 +295,15 @@ class Placement {
       }
       return await this.#send(written.found, credential, sending)
     }
+  }
+
+  /** What is remembered comes first: a service that has changed since says nothing of an order that was sent before. */
+  #refuseMisfit(step: Step, record: JournalRecord | undefined): void {
+    const { misfit } = this.#intent
+    if (misfit === undefined) return
+    const fresh = step.action === 'begin' || step.action === 'archive'
+    const again = step.action === 'reopen' || (step.action === 'continue' && record && isUnsent(record))
+    if (fresh || again) throw this.#errors.misfit(misfit, fresh ? undefined : record)
   }
 
   async #wait(milliseconds: number): Promise<void> {

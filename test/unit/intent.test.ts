@@ -180,7 +180,7 @@ describe('a request that is not sent', () => {
     expect(read(bare, { duplicateKey: 'own', keyIsUndefined: true }).slot).toBe('key:own')
   })
 
-  it('is refused where the service that was given is another one, or takes another quantity', () => {
+  it('notes where the service that was given is another one, or takes another quantity', () => {
     const service: Service = {
       productId: 's',
       amount: 1,
@@ -190,13 +190,15 @@ describe('a request that is not sent', () => {
       stepQuantity: 1,
     }
     expect(read(request, { service }).slot).toBe('ref:r1')
-    expect(issuesOf(() => read({ ...request, serviceId: 'x' }, { service }))).toEqual([
-      'serviceId is not the productId of the service given in options.service',
-    ])
-    expect(issuesOf(() => read({ ...request, quantity: 11 }, { service }))).toEqual([
-      expect.stringMatching(/^quantity .*10/),
-    ])
-    expect(() => read({ ...request, quantity: 11 }, { service })).toThrow('Nothing was sent.')
+    expect(read(request, { service })).not.toHaveProperty('misfit')
+    expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
+      path: 'serviceId',
+      message: 'is not the productId of the service given in options.service',
+    })
+    expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual({
+      path: 'quantity',
+      message: expect.stringMatching(/10/),
+    })
   })
 
   it('is refused for a reference that is undefined, unless something else names the order', () => {

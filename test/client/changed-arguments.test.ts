@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { failure, Lab, order } from './support/lab.ts'
+
+/** The service as it was read, with other limits since. */
+async function changedService(lab: Lab) {
+  const service = await lab.client().services.retrieve('svc_standard')
+  return { ...service, minQuantity: 1000, maxQuantity: 2000 }
+}
+
+describe('arguments that have become wrong since an order was sent', () => {
+  it('do not keep a remembered order from being returned: the service has other limits', async () => {
+    const lab = new Lab()
+    const placed = await lab.client().orders.create(order('r1'))
+    const again = await lab.client().orders.create(order('r1'), { service: await changedService(lab) })
+    expect(again.id).toBe(placed.id)
+    expect(
+      (await lab.client().orders.enqueue(order('r1'), { service: await changedService(lab) })).state,
+    ).toBe('created')
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('do not keep an order in doubt from being settled: the service has other limits', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    const placed = await lab.client().orders.create(order('r1'), { service: await changedService(lab) })
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it('keep an order from being sent for the first time, or again after a refusal: the service has other limits', async () => {
+    const lab = new Lab()
+    const service = await changedService(lab)
+    const wrong = { code: 'invalid_request', charged: 'no', issues: [{ path: 'quantity' }] }
+    expect(await failure(lab.client().orders.create(order('r1'), { service }))).toMatchObject(wrong)
+    await expect(lab.client().orders.enqueue(order('r1'), { service })).rejects.toMatchObject(wrong)
+    expect(lab.posts).toHaveLength(0)
+    lab.drain()
+    const refused = await failure(lab.client().orders.create(order('r1')))
+    expect(await failure(lab.client().orders.create(order('r1'), { service }))).toMatchObject({
+      ...wrong,
+      idempotencyKey: refused.idempotencyKey,
+    })
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it.each<[string, boolean, string]>([
+    ['charged', false, 'yes'],
+    ['in doubt', true, 'unknown'],
+  ])(
+    'say of an order that is %s what is remembered: a row that is no longer valid',
+    async (_what, lost, charged) => {
+      const lab = new Lab()
+      if (lost) lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+      await lab
+        .client({ maxRetries: 0 })
+        .orders.create(order('r1'))
+        .catch(() => {})
+      const row = order('r1', { quantity: -1 })
+      const error = await failure(lab.client().orders.create(row))
+      expect(error).toMatchObject({ code: 'invalid_request', charged, externalOrderId: 'r1' })
+      expect(error.idempotencyKey).toBe(lab.posts[0]?.key)
+      expect(error.message).toContain('Nothing was sent.')
+      for await (const result of lab.client().orders.createMany([row]))
+        expect(result).toMatchObject({ charged, error: { code: 'invalid_request' } })
+      lab.sandbox.expectCharges(1)
+    },
+  )
+
+  it('say no where nothing is remembered, and unknown where the store cannot be read', async () => {
+    const lab = new Lab()
+    const row = order('r1', { quantity: -1 })
+    expect(await failure(lab.client().orders.create(row))).toMatchObject({ charged: 'no' })
+    const blind = lab.elsewhere({}, (operation) => (operation === 'get' ? 'rejects' : undefined))
+    expect(await failure(blind.orders.create(row))).toMatchObject({
+      code: 'invalid_request',
+      charged: 'unknown',
+    })
+  })
+})
