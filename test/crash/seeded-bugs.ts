@@ -723,4 +723,18 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'a look-up that could not read the whole list says nothing of it',
     edits: [edit('resources/look-up.ts', 'if (cut) cuts.add(wanted.values())', '')],
   },
+  {
+    name: 'a key that was first sent by a clock ahead comes back into its window',
+    edits: [
+      edit(
+        'idempotency/decision.ts',
+        '  if (latest === 0 || (latest <= known && updatedAt <= now + CLOCK_SKEW)) return record',
+        '  if (latest >= 0 || known < 0) return record',
+      ),
+    ],
+  },
+  {
+    name: 'a call waits for a dead process to the end of its claim',
+    edits: [edit('resources/place-order.ts', 'const LONGEST_WAIT = 15_000', 'const LONGEST_WAIT = 150_000')],
+  },
 ]

@@ -359,7 +359,7 @@ export function drawScene(draw: Draw): Swarm | undefined {
 }
 
 /** Scenes that break a promise until the source has learnt to keep it. */
-const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([correctedClock, changedService])
+const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([changedService])
 
 const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
 const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }

@@ -495,8 +495,30 @@ function timeOfRecovery({ reads }: RunLog, { id, totalTimeout, recovered = [] }:
   return (recovered.length + pages + 1) * (totalTimeout + STORE_TIME)
 }
 
-/** I9: every call of a living process ends within its time and one second; nothing is left behind. */
+/** How long a call waits for another process before it claims the order itself, and what a quick store may take besides. */
+const LONGEST_WAIT = 15_000 + 5000
+
+/** Where the store does as it is told, nobody hangs behind the claim of a process that died. */
+const hungBehindClaim: Invariant = (log) =>
+  log.clocksDiffer
+    ? []
+    : creates(log).flatMap((call) => {
+        const { id, intent, process, time, storeTrouble } = call
+        const first = log.requests.find((request) => request.call === id)
+        const isTwin = (other: LoggedCall): boolean =>
+          other !== call && other.process === process && overlaps(other, call)
+        const isDelayed = storeTrouble === true || log.reads.some((read) => read.call === id)
+        if (first?.time === undefined || isDelayed || log.calls.some(isTwin)) return []
+        const waited = first.time - time
+        return waited <= LONGEST_WAIT ? [] : [`I9: ${intent} was sent ${waited} ms after its call began`]
+      })
+
+/**
+ * I9: every call of a living process ends within its time and one second; nothing is left behind. No call waits longer than 15
+ * seconds for another process.
+ */
 export const termination: Invariant = (log) => [
+  ...hungBehindClaim(log),
   ...log.calls.flatMap((call) => {
     if (call.died === true) return []
     if (call.endedTime === undefined) return [`I9: ${call.kind} of ${call.intent ?? 'all'} never ended`]
