@@ -72,12 +72,20 @@ export interface Hooks {
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
-/** Where log lines go; `console` fits. */
+/** Where log lines go; `console`, pino, winston and consola fit. pino gets the fields first. */
 export interface Logger {
   debug(message: string, fields?: object): void
   info(message: string, fields?: object): void
   warn(message: string, fields?: object): void
   error(message: string, fields?: object): void
+}
+
+/** A logger that takes fields first, as pino does and only pino's loggers say that they do: by `bindings()`. */
+interface FieldsFirstLogger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
 }
 
 /** Least severe level that is logged. */
@@ -125,10 +133,16 @@ export class Reporter {
 
   /** Logs one line if the level asks for it. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void {
-    if (this.#logger === undefined || LEVELS.indexOf(level) < this.#least) return
+    const logger = this.#logger
+    if (logger === undefined || LEVELS.indexOf(level) < this.#least) return
+    const line = `customer-ordering-sdk: ${message}`
     try {
       // A logger that throws has nowhere left to report to, and a payment must not fail because of it.
-      takeRejection(this.#logger[level](`customer-ordering-sdk: ${message}`, fields), () => {})
+      // The other way round, pino would drop the fields without a word.
+      takeRejection(
+        takesFieldsFirst(logger) ? logger[level](fields, line) : logger[level](line, fields),
+        () => {},
+      )
     } catch {}
   }
 
@@ -144,6 +158,10 @@ export class Reporter {
   #hookFailed(event: object): void {
     this.log('error', 'a hook threw', event)
   }
+}
+
+function takesFieldsFirst(logger: object): logger is FieldsFirstLogger {
+  return 'bindings' in logger && typeof logger.bindings === 'function'
 }
 
 /** An async function returns a promise despite its type; its rejection must not become the process's. */

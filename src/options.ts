@@ -179,7 +179,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   /** Functions that watch every request, retry and ending. They cannot change anything; see {@link Hooks}. */
   readonly hooks?: Hooks | undefined
 
-  /** Where log lines go; `console` fits. Lines hold references and Idempotency-Keys, and no header, body or API key. Default: none, nothing is logged. */
+  /** Where log lines go; `console`, pino, winston and consola fit. Lines hold references and Idempotency-Keys, and no header, body or API key. Default: none, nothing is logged. */
   readonly logger?: Logger | undefined
 
   /** Least severe level that is logged. Default `'warn'`: orders whose ending is not known or not stored. */

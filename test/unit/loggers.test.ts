@@ -1,0 +1,73 @@
+import { Console } from 'node:console'
+import { Writable } from 'node:stream'
+import { type ClientOptions, CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+
+/** What a logger wrote, line by line. */
+class Lines extends Writable {
+  readonly lines: string[] = []
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.lines.push(...String(chunk).split('\n').filter(Boolean))
+    done()
+  }
+}
+
+type Given = NonNullable<ClientOptions['logger']>
+
+/** Each logger as its own documentation makes one, writing into a stream. */
+const LOGGERS: Readonly<Record<string, (out: Lines) => Promise<Given>>> = {
+  pino: async (out) => {
+    const { pino } = await load('pino')
+    return pino({ level: 'debug' }, out)
+  },
+  'a child of pino': async (out) => {
+    const { pino } = await load('pino')
+    return pino({ level: 'debug' }, out).child({ module: 'orders' })
+  },
+  winston: async (out) => {
+    const { createLogger, format, transports } = await load('winston')
+    return createLogger({
+      level: 'debug',
+      format: format.json(),
+      transports: [new transports.Stream({ stream: out })],
+    })
+  },
+  consola: async (out) => {
+    const { createConsola } = await load('consola')
+    const log = ({ args }: { args: unknown[] }): void => void out.write(JSON.stringify(args))
+    return createConsola({ level: 5, reporters: [{ log }] })
+  },
+  console: async (out) => new Console(out, out),
+}
+
+// By a name that the compiler does not follow: it is these packages that are tried, not their types.
+async function load(name: string) {
+  return await import(name)
+}
+
+describe('the logger option', () => {
+  it.each(Object.entries(LOGGERS))(
+    'takes %s, which writes the message and every field',
+    async (_name, make) => {
+      const out = new Lines()
+      const sandbox = createSandbox()
+      const { baseUrl, apiKey } = sandbox
+      const client = new CustomerOrderingClient({
+        baseUrl,
+        apiKey,
+        fetch: () => Promise.reject(new TypeError('down')),
+        account: 'shop',
+        maxRetries: 0,
+        logger: await make(out),
+        logLevel: 'debug',
+      })
+      const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+      const ending = client.orders.create({ ...order, metadata: { externalOrderId: 'invoice-4711' } })
+      await expect(ending).rejects.toMatchObject({ charged: 'unknown' })
+      const written = out.lines.join('\n')
+      for (const part of ['customer-ordering-sdk: call failed', 'orders.create', 'invoice-4711', 'unknown'])
+        expect(written).toContain(part)
+    },
+  )
+})
