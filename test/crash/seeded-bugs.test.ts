@@ -17,6 +17,7 @@ const TESTS = [
   'test/unit/place-order',
   'test/unit/transport',
   'test/client/idempotency',
+  'test/client/changed-arguments',
   'test/client/claims',
   'test/client/conflicts',
   'test/client/contradictions',

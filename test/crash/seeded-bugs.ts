@@ -737,4 +737,19 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'a call waits for a dead process to the end of its claim',
     edits: [edit('resources/place-order.ts', 'const LONGEST_WAIT = 15_000', 'const LONGEST_WAIT = 150_000')],
   },
+  {
+    name: 'a service that has changed makes an order that was sent look like none',
+    edits: [
+      edit(
+        'idempotency/intent.ts',
+        '  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)\n',
+        "  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)\n  if (misfit !== undefined) throw new InvalidRequestError('It does not fit.', { issues: [misfit] })\n",
+      ),
+      edit(
+        'idempotency/intent.ts',
+        "  if (typeof externalOrderId === 'string') return ",
+        '  if (externalOrderId === null) return ',
+      ),
+    ],
+  },
 ]

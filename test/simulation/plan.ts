@@ -128,7 +128,7 @@ export function planOf(seed: number): Plan {
   const sealed = mood.chance(0.1)
   const scenes = new Draw(seed, SCENES)
   const often = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
-  const swarm = (scenes.chance(SCENE_SHARE) ? drawScene(scenes) : undefined) ?? often
+  const swarm = scenes.chance(SCENE_SHARE) ? drawScene(scenes) : often
   const workers = swarm?.workers ?? draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
   const hasAccount = draw.chance(0.9)
   const account = hasAccount || swarm?.stores === 'own' ? 'shop' : undefined

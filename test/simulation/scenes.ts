@@ -340,7 +340,7 @@ function anySwarm(draw: Draw): Swarm {
 }
 
 /** What stores, clocks, proxies and other integrations do that most seeds do not have. */
-export function drawScene(draw: Draw): Swarm | undefined {
+export function drawScene(draw: Draw): Swarm {
   const scene = draw.weighted(
     [lostStore, 3],
     [unsharedStores, 3],
@@ -355,11 +355,8 @@ export function drawScene(draw: Draw): Swarm | undefined {
     [changedService, 2],
     [oldConflict, 1],
   )
-  return PENDING.has(scene) ? undefined : { ...scene(draw), scene: scene.name }
+  return { ...scene(draw), scene: scene.name }
 }
-
-/** Scenes that break a promise until the source has learnt to keep it. */
-const PENDING: ReadonlySet<(draw: Draw) => Swarm> = new Set([changedService])
 
 const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
 const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }

@@ -200,7 +200,7 @@ const truthOfCallers: Invariant = (log) =>
       return [`I5: ${intent} heard 201 and was told '${told.charged}' (${told.code})`]
     if (told.charged === 'yes')
       return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
-    if (told.charged === 'unknown' || saysNothing(call)) return []
+    if (told.charged === 'unknown' || isNameless(log, call)) return []
     const other = charges.filter((charge) => !askedAgain(log, call, charge))
     if (other.some(({ at }) => at < endedAt) && wantedOf(log, intent) === 1)
       return [`I5: ${intent} was told 'no' (${told.code}) after it was charged`]
@@ -326,7 +326,7 @@ const agreementOfSuccesses: Invariant = (log) => {
 const agreementOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
-    if (told === undefined || endedAt === undefined || saysNothing(call)) return []
+    if (told === undefined || endedAt === undefined) return []
     // Nothing that happens later takes a proven charge out of the store again.
     const proven = ({ record }: LoggedRow): boolean =>
       record?.state === 'created' && (told.orderId ?? record.order?.id) === record.order?.id
@@ -868,9 +868,9 @@ function creates(log: RunLog): LoggedCall[] {
   return log.calls.filter(({ kind }) => kind === 'create')
 }
 
-/** True if the call found its own arguments wrong, which says nothing about any order. */
-function saysNothing({ told }: LoggedCall): boolean {
-  return told?.code === 'invalid_request'
+/** True of an `enqueue()` without a name: it is refused, and speaks of no order. */
+function isNameless(log: RunLog, { kind, intent, told }: LoggedCall): boolean {
+  return kind === 'enqueue' && told?.code === 'invalid_request' && isAnonymous(log, intent)
 }
 
 function wantedOf(log: RunLog, name: string | undefined): number {
