@@ -18,6 +18,10 @@ export const project = (name: string, extra: Record<string, unknown> = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', testTimeout: 60_000, ...extra },
 })
 
+/** A project whose tests are those of a harness. */
+const harness = (name: string, extra: Record<string, unknown> = {}) =>
+  project(name, { include: [`test/harness/${name}/**/*.test.ts`], ...extra })
+
 /** Files that leave nothing behind share a thread, which loads each module once: half the time. */
 const together = { isolate: false, pool: 'threads' }
 
@@ -39,18 +43,18 @@ export default defineConfig({
         provide: { transport: 'undici' },
         ...together,
       }),
-      project('network', {
+      harness('network', {
         testTimeout: 20_000,
         hookTimeout: 300_000,
-        globalSetup: ['test/network/setup.ts'],
+        globalSetup: ['test/harness/network/setup.ts'],
       }),
       project('property', together),
-      project('fuzz', { testTimeout: 300_000 }),
-      project('model', { testTimeout: 300_000 }),
-      project('soak', { testTimeout: 300_000 }),
-      project('fleet', { testTimeout: 300_000 }),
-      project('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
-      project('simulation', { testTimeout: 900_000 }),
+      harness('fuzz', { testTimeout: 300_000 }),
+      harness('model', { testTimeout: 300_000 }),
+      harness('soak', { testTimeout: 300_000 }),
+      harness('fleet', { testTimeout: 300_000 }),
+      harness('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
+      harness('simulation', { testTimeout: 900_000 }),
       project('package', {
         include: ['test/package/{files,generated-code,start}.test.ts'],
         testTimeout: 120_000,

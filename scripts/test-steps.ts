@@ -25,7 +25,7 @@ export const LEFT_OUT: readonly {
   },
   {
     what: 'PostgreSQL and Redis, their clients, and fleets over them',
-    files: ['test/stores/{postgres,redis}/**', 'test/fleet/{postgres,redis}.test.ts'],
+    files: ['test/stores/{postgres,redis}/**', 'test/harness/fleet/{postgres,redis}.test.ts'],
     command: 'npx vitest run --project stores --project fleet',
   },
   {
@@ -34,7 +34,7 @@ export const LEFT_OUT: readonly {
   },
   {
     what: 'faults of the network on every version of Node',
-    files: ['test/network/**'],
+    files: ['test/harness/network/**'],
     command: 'npx vitest run --project network',
   },
   {
@@ -43,7 +43,7 @@ export const LEFT_OUT: readonly {
   },
   {
     what: 'seeded bugs against the tests and the simulation',
-    files: ['test/{crash,simulation}/seeded-bugs.test.ts', 'test/simulation/shrink.test.ts'],
+    files: ['test/harness/{crash,simulation}/seeded-bugs.test.ts', 'test/harness/simulation/shrink.test.ts'],
     command: 'npx vitest run seeded-bugs shrink',
   },
   {

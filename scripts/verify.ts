@@ -13,17 +13,17 @@ const engines = install('test/stores/engines')
 const PROGRAMS = {
   crashes: {
     about: 'every pair of crashes',
-    commands: [node('test/crash/crash-points.ts')],
+    commands: [node('test/harness/crash/crash-points.ts')],
     brief: ['--crashes-only'],
   },
   kills: {
     about: '500 rounds of killed processes',
-    commands: [node('test/crash/kill-rounds.ts')],
+    commands: [node('test/harness/crash/kill-rounds.ts')],
     brief: ['10'],
   },
   fleet: {
     about: '500 rounds of four processes over each shared store',
-    commands: [engines, node('test/fleet/rounds.ts')],
+    commands: [engines, node('test/harness/fleet/rounds.ts')],
     brief: ['all', '1'],
   },
   browser: {
@@ -33,17 +33,17 @@ const PROGRAMS = {
   },
   simulation: {
     about: '10,000,000 simulated runs',
-    commands: [node('test/simulation/run.ts')],
+    commands: [node('test/harness/simulation/run.ts')],
     brief: ['100000'],
   },
   bugs: {
     about: 'every seeded bug that the simulation can notice, against it',
-    commands: [node('test/simulation/bugs.ts')],
+    commands: [node('test/harness/simulation/bugs.ts')],
     brief: ['record'],
   },
   model: {
     about: '200,000 runs of the model, and as many of calls side by side',
-    commands: [node('test/model/run.ts')],
+    commands: [node('test/harness/model/run.ts')],
     brief: ['1000'],
   },
   histories: {
@@ -51,11 +51,19 @@ const PROGRAMS = {
     commands: [engines, node('test/stores/histories.ts')],
     brief: ['all', '3'],
   },
-  network: { about: 'the network faults 20 times', commands: [node('test/network/run.ts')], brief: ['1'] },
-  fuzz: { about: '1,000,000 broken responses', commands: [node('test/fuzz/run.ts')], brief: ['20000'] },
+  network: {
+    about: 'the network faults 20 times',
+    commands: [node('test/harness/network/run.ts')],
+    brief: ['1'],
+  },
+  fuzz: {
+    about: '1,000,000 broken responses',
+    commands: [node('test/harness/fuzz/run.ts')],
+    brief: ['20000'],
+  },
   soak: {
     about: 'a week of virtual time and half an hour over sockets',
-    commands: [node('test/soak/run.ts')],
+    commands: [node('test/harness/soak/run.ts')],
     brief: ['24', '0.5'],
   },
   mutation: {

@@ -108,8 +108,8 @@ describe('docs/errors.md', () => {
 describe('docs/idempotency.md', () => {
   test('links each invariant to tests, one of which applies its function', () => {
     const functions = readFileSync(join(root, 'test/support/invariants.ts'), 'utf8')
-    const harness = 'test/crash/crash-points.test.ts'
-    const simulation = 'test/simulation/simulation.test.ts'
+    const harness = 'test/harness/crash/crash-points.test.ts'
+    const simulation = 'test/harness/simulation/simulation.test.ts'
     const rows = [...page('docs/idempotency.md').text.matchAll(/^\| \*\*(I\d+)\*\*.*$/gm)]
     expect(rows.map(([, name]) => name)).toEqual(Array.from({ length: 12 }, (_, index) => `I${index + 1}`))
     for (const [row, name = ''] of rows) {

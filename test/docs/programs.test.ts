@@ -10,15 +10,15 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'scripts/verify.ts': ['foo'],
   'scripts/bench.ts': ['foo'],
   'scripts/example.ts': ['foo'],
-  'test/simulation/run.ts': ['0'],
-  'test/simulation/bugs.ts': ['no bug has this name'],
-  'test/crash/crash-points.ts': ['foo'],
-  'test/crash/kill-rounds.ts': ['foo'],
-  'test/fleet/rounds.ts': ['sqlite', 'foo'],
+  'test/harness/simulation/run.ts': ['0'],
+  'test/harness/simulation/bugs.ts': ['no bug has this name'],
+  'test/harness/crash/crash-points.ts': ['foo'],
+  'test/harness/crash/kill-rounds.ts': ['foo'],
+  'test/harness/fleet/rounds.ts': ['sqlite', 'foo'],
   'test/browser/kill-cycles.ts': ['NaN'],
-  'test/network/run.ts': ['0'],
-  'test/fuzz/run.ts': ['--path', '1:2'],
-  'test/soak/run.ts': ['1', 'foo'],
+  'test/harness/network/run.ts': ['0'],
+  'test/harness/fuzz/run.ts': ['--path', '1:2'],
+  'test/harness/soak/run.ts': ['1', 'foo'],
   'bench/run.ts': ['--rounds', '0'],
   'bench/profile.ts': ['--seconds', 'abc'],
   'bench/collections.ts': ['foo'],
@@ -54,7 +54,7 @@ const run = (program: string, args: readonly string[], environment = {}) => {
 
 describe('the programs', () => {
   it('refuse a soak of no time at all, which would find that nothing grew', () => {
-    const { status, stdout, stderr } = run('test/soak/run.ts', ['0', '0'])
+    const { status, stdout, stderr } = run('test/harness/soak/run.ts', ['0', '0'])
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toMatch(/^HOURS and MINUTES are not both 0\./)
   })
@@ -69,10 +69,10 @@ describe('the programs', () => {
 
   it.each([
     ['scripts/verify.ts', ['all', 'foo'], {}],
-    ['test/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
-    ['test/simulation/run.ts', ['10', '--seed', '5'], {}],
-    ['test/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
-    ['test/fuzz/run.ts', ['10', '--seed', '2'], {}],
+    ['test/harness/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
+    ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
+    ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
+    ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
   ])('do not do something else than is meant: %s %j %j', (program, args, environment) => {
     expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
   })

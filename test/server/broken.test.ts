@@ -4,10 +4,10 @@ import type { Socket } from 'node:net'
 import { constants, createGzip, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { MAX_ERROR_BYTES } from '../../src/http/transport.ts'
+import { asRead, attempt } from '../support/attempt.ts'
 import { answerText, listening } from '../support/raw-http.ts'
+import { rawServer, type Serve } from '../support/raw-server.ts'
 import { fakeRuntime } from '../support/runtime.ts'
-import { asRead, attempt } from './support/attempt.ts'
-import { rawServer, type Serve } from './support/raw-server.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)

@@ -12,8 +12,8 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
 import { all } from '../support/all.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
+import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { listening } from '../support/raw-http.ts'
-import { fetchUnderTest } from './support/fetch-under-test.ts'
 
 /** The longest wait that passes at once here: polls and backoffs, but no time limit of an attempt, a call or a store. */
 const PASSES = 5000

@@ -1,8 +1,8 @@
 import { CustomerOrderingClient, CustomerOrderingError } from 'customer-ordering-sdk'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { fetchUnderTest } from './support/fetch-under-test.ts'
-import { rawServer } from './support/raw-server.ts'
+import { fetchUnderTest } from '../support/fetch-under-test.ts'
+import { rawServer } from '../support/raw-server.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)

@@ -18,10 +18,10 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
+import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { listening, type RawRequest } from '../support/raw-http.ts'
+import { rawServer } from '../support/raw-server.ts'
 import { storeOver } from '../support/store-over.ts'
-import { fetchUnderTest } from './support/fetch-under-test.ts'
-import { rawServer } from './support/raw-server.ts'
 
 /** Time runs twenty times as fast, and no wait is longer than it must be. */
 const SPEED = 20

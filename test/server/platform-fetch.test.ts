@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createTransport } from '../../src/http/transport.ts'
 import { platformRuntime } from '../../src/runtime.ts'
-import { attempt } from './support/attempt.ts'
-import { refusing, unsentOf } from './support/refusing.ts'
+import { attempt } from '../support/attempt.ts'
+import { refusing, unsentOf } from '../support/refusing.ts'
 
 test('a port that fetch refuses by itself is not told from one that was spoken to', async () => {
   expect(unsentOf(await attempt('http://127.0.0.1:9'))).toBe(false)

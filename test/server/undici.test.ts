@@ -11,11 +11,11 @@ import * as undiciModule from 'undici'
 import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/server.ts'
+import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
 import { answerText, listening } from '../support/raw-http.ts'
-import { attempt } from './support/attempt.ts'
-import { rawServer } from './support/raw-server.ts'
-import { refusing, unsentOf } from './support/refusing.ts'
+import { rawServer } from '../support/raw-server.ts'
+import { refusing, unsentOf } from '../support/refusing.ts'
 
 function undici(options?: UndiciFetchOptions): UndiciFetch {
   const fetch = createUndiciFetch(options)

@@ -7,12 +7,12 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { platformRuntime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/server.ts'
 import { all } from '../support/all.ts'
+import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
+import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { answerText, listening } from '../support/raw-http.ts'
-import { attempt } from './support/attempt.ts'
-import { fetchUnderTest } from './support/fetch-under-test.ts'
-import { rawServer } from './support/raw-server.ts'
-import { refusing, unsentOf } from './support/refusing.ts'
+import { rawServer } from '../support/raw-server.ts'
+import { refusing, unsentOf } from '../support/refusing.ts'
 
 /** Makes the next connections of this process fail as if the system said so. */
 function connectionsFail(error: Error): void {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { createTransport } from '../../src/http/transport.ts'
 import { platformRuntime } from '../../src/runtime.ts'
+import { asRead, attempt } from '../support/attempt.ts'
+import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { answerText } from '../support/raw-http.ts'
-import { asRead, attempt } from './support/attempt.ts'
-import { fetchUnderTest } from './support/fetch-under-test.ts'
-import { rawServer } from './support/raw-server.ts'
+import { rawServer } from '../support/raw-server.ts'
 
 /** What every fetch of Node sends by itself, and nothing that we could forget to test. */
 const PLATFORM = [

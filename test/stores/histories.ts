@@ -3,8 +3,8 @@ import { oneOf, positiveInteger, readArguments } from '../../scripts/arguments.t
 import { recordHistory } from '../../src/stores/contract/history.ts'
 import { explainHistory } from '../../src/stores/contract/linearizability.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import { type OpenStore, openStore, STORE_NAMES } from '../fleet/open-store.ts'
-import { startSharedStore } from '../fleet/shared-store.ts'
+import { type OpenStore, openStore, STORE_NAMES } from '../harness/fleet/open-store.ts'
+import { startSharedStore } from '../harness/fleet/shared-store.ts'
 
 const NAMES = ['memory', ...STORE_NAMES] as const
 type Name = (typeof NAMES)[number]

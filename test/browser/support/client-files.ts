@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs'
+import { basename } from 'node:path'
 
 const folder = new URL('../../client/', import.meta.url)
 
@@ -13,6 +14,6 @@ export const NODE_ONLY: Readonly<Record<string, string>> = {
 }
 
 /** Files of test/client that run in a page as they are. */
-export const clientFiles: readonly string[] = readdirSync(folder)
-  .filter((file) => file.endsWith('.test.ts') && !Object.hasOwn(NODE_ONLY, file))
+export const clientFiles: readonly string[] = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.test.ts') && !Object.hasOwn(NODE_ONLY, basename(file)))
   .sort()

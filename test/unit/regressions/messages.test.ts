@@ -1,8 +1,8 @@
 import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
-import { failure, Lab, order } from '../../client/support/lab.ts'
-import { errorOf } from '../../client/support/service.ts'
 import { clientOver } from '../../support/client.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
+import { errorOf } from '../../support/service.ts'
 
 const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })
 const unreachable = { kind: 'failed', unsent: 'unreachable', closed: false } as const

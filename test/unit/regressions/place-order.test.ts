@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { anonymousOrder, failure, Lab, order } from '../../client/support/lab.ts'
+import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 
 /** Bugs that create() had, each as small as it gets. */
 describe('create()', () => {

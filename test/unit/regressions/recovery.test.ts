@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { failure, Lab, order } from '../../client/support/lab.ts'
 import { all } from '../../support/all.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 
 /** A lab with an order whose only attempt was charged and whose answer was lost. */
 async function inDoubt(): Promise<Lab> {

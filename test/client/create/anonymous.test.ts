@@ -1,0 +1,331 @@
+import { InvalidRequestError } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { readIntent } from '../../../src/idempotency/intent.ts'
+import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { storeOver } from '../../support/store-over.ts'
+
+const MINUTE = 60_000
+
+const slotOf = (lab: Lab, changes = {}): string =>
+  readIntent(lab.runtime.deriveId, anonymousOrder(changes), {}).slot
+
+const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
+
+/** An order without a name that is charged while every answer is lost. */
+async function leaveOpen(lab: Lab): Promise<string> {
+  lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+  const error = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
+  expect(error).toMatchObject({ code: 'connection', charged: 'unknown', idempotencyKey: keysOf(lab)[0] })
+  return lab.sandbox.ledger[0]?.orderId as string
+}
+
+describe('an order without reference and key', () => {
+  it('is a new one each time the one before was answered', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    const placed = []
+    for (let call = 0; call < 3; call++) placed.push(await told(client.orders.create(anonymousOrder())))
+
+    expect(new Set(placed.map(({ order: one }) => one?.id)).size).toBe(3)
+    expect(placed.map(({ info }) => info?.replayed)).toEqual([false, false, false])
+    expect(keysOf(lab)).toHaveLength(3)
+    lab.sandbox.expectCharges(3)
+  })
+
+  it('is kept under its key when its slot serves the next', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    const first = await client.orders.create(anonymousOrder())
+    const second = await client.orders.create(anonymousOrder())
+
+    const [key = ''] = keysOf(lab) as string[]
+    expect(await lab.record(`key:${key}`)).toMatchObject({ state: 'created', order: { id: first.id } })
+    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: second.id } })
+    const again = await client.orders.create(anonymousOrder(), { idempotencyKey: key })
+    expect(again.id).toBe(first.id)
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('begins its own times and counts in a used slot', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder())
+    const first = await lab.record(slotOf(lab))
+    lab.runtime.jump(60 * MINUTE)
+    await lab.client().orders.create(anonymousOrder())
+    const second = await lab.record(slotOf(lab))
+    expect(second).toMatchObject({
+      attempts: 1,
+      generation: 0,
+      createdAt: (first?.createdAt ?? 0) + 60 * MINUTE,
+    })
+  })
+
+  it('is continued when it is asked for again within 15 minutes, also by another process', async () => {
+    const clients = [(lab: Lab) => lab.client(), (lab: Lab) => lab.elsewhere()]
+    for (const clientOf of clients) {
+      const lab = new Lab()
+      const orderId = await leaveOpen(lab)
+      lab.runtime.jump(15 * MINUTE)
+      const { order: placed, info } = await told(clientOf(lab).orders.create(anonymousOrder()))
+      expect(placed?.id).toBe(orderId)
+      expect(info).toMatchObject({ replayed: true })
+      expect(keysOf(lab)).toHaveLength(1)
+      lab.sandbox.expectCharges(1)
+    }
+  })
+
+  it.each([
+    ['', 0],
+    [', also where its slot serves the next one by then', 1],
+  ])(
+    'is returned, and not bought again, where another call settles it meanwhile%s',
+    async (_also, further) => {
+      const lab = new Lab()
+      const orderId = await leaveOpen(lab)
+      let updates = 0
+      const store = storeOver(lab.rows, {
+        update: async (row, version) => {
+          if (++updates === 1)
+            for (let call = 0; call <= further; call++) await lab.elsewhere().orders.create(anonymousOrder())
+          return await lab.rows.update(row, version)
+        },
+      })
+      const { order: placed, info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
+      expect(placed?.id).toBe(orderId)
+      expect(info).toMatchObject({ replayed: true, attempts: 0 })
+      lab.sandbox.expectCharges(1 + further)
+    },
+  )
+
+  it.each([
+    ['', 0, 'yes'],
+    [', and neither where its slot serves the next one by then', 1, 'unknown'],
+  ] as const)(
+    'is not told as not charged where another call settles it and the time is over%s',
+    async (_neither, further, charged) => {
+      const lab = new Lab()
+      await leaveOpen(lab)
+      const wait = (milliseconds: number): Promise<void> =>
+        new Promise((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
+      let updates = 0
+      const store = storeOver(lab.rows, {
+        get: async (scope, id) => {
+          if (updates > 0) await wait(100)
+          return await lab.rows.get(scope, id)
+        },
+        update: async (row, version) => {
+          if (++updates === 1) {
+            for (let call = 0; call <= further; call++) await lab.elsewhere().orders.create(anonymousOrder())
+            await wait(150)
+          }
+          return await lab.rows.update(row, version)
+        },
+      })
+      const call = lab.client({ store }).orders.create(anonymousOrder(), { totalTimeout: 200 })
+      expect(await failure(call)).toMatchObject({
+        code: 'timeout',
+        charged,
+        attempts: 0,
+        idempotencyKey: keysOf(lab)[0],
+      })
+      lab.sandbox.expectCharges(1 + further)
+    },
+  )
+
+  it('is bought where it was given up meanwhile, and its slot has served another one', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    const lost = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
+    expect(lost).toMatchObject({ charged: 'unknown' })
+    const other = lab.elsewhere()
+    let updates = 0
+    const store = storeOver(lab.rows, {
+      update: async (row, version) => {
+        if (++updates === 1) {
+          const name = { idempotencyKey: lost.idempotencyKey ?? '' }
+          await other.orders.resolve(name, { as: 'abandoned' })
+          await other.orders.create(anonymousOrder())
+        }
+        return await lab.rows.update(row, version)
+      },
+    })
+    const { info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
+    expect(info).toMatchObject({ replayed: false, attempts: 1 })
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('is refused when it is asked for later, because it may be meant as another one', async () => {
+    const lab = new Lab()
+    await leaveOpen(lab)
+    lab.runtime.jump(15 * MINUTE + 1)
+    const error = await failure(lab.client().orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is refused while its twin is at work in another process', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+    const { ending } = await lab.begin(() => lab.client().orders.create(anonymousOrder()))
+    const error = await failure(lab.elsewhere().orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+    expect(error.message).toContain('allowDuplicate')
+    await ending
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it('is a new one after a refusal, with a new key', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    const refused = await failure(lab.client().orders.create(anonymousOrder()))
+    expect(refused).toMatchObject({ code: 'payment_required', charged: 'no' })
+    lab.topUp()
+    await lab.client().orders.create(anonymousOrder())
+    expect(keysOf(lab)).toHaveLength(2)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is another one with another payload, and the same one with other metadata', async () => {
+    const lab = new Lab()
+    await leaveOpen(lab)
+    await lab.client().orders.create(anonymousOrder({ quantity: 11 }))
+    // @ts-expect-error a key that the API document does not show
+    await lab.client().orders.create(anonymousOrder({ metadata: { note: 'again' } }))
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('is read, not bought again, where its answer was never readable', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'bytes', body: '<html>', status: 201 }, times: 3 })
+    const error = await failure(lab.client().orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
+    const { info } = await told(lab.client().orders.create(anonymousOrder()))
+    expect(info?.replayed).toBe(true)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is charged once when two processes ask at the same moment', async () => {
+    const lab = new Lab()
+    const ends = await Promise.all([
+      told(lab.elsewhere().orders.create(anonymousOrder())),
+      told(lab.elsewhere().orders.create(anonymousOrder())),
+    ])
+    expect(ends.filter(({ order: placed }) => placed !== undefined)).toHaveLength(1)
+    expect(ends.find(({ error }) => error !== undefined)?.error?.code).toBe('duplicate_order')
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('a slot that serves another order', () => {
+  it('is not taken back by the late answer to the order before, which is kept under its key', async () => {
+    const lab = new Lab()
+    // Its answer arrives when nobody expects it any more.
+    let answer: () => void = () => {}
+    const late = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const stopped = lab.process({
+      timeout: 600_000,
+      totalTimeout: 600_000,
+      fetch: async (input, init) => {
+        const response = await lab.sandbox.fetch(input as string, init)
+        await late
+        return response
+      },
+    })
+    const { ending } = await lab.begin(() => told(stopped.client.orders.create(anonymousOrder())))
+    stopped.stop()
+    lab.runtime.jump(10 * MINUTE)
+    const second = await lab.elsewhere().orders.create(anonymousOrder())
+    expect(lab.posts).toHaveLength(2)
+    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    const third = lab.process()
+    const { ending: running } = await lab.begin(() => told(third.client.orders.create(anonymousOrder())))
+    third.kill()
+    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'open' })
+
+    answer()
+    stopped.wake()
+    const { order: first } = await ending
+    expect(first?.id).toBe(second.id)
+    // The third order is charged, and only its record knows.
+    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'open', key: lab.posts[2]?.key })
+    expect(await lab.record(`key:${lab.posts[0]?.key}`)).toMatchObject({
+      state: 'created',
+      order: { id: first?.id },
+    })
+    void running
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('keeps a proof that nobody else has stored', async () => {
+    const lab = new Lab()
+    let answer: () => void = () => {}
+    const late = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const stopped = lab.process({
+      timeout: 600_000,
+      totalTimeout: 600_000,
+      fetch: async (input, init) => {
+        const response = await lab.sandbox.fetch(input as string, init)
+        await late
+        return response
+      },
+    })
+    const { ending } = await lab.begin(() => told(stopped.client.orders.create(anonymousOrder())))
+    stopped.stop()
+    lab.runtime.jump(10 * MINUTE)
+    const key = lab.posts[0]?.key as string
+    await lab.client().orders.resolve({ idempotencyKey: key }, { as: 'abandoned' })
+    const second = await lab.client().orders.create(anonymousOrder())
+
+    answer()
+    stopped.wake()
+    const { order: first } = await ending
+    expect(first?.id).not.toBe(second.id)
+    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: second.id } })
+    expect(await lab.record(`key:${key}`)).toMatchObject({ state: 'created', order: { id: first?.id } })
+  })
+})
+
+describe('allowDuplicate', () => {
+  it('buys again beside an order that is running or not resolved', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+    const client = lab.client()
+    const { ending } = await lab.begin(() => client.orders.create(anonymousOrder()))
+    const beside = await client.orders.create(anonymousOrder(), { allowDuplicate: true })
+    const first = await ending
+    expect(beside.id).not.toBe(first.id)
+    lab.sandbox.faults.add({ action: { type: 'drop' }, times: 5 })
+    await failure(client.orders.create(anonymousOrder()))
+    await client.orders.create(anonymousOrder(), { allowDuplicate: true })
+    lab.sandbox.expectCharges(3)
+  })
+
+  it('gives the order a name of its own, under which it is found again', async () => {
+    const lab = new Lab()
+    const client = lab.client({ maxRetries: 0 })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
+    expect(error).toMatchObject({ charged: 'unknown', idempotencyKey: keysOf(lab)[0] })
+    const idempotencyKey = error.idempotencyKey as string
+    const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce(idempotencyKey).orderId)
+    expect(keysOf(lab)).toHaveLength(1)
+  })
+
+  it('is refused for an order that has a name', async () => {
+    const lab = new Lab()
+    const named = await failure(lab.client().orders.create(order('r1'), { allowDuplicate: true }))
+    const keyed = await failure(
+      lab.client().orders.create(anonymousOrder(), { allowDuplicate: true, idempotencyKey: 'k' }),
+    )
+    for (const error of [named, keyed]) {
+      expect(error).toBeInstanceOf(InvalidRequestError)
+      expect(error).toMatchObject({ charged: 'no', issues: [{ path: 'options.allowDuplicate' }] })
+    }
+    expect(lab.posts).toHaveLength(0)
+  })
+})

@@ -1,0 +1,260 @@
+import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import { failure, Lab, order, told } from '../../support/lab.ts'
+
+const MINUTE = 60_000
+
+/** A customer with two API keys, and the key of another customer. */
+function keys(options: SandboxOptions = {}): { lab: Lab; old: string; fresh: string; foreign: string } {
+  const lab = new Lab(options)
+  const { sandbox } = lab
+  return {
+    lab,
+    old: sandbox.apiKey,
+    fresh: sandbox.addApiKey({ customer: sandbox.customerId }),
+    foreign: sandbox.organizationApiKey,
+  }
+}
+
+/** Gives one key after the other, the last one for ever. */
+const inTurn = (...given: readonly string[]): (() => string) => {
+  let next = 0
+  return () => given[Math.min(next++, given.length - 1)] as string
+}
+
+describe('an API key that is rotated between attempts', () => {
+  it('is used at once where nothing was in doubt, and the record says so before it is sent', async () => {
+    const { lab, old, fresh } = keys()
+    lab.sandbox.revokeApiKey(old)
+    const tags: (string | undefined)[] = []
+    const placed = await lab
+      .client({
+        apiKey: inTurn(old, fresh),
+        fetch: async (input, init) => {
+          tags.push((await lab.record('ref:r1'))?.apiKeyTag)
+          return await lab.sandbox.fetch(input as string, init)
+        },
+      })
+      .orders.create(order('r1'))
+
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(lab.posts.map(({ status }) => status)).toEqual([401, 201])
+    expect(tags[0]).not.toBe(tags[1])
+    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+  })
+
+  it('is not used where an attempt is in doubt: the service may keep keys apart by API key', async () => {
+    const { lab, old, fresh } = keys()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'connection', charged: 'unknown', attempts: 1 })
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is not used to read an order that is charged, which would buy it again', async () => {
+    const { lab, old, fresh } = keys()
+    lab.sandbox.faults.add({ action: { type: 'cutBody' } })
+    const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 1 })
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+    // With the key that sent it, it can be read.
+    const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it('is used for both where the service keeps keys by customer', async () => {
+    for (const type of ['commitThenDrop', 'cutBody'] as const) {
+      const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
+      lab.sandbox.faults.add({ action: { type } })
+      const client = lab.client({ apiKey: inTurn(old, fresh), idempotencyScope: 'customer' })
+      const placed = await client.orders.create(order('r1'))
+      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(new Set(lab.posts.map(({ apiKey }) => apiKey)).size).toBe(2)
+    }
+  })
+
+  it('is not used where the record cannot be told of it', async () => {
+    const { lab, old, fresh } = keys()
+    lab.sandbox.revokeApiKey(old)
+    const client = lab.elsewhere({ apiKey: inTurn(old, fresh) }, (operation, count) =>
+      operation === 'update' && count === 1 ? 'rejects' : undefined,
+    )
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 1 })
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it('is not used where the machine slept while the record was told of it, and the service has forgotten the order', async () => {
+    const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const client = lab.elsewhere(
+      { apiKey: inTurn(old, fresh), idempotencyScope: 'customer' },
+      (operation, count) => {
+        if (operation !== 'update' || count > 1) return undefined
+        lab.runtime.jump(60 * MINUTE)
+        lab.sandbox.forgetKeys()
+        return undefined
+      },
+    )
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
+      charged: 'unknown',
+      attempts: 1,
+    })
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is asked for once more after a 401, and not a second time', async () => {
+    const { lab, old } = keys()
+    lab.sandbox.revokeApiKey(old)
+    let asked = 0
+    const apiKey = (): string => {
+      asked++
+      return old
+    }
+    const error = await failure(lab.client({ apiKey }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 2 })
+    expect(asked).toBe(2)
+    expect(await lab.record('ref:r1')).toMatchObject({
+      state: 'rejected',
+      rejection: { kind: 'not_processed' },
+    })
+  })
+
+  it('that cannot be had any more leaves the order as it is', async () => {
+    const { lab, old } = keys()
+    let asked = 0
+    const apiKey = (): string => {
+      if (++asked > 1) throw new Error('the vault is sealed')
+      return old
+    }
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const doubt = await failure(lab.client({ apiKey }).orders.create(order('r1')))
+    expect(doubt).toMatchObject({ code: 'configuration', charged: 'unknown' })
+    expect(JSON.stringify(doubt)).not.toContain('vault')
+    const never = await failure(lab.client({ apiKey }).orders.create(order('r2')))
+    expect(never).toMatchObject({ code: 'configuration', charged: 'no', attempts: 0 })
+    expect(await lab.record('ref:r2')).toMatchObject({
+      state: 'rejected',
+      rejection: { kind: 'cancelled' },
+    })
+    expect(lab.posts).toHaveLength(1)
+  })
+})
+
+describe('an API key that is rotated between calls', () => {
+  it('leaves an order in doubt to a person, whose key it is not', async () => {
+    const { lab, old, fresh } = keys()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
+    const error = await failure(lab.client({ apiKey: fresh }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
+    expect(error.message).toContain('another API key')
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('goes on where the service keeps keys by customer', async () => {
+    const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
+    const placed = await lab
+      .client({ apiKey: fresh, idempotencyScope: 'customer' })
+      .orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    const tag = (await lab.record('ref:r1'))?.apiKeyTag
+    expect(tag).toMatch(/^[0-9a-f]{8}$/)
+  })
+
+  it('returns what is remembered, without asking for a key at all', async () => {
+    const { lab, old } = keys()
+    const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
+    const apiKey = (): string => {
+      throw new Error('not needed')
+    }
+    expect((await lab.client({ apiKey }).orders.create(order('r1'))).id).toBe(placed.id)
+  })
+
+  it('sends a refused order again, because nothing was in doubt', async () => {
+    const { lab, old, fresh } = keys()
+    lab.drain()
+    await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
+    lab.topUp()
+    const placed = await lab.client({ apiKey: fresh }).orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
+  })
+
+  it('is noticed by a call that waited for another process', async () => {
+    const { lab, old, fresh } = keys()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+    const { ending } = await lab.begin(() =>
+      told(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1'))),
+    )
+    const error = await failure(lab.elsewhere({ apiKey: fresh }).orders.create(order('r1')))
+    expect((await ending).error?.charged).toBe('unknown')
+    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('an API key of another customer', () => {
+  it('never pays for an order that the first customer’s key has in doubt', async () => {
+    const { lab, old, foreign } = keys()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
+    const error = await failure(lab.client({ apiKey: foreign }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
+    const reasons = []
+    for await (const { reason, outcome } of lab.client({ apiKey: foreign }).orders.recover())
+      reasons.push([outcome, reason])
+    expect(reasons).toEqual([['needs_attention', 'api_key_changed']])
+    lab.runtime.jump(5 * MINUTE)
+    await failure(lab.client({ apiKey: foreign }).orders.create(order('r1')))
+    lab.sandbox.expectCharges(1)
+    expect(lab.sandbox.ledger[0]?.customerId).toBe(lab.sandbox.customerId)
+  })
+
+  it('in the middle of a call ends the call', async () => {
+    const { lab, old, foreign } = keys()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 500, commit: true } })
+    const error = await failure(lab.client({ apiKey: inTurn(old, foreign) }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('the API key', () => {
+  it('is nowhere in what is stored, nor in what is told', async () => {
+    const { lab, old } = keys()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: old } })
+    const error = await failure(lab.client().orders.create(order('r1')))
+    const stored = JSON.stringify(await lab.row('ref:r1'))
+    for (const text of [stored, String(error), JSON.stringify(error), error.message]) {
+      expect(text).not.toContain(old)
+      expect(text).not.toContain(btoa(old).replace(/=+$/, ''))
+    }
+    expect(error.serverCode).toBe('[redacted]')
+    expect(await lab.record('ref:r1')).toMatchObject({ rejection: { code: '[redacted]' } })
+  })
+
+  it('that nobody needs is told apart from one: a proxy adds it', async () => {
+    const { lab, old } = keys()
+    const withKey = (input: RequestInfo | URL, init?: RequestInit): Request => {
+      const request = new Request(input, init)
+      request.headers.set('authorization', `Bearer ${old}`)
+      return request
+    }
+    const viaProxy: typeof fetch = (input, init) => lab.sandbox.fetch(withKey(input, init))
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ apiKey: null, fetch: viaProxy, maxRetries: 0 }).orders.create(order('r1')))
+    expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
+    const error = await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'unresolved_order' })
+    const placed = await lab.client({ apiKey: null, fetch: viaProxy }).orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+})

@@ -1,0 +1,262 @@
+import { ConflictError, IdempotencyConflictError, IdempotencyInProgressError } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import { failure, Lab, order, told } from '../../support/lab.ts'
+
+const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
+
+async function listed<T>(all: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const one of all) found.push(one)
+  return found
+}
+
+describe('IDEMPOTENCY_CONFLICT', () => {
+  /** The service knows the key of r1 with another quantity, and the store knows nothing. */
+  async function foreign(): Promise<Lab> {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1', { quantity: 20 }))
+    lab.wipe()
+    return lab
+  }
+
+  it('is never retried, and says that another payload may have been bought', async () => {
+    const lab = await foreign()
+    const error = await failure(lab.client().orders.create(order('r1')))
+
+    expect(error).toBeInstanceOf(IdempotencyConflictError)
+    expect(error).toBeInstanceOf(ConflictError)
+    expect(error).toMatchObject({ local: false, charged: 'unknown', attempts: 1, status: 409 })
+    expect(error.serverCode).toBe('IDEMPOTENCY_CONFLICT')
+    expect(lab.posts).toHaveLength(2)
+    expect(await lab.record('ref:r1')).toMatchObject({
+      state: 'rejected',
+      generation: 0,
+      foreign: true,
+      rejection: { kind: 'conflict', status: 409, code: 'IDEMPOTENCY_CONFLICT' },
+    })
+  })
+
+  it('never leads to another key, however often it is heard', async () => {
+    const lab = await foreign()
+    for (let call = 0; call < 4; call++) {
+      const error = await failure(lab.client().orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
+    }
+    expect(keysOf(lab)).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('ends when the payload is asked for that the key belongs to', async () => {
+    const lab = await foreign()
+    await failure(lab.client().orders.create(order('r1')))
+    const placed = await lab.client().orders.create(order('r1', { quantity: 20 }))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
+  })
+
+  it('leaves no later refusal under the key a proof that nothing was bought', async () => {
+    const lab = await foreign()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
+    const aborted = await failure(lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() }))
+    expect(aborted).toMatchObject({ code: 'aborted', charged: 'unknown' })
+  })
+
+  it('takes no new key of the caller for this order', async () => {
+    const lab = await foreign()
+    await failure(lab.client().orders.create(order('r1')))
+    const error = await failure(lab.client().orders.create(order('r1'), { idempotencyKey: 'mine' }))
+    expect(error).toMatchObject({
+      code: 'idempotency_conflict',
+      local: true,
+      charged: 'unknown',
+      attempts: 0,
+    })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('stays listed, is never removed, and is not bought again under its reference', async () => {
+    const lab = await foreign()
+    const client = lab.client()
+    await failure(client.orders.create(order('r1')))
+    expect(await listed(client.orders.unresolved())).toMatchObject([
+      { state: 'rejected', externalOrderId: 'r1' },
+    ])
+    // The service does not show references in its list, so nobody can look the order up.
+    lab.sandbox.configure({ orderFields: [] })
+    for (let week = 0; week < 2; week++) {
+      lab.runtime.jump(8 * 24 * 60 * 60_000)
+      lab.sandbox.forgetKeys()
+      expect(await listed(client.orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'conflict', record: { state: 'rejected' } },
+      ])
+      await lab.runtime.settle()
+    }
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+    })
+    await expect(client.orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({
+      charged: 'unknown',
+    })
+    lab.sandbox.expectCharges(1)
+    await client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    expect(await listed(client.orders.unresolved())).toEqual([])
+  })
+
+  it('of an enqueued order is told as such by the recovery that hears it, and by those after it', async () => {
+    const lab = await foreign()
+    lab.sandbox.configure({ orderFields: [] })
+    await lab.client().orders.enqueue(order('r1'))
+    for (let round = 0; round < 2; round++)
+      expect(await listed(lab.client().orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'conflict' },
+      ])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('ends when a person has given the order up', async () => {
+    const lab = await foreign()
+    await failure(lab.client().orders.create(order('r1')))
+    await lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    await lab.client().orders.create(order('r1'))
+    expect(keysOf(lab)).toHaveLength(2)
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('moves on where a store that all processes share saw the other payload refused, in the same call', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.shared()
+    const refused = await failure(client.orders.create(order('r1', { quantity: 5000 })))
+    expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
+    const { order: placed, info } = await told(client.orders.create(order('r1')))
+
+    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(info?.attempts).toBe(2)
+    expect(keysOf(lab)).toHaveLength(2)
+    expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3 })
+  })
+
+  it('moves on in the call after, where the first that heard it was made too early', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    // The other machine's clock is ahead, so this call seems to have been made before that refusal.
+    lab.runtime.jump(20_000)
+    await failure(lab.shared().orders.create(order('r1', { quantity: 5000 })))
+    lab.runtime.jump(-20_000)
+    const early = await failure(lab.shared().orders.create(order('r1')))
+    expect(early).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
+    expect(keysOf(lab)).toHaveLength(1)
+    lab.runtime.jump(30_000)
+    const placed = await lab.shared().orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(keysOf(lab)).toHaveLength(2)
+  })
+
+  it('is told as not bought where no retry is left, and goes on with another key once the first may be forgotten', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.shared({ maxRetries: 0 })
+    await failure(client.orders.create(order('r1', { quantity: 5000 })))
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'no' })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
+    lab.runtime.jump(20 * 60_000)
+    await client.orders.create(order('r1'))
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('keeps its key where another process with a store of its own may have bought under it', async () => {
+    const lab = new Lab()
+    const refused = await failure(lab.client().orders.create(order('r1', { quantity: 5000 })))
+    expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
+    await lab.client({ store: new MemoryStore() }).orders.create(order('r1'))
+    const error = await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+
+    expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
+    expect(error.message).toContain('a store that all processes share')
+    lab.sandbox.expectCharges(1)
+    expect(keysOf(lab)).toHaveLength(1)
+    await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('moves on without a shared store where the key was drawn, which nobody else can have sent', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    const client = lab.unlabelled()
+    await failure(client.orders.create(order('r1', { quantity: 5000 })))
+    await client.orders.create(order('r1'))
+    lab.sandbox.expectCharges(1)
+    expect(keysOf(lab)).toHaveLength(2)
+  })
+
+  it('is told apart from a refusal of the key after an attempt in doubt', async () => {
+    const lab = await foreign()
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown', attempts: 2 })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'refused' })
+  })
+
+  it('of an order without reference lets the next one begin afresh', async () => {
+    const lab = new Lab()
+    const { metadata: _metadata, ...bare } = order('r1')
+    const fault = { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } as const
+    lab.sandbox.faults.add({ action: fault })
+    const error = await failure(lab.client().orders.create(bare))
+    expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
+    await lab.client().orders.create(bare)
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('IDEMPOTENCY_IN_PROGRESS', () => {
+  it('is waited out at its own pace, without using up retries', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 9 })
+    const times = (): readonly number[] => lab.sandbox.requests.map(({ at }) => at)
+    const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+
+    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(info?.attempts).toBe(10)
+    const waits = times()
+      .slice(1)
+      .map((at, index) => at - (times()[index] ?? 0))
+    expect(waits[0]).toBe(500)
+    for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(500)
+    for (const wait of waits) expect(wait).toBeLessThanOrEqual(5000)
+    expect(keysOf(lab)).toHaveLength(1)
+  })
+
+  it('makes a later refusal prove nothing: an earlier request really was running', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'inProgress' } })
+    lab.drain()
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
+  })
+
+  it('is told at the deadline, with the order left open', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 'always' })
+    const begun = lab.runtime.monotonic()
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toBeInstanceOf(IdempotencyInProgressError)
+    expect(error).toMatchObject({ charged: 'unknown', status: 409, serverCode: 'IDEMPOTENCY_IN_PROGRESS' })
+    expect(lab.runtime.monotonic() - begun).toBeLessThanOrEqual(120_000)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true })
+    expect(await lab.record('ref:r1')).not.toHaveProperty('busyUntil')
+  })
+})
+
+describe('a 409 with another code', () => {
+  it('is retried like a failure of the service, and proves nothing', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'BUSY' }, times: 'always' })
+    const error = await failure(lab.client({ maxRetries: 2 }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'conflict', charged: 'unknown', attempts: 3, serverCode: 'BUSY' })
+    expect(error).not.toBeInstanceOf(IdempotencyConflictError)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true })
+  })
+})

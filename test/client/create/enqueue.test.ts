@@ -1,0 +1,575 @@
+import { type OrderOutbox, type RecoveryOutcome, StoreError } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import type { StoredRow } from '../../../src/idempotency/store.ts'
+import { all } from '../../support/all.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
+import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+
+const MINUTE = 60_000
+const BUSY = 2 * MINUTE
+const WINDOW = 20 * MINUTE
+
+const outcomesOf = (found: readonly RecoveryOutcome[]): string[] =>
+  found.map(({ outcome, record, reason, error }) =>
+    [record.externalOrderId ?? record.slot, outcome, reason ?? error?.code ?? ''].join(' ').trimEnd(),
+  )
+
+const recover = async (lab: Lab, options: Parameters<Lab['client']>[0] = {}): Promise<string[]> =>
+  outcomesOf(await all(lab.elsewhere(options).orders.recover()))
+
+describe('enqueue()', () => {
+  it('writes the order down and sends nothing, for the next recover() to place', async () => {
+    const lab = new Lab()
+    const record = await lab.client().orders.enqueue(order('r1'))
+    expect(record).toMatchObject({
+      slot: 'ref:r1',
+      state: 'open',
+      ambiguous: false,
+      attempts: 0,
+      generation: 0,
+    })
+    expect(record).not.toHaveProperty('firstSentAt')
+    expect(record).not.toHaveProperty('busyUntil')
+    expect(lab.sandbox.requests).toEqual([])
+    expect(await all(lab.elsewhere().orders.unresolved())).toEqual([record])
+
+    expect(await recover(lab)).toEqual(['r1 created'])
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    expect(await lab.record('ref:r1')).toMatchObject({ readable: true, order: { id: orderId }, attempts: 1 })
+    expect(lab.posts.map(({ key }) => key)).toEqual([record.key])
+    expect(await recover(lab)).toEqual([])
+  })
+
+  it('takes the key that create() would take', async () => {
+    const lab = new Lab()
+    const { key } = await lab.client().orders.enqueue(order('r1'))
+    lab.wipe()
+    await lab.client().orders.create(order('r1'))
+    expect(lab.posts.map((post) => post.key)).toEqual([key])
+    expect((await lab.client().orders.enqueue(order('r2'), { idempotencyKey: 'mine' })).key).toBe('mine')
+    expect((await lab.client().orders.enqueue(anonymousOrder(), { idempotencyKey: 'k1' })).slot).toBe(
+      'key:k1',
+    )
+  })
+
+  it('needs a name, and refuses what create() refuses', async () => {
+    const lab = new Lab()
+    const { orders } = lab.client()
+    const service = await lab.client().services.retrieve('svc_standard')
+    for (const [call, path] of [
+      [() => orders.enqueue(anonymousOrder()), 'metadata.externalOrderId'],
+      [() => orders.enqueue(order('r1', { quantity: 0 })), 'quantity'],
+      [() => orders.enqueue(order('r1', { quantity: 2000 }), { service }), 'quantity'],
+      [() => orders.enqueue(order('r1', { serviceId: 'svc_other' }), { service }), 'serviceId'],
+      [() => orders.enqueue(order('r1'), { idempotencyKey: 'é' }), 'idempotencyKey'],
+      [() => orders.enqueue(order('r1'), { within: {} as OrderOutbox }), 'within'],
+      [() => orders.enqueue(order('r1'), { within: lab.rows }), 'within'],
+      [() => orders.enqueue(order('r1'), { signal: AbortSignal.abort() } as never), 'signal'],
+    ] as const)
+      await expect(call()).rejects.toMatchObject({
+        code: 'invalid_request',
+        charged: 'no',
+        issues: [{ path }],
+      })
+    expect(await all(orders.remembered({ since: 0 }))).toEqual([])
+  })
+
+  it('may wait for longer than any window, and be sent with another API key than there was then', async () => {
+    const lab = new Lab()
+    const { scope } = lab.place('')
+    await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(1000 * WINDOW)
+    expect(await lab.rows.prune(scope, { createdBefore: Infinity, rejectedBefore: Infinity })).toBe(0)
+    const apiKey = lab.sandbox.addApiKey({ customer: lab.sandbox.customerId })
+    expect(await recover(lab, { apiKey })).toEqual(['r1 created'])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('may have been called when the clock was ahead', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(-60 * MINUTE)
+    expect(await recover(lab)).toEqual(['r1 created'])
+  })
+})
+
+describe('what enqueue() finds', () => {
+  it('is the same order if it is there already: as it is', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    const first = await client.orders.enqueue(order('r1'))
+    expect(await client.orders.enqueue(order('r1'))).toEqual(first)
+    await all(client.orders.recover())
+    expect(await client.orders.enqueue(order('r1'))).toMatchObject({ state: 'created', version: 3 })
+    expect(await recover(lab)).toEqual([])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is refused while a call is placing it, because that call may yet close it as not sent', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
+    const { ending } = await lab.begin(() => lab.client().orders.create(order('r1')))
+    await expect(lab.elsewhere().orders.enqueue(order('r1'))).rejects.toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+      message: expect.stringContaining('is placing it right now'),
+    })
+    await ending
+    expect(await lab.elsewhere().orders.enqueue(order('r1'))).toMatchObject({ state: 'created' })
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it.each([401, 403, 425, 429])(
+    'stays written down when create() hears %i, and is placed by the next recovery',
+    async (status) => {
+      const lab = new Lab()
+      const client = lab.client({ maxRetries: 0 })
+      await client.orders.enqueue(order('r1'))
+      lab.sandbox.faults.add({ action: { type: 'status', status, code: 'NO' } })
+      const error = await failure(client.orders.create(order('r1')))
+      // Nothing was bought so far, but it is not over: 'no' would have the caller buy it elsewhere.
+      expect(error).toMatchObject({ status, charged: 'unknown' })
+      expect(await recover(lab)).toEqual(['r1 created'])
+      lab.sandbox.expectChargedOnce('r1')
+    },
+  )
+
+  it('is refused with a transaction that is undefined, which is no transaction at all', async () => {
+    const lab = new Lab()
+    const options: object = { within: undefined }
+    await expect(lab.client().orders.enqueue(order('r1'), options)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('within'),
+    })
+    expect(await lab.record('ref:r1')).toBeUndefined()
+  })
+
+  it('is kept where a call that was taken for dead wakes up and closes what it has written as not sent', async () => {
+    const lab = new Lab()
+    const asleep = lab.process({ totalTimeout: 60_000 }, (operation) =>
+      operation === 'insert' ? 'answers_late' : undefined,
+    )
+    const { ending } = await lab.begin(() => told(asleep.client.orders.create(order('r1'))))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', version: 1 })
+    asleep.stop()
+    lab.runtime.jump(BUSY)
+    expect(await lab.elsewhere().orders.enqueue(order('r1'))).toMatchObject({ state: 'open' })
+    await lab.runtime.advance(BUSY)
+    asleep.wake()
+    expect((await ending).error).toMatchObject({ charged: 'unknown' })
+    expect(await recover(lab)).toEqual(['r1 created'])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is another order with the same name: a conflict', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    await client.orders.enqueue(order('r1'))
+    const other = order('r1', { quantity: 11 })
+    const conflict = { code: 'idempotency_conflict', local: true, fields: ['quantity'] }
+    await expect(client.orders.enqueue(other)).rejects.toMatchObject({ ...conflict, charged: 'unknown' })
+    expect(await failure(client.orders.create(other))).toMatchObject(conflict)
+    await expect(client.orders.enqueue(order('r1'), { idempotencyKey: 'k2' })).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+      fields: ['idempotencyKey'],
+    })
+    await client.orders.create(order('r1'))
+    await expect(client.orders.enqueue(other)).rejects.toMatchObject({ ...conflict, charged: 'yes' })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is refused where recover() would not go on with it', async () => {
+    const lab = new Lab()
+    const controller = new AbortController()
+    lab.sandbox.faults.add({ times: 2, action: { type: 'stall' } })
+    const { ending } = await lab.begin(() =>
+      told(lab.client().orders.create(order('r1'), { signal: controller.signal })),
+    )
+    controller.abort()
+    expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+    const process = lab.process()
+    await lab.begin(() => process.client.orders.create(order('r2')))
+    process.kill()
+    lab.runtime.jump(BUSY)
+    const unresolved = { code: 'unresolved_order', charged: 'unknown' }
+    await expect(lab.client().orders.enqueue(order('r1'))).rejects.toMatchObject(unresolved)
+    // Inside of its window recovery repeats it, so there is nothing to do.
+    expect(await lab.client().orders.enqueue(order('r2'))).toMatchObject({ state: 'open', version: 2 })
+    lab.runtime.jump(WINDOW)
+    await expect(lab.client().orders.enqueue(order('r2'))).rejects.toMatchObject(unresolved)
+    lab.sandbox.expectCharges(0)
+  })
+
+  it('is written down again if it was refused, also with another payload', async () => {
+    const lab = new Lab()
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const record = await lab.client().orders.enqueue(order('r1', { quantity: 20 }))
+    expect(record).toMatchObject({ state: 'open', generation: 0, rejection: { status: 402 }, attempts: 1 })
+    expect(await recover(lab)).toEqual(['r1 created'])
+    expect(lab.sandbox.expectChargedOnce('r1').amount).toBe(20 * 250)
+    expect(await lab.record('ref:r1')).not.toHaveProperty('rejection')
+  })
+
+  it('is written down again under another given key only where nothing was bought under the first', async () => {
+    const lab = new Lab()
+    lab.drain()
+    const { orders } = lab.client()
+    await failure(orders.create(order('r1'), { idempotencyKey: 'k1' }))
+    lab.topUp()
+    const record = await orders.enqueue(order('r1'), { idempotencyKey: 'k2' })
+    expect(record).toMatchObject({ key: 'k2', generation: 1 })
+    expect(record).not.toHaveProperty('rejection')
+    expect(await recover(lab)).toEqual(['r1 created'])
+    expect(lab.posts.map(({ key }) => key)).toEqual(['k1', 'k2'])
+  })
+})
+
+describe('recover() of an order that was never sent', () => {
+  it('knows that a clean refusal bought nothing', async () => {
+    const lab = new Lab()
+    lab.drain()
+    await lab.client().orders.enqueue(order('r1'))
+    const [outcome] = await all(lab.client().orders.recover())
+    expect(outcome).toMatchObject({
+      outcome: 'rejected',
+      record: { state: 'rejected', ambiguous: false, rejection: { kind: 'refused', status: 402 } },
+      error: { code: 'payment_required', charged: 'no' },
+    })
+    expect(lab.settled.at(-1)).toMatchObject({ recovery: 'rejected', charged: 'no' })
+  })
+
+  it.each([
+    ['401', { type: 'status', status: 401 }, 'authentication'],
+    ['403', { type: 'status', status: 403 }, 'permission_denied'],
+    ['425', { type: 'status', status: 425 }, 'api'],
+    ['429', { type: 'status', status: 429 }, 'rate_limit'],
+  ] as const)('keeps it, not in doubt, while the service answers %s', async (_what, action, code) => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    const remove = lab.sandbox.faults.add({ action, times: 'always' })
+    for (let times = 1; times <= 2; times++) {
+      expect(await recover(lab)).toEqual([`r1 still_open ${code}`])
+      const record = await lab.record('ref:r1')
+      expect(record).toMatchObject({ state: 'open', ambiguous: false, attempts: times })
+      expect(record).not.toHaveProperty('firstSentAt')
+      expect(record).not.toHaveProperty('busyUntil')
+    }
+    remove()
+    lab.runtime.jump(2 * WINDOW)
+    expect(await recover(lab)).toEqual(['r1 created'])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('keeps it while there is no API key', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    const apiKey = (): never => {
+      throw new Error('the vault is closed')
+    }
+    expect(await recover(lab, { apiKey })).toEqual(['r1 still_open configuration'])
+    expect(await recover(lab)).toEqual(['r1 created'])
+  })
+
+  it('ends it where the service itself will not take the request', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.sandbox.faults.add({ action: { type: 'status', status: 413 } })
+    expect(await recover(lab)).toEqual(['r1 rejected api'])
+  })
+
+  it('treats it as any other from its first claim on: the window counts, and a refusal proves nothing', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    expect(await recover(lab)).toEqual(['r1 still_open connection'])
+    expect(await lab.record('ref:r1')).toMatchObject({ ambiguous: true, firstSentAt: lab.runtime.now() })
+    lab.drain()
+    expect(await recover(lab)).toEqual(['r1 needs_attention refused_after_doubt'])
+
+    await lab.client().orders.enqueue(order('r2'))
+    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    const again = await all(lab.client().orders.recover())
+    expect(outcomesOf(again)).toContain('r2 still_open connection')
+    lab.runtime.jump(WINDOW)
+    expect(await recover(lab)).toContain('r2 needs_attention past_window')
+  })
+
+  it('sends it again under its key after a process died between the claim and the answer', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    const process = lab.process()
+    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
+    await lab.begin(() => all(process.client.orders.recover()))
+    process.kill()
+    expect(await lab.record('ref:r1')).toMatchObject({ firstSentAt: lab.runtime.now(), ambiguous: false })
+    expect(await recover(lab)).toEqual(['r1 in_progress'])
+    lab.runtime.jump(BUSY)
+    expect(await recover(lab)).toEqual(['r1 created'])
+    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('by two processes at once sends it once', async () => {
+    const lab = new Lab()
+    for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.enqueue(order(reference))
+    const [one, two] = await Promise.all([recover(lab), recover(lab)])
+    const created = [...one, ...two].filter((line) => line.endsWith('created'))
+    expect(created.length).toBeGreaterThanOrEqual(3)
+    expect(lab.posts).toHaveLength(3)
+    lab.sandbox.expectCharges(3)
+  })
+
+  it('comes after those whose window is running out, oldest first, and before those past it', async () => {
+    const lab = new Lab({ preset: 'minimal-answers' })
+    const claim = async (reference: string): Promise<void> => {
+      const process = lab.process()
+      lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
+      await lab.begin(() => process.client.orders.create(order(reference)))
+      process.kill()
+    }
+    await claim('past')
+    lab.runtime.jump(WINDOW)
+    for (const reference of ['q1', 'q2', 'q3', 'q4']) {
+      await lab.client().orders.enqueue(order(reference))
+      lab.runtime.jump(1000)
+    }
+    await claim('sent')
+    lab.runtime.jump(BUSY)
+    expect(await recover(lab)).toEqual([
+      'sent created',
+      'q1 created',
+      'q2 created',
+      'q3 created',
+      'q4 created',
+      'past needs_attention past_window',
+    ])
+  })
+
+  it('moves on to the next key when it hears the same refusal again, once', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    const { key } = await lab.client().orders.enqueue(order('r1'))
+    expect(await recover(lab)).toEqual(['r1 rejected payment_required'])
+    await lab.client().orders.enqueue(order('r1'))
+    expect(await recover(lab)).toEqual(['r1 rejected payment_required'])
+    expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3 })
+    lab.topUp()
+    await lab.client().orders.enqueue(order('r1'))
+    expect(await recover(lab)).toEqual(['r1 created'])
+    expect(new Set(lab.posts.map((post) => post.key)).size).toBe(3)
+    expect(lab.posts.slice(0, 2).map((post) => post.key)).toEqual([key, key])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('remembers the refusal before also over an answer that says nothing', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await lab.client().orders.enqueue(order('r1'))
+    await recover(lab)
+    lab.topUp()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.sandbox.faults.add({ action: { type: 'status', status: 429 } })
+    expect(await recover(lab)).toEqual(['r1 still_open rate_limit'])
+    expect(await recover(lab)).toEqual(['r1 created'])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('does not send what was changed behind its back', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    await lab.tamper('ref:r1', (content) => {
+      content['body'] = String(content['body']).replace('10', '99')
+    })
+    expect(await recover(lab)).toEqual(['r1 needs_attention corrupt'])
+    // A record that lost the time of its first send is none that was never sent.
+    lab.sandbox.faults.add({ action: { type: 'drop' }, times: 'always' })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r2')))
+    lab.sandbox.faults.clear()
+    await lab.tamper('ref:r2', (content) => {
+      delete content['firstSentAt']
+    })
+    lab.runtime.jump(WINDOW)
+    expect(await recover(lab)).toContain('r2 needs_attention past_window')
+    lab.sandbox.expectCharges(0)
+  })
+})
+
+describe('create() of an order that was written down', () => {
+  it('sends it, and is the first to do so', async () => {
+    const lab = new Lab()
+    const { key } = await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(2 * WINDOW)
+    const { info } = await told(lab.elsewhere().orders.create(order('r1')))
+    expect(info).toMatchObject({ idempotencyKey: key, attempts: 1 })
+    expect(info?.replayed).not.toBe(true)
+    expect(await recover(lab)).toEqual([])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is told of a clean refusal, which ends it', async () => {
+    const lab = new Lab()
+    lab.drain()
+    await lab.client().orders.enqueue(order('r1'))
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
+      code: 'payment_required',
+      charged: 'no',
+    })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
+    expect(await recover(lab)).toEqual([])
+  })
+
+  it('moves on to the next key where the refusal is an old one', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    await lab.client().orders.enqueue(order('r1'))
+    lab.topUp()
+    await lab.client().orders.create(order('r1'))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 1, attempts: 3 })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('says that it does not know of the money when it ends before it sends: recovery will', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    const apiKey = (): never => {
+      throw new Error('the vault is closed')
+    }
+    expect(await failure(lab.client({ apiKey }).orders.create(order('r1')))).toMatchObject({
+      code: 'configuration',
+      charged: 'unknown',
+    })
+    expect(await recover(lab)).toEqual(['r1 created'])
+  })
+})
+
+describe('an order that was written down', () => {
+  it('can be taken back by a person, and asked for again', async () => {
+    const lab = new Lab()
+    const { orders } = lab.client()
+    await orders.enqueue(order('r1'))
+    await expect(orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'invalid_request' })
+    await orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    expect(await recover(lab)).toEqual([])
+    expect(lab.posts).toEqual([])
+    await orders.enqueue(order('r1'))
+    expect(await recover(lab)).toEqual(['r1 created'])
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('a transaction of the caller', () => {
+  /** Rows that are put into the store when the transaction is committed. */
+  function begin(lab: Lab): OrderOutbox & { commit(): Promise<void>; readonly rows: StoredRow[] } {
+    const rows: StoredRow[] = []
+    return {
+      rows,
+      get: (scope, id) => lab.rows.get(scope, id),
+      insert: async (row) => {
+        const current = await lab.rows.get(row.scope, row.id)
+        if (current !== undefined) return { inserted: false, current }
+        rows.push(row)
+        return { inserted: true }
+      },
+      update: async (row) => {
+        rows.push(row)
+        return true
+      },
+      commit: async () => {
+        for (const row of rows)
+          if (row.version === 1) await lab.rows.insert(row)
+          else await lab.rows.update(row, row.version - 1)
+      },
+    }
+  }
+
+  it('holds the order until it is committed, a refused one too', async () => {
+    const lab = new Lab()
+    const { orders } = lab.client()
+    lab.drain()
+    await failure(orders.create(order('r2')))
+    lab.topUp()
+    const within = begin(lab)
+    await orders.enqueue(order('r1'), { within })
+    await orders.enqueue(order('r2'), { within })
+    expect(within.rows.map(({ version, open }) => [version, open])).toEqual([
+      [1, true],
+      [3, true],
+    ])
+    expect(await recover(lab)).toEqual([])
+    await within.commit()
+    expect((await recover(lab)).toSorted()).toEqual(['r1 created', 'r2 created'])
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('leaves nothing behind when it is rolled back', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'), { within: begin(lab) })
+    expect(await recover(lab)).toEqual([])
+    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+  })
+
+  it.each([
+    ['rejects', 'unknown'],
+    ['refuses', 'no'],
+    ['throws', 'unknown'],
+    ['hangs', 'unknown'],
+    ['loses_answer', 'written'],
+    ['done_unanswered', 'written'],
+  ] as const)('tells what is known when its write %s', async (fault, charged) => {
+    const lab = new Lab()
+    const within = faultyStore(lab.rows, lab.runtime, (operation) =>
+      operation === 'insert' ? fault : undefined,
+    )
+    const enqueued = lab.client().orders.enqueue(order('r1'), { within })
+    if (charged === 'written') expect(await enqueued).toMatchObject({ state: 'open' })
+    else await expect(enqueued).rejects.toMatchObject({ code: 'store', charged, externalOrderId: 'r1' })
+    expect(lab.posts).toEqual([])
+  })
+
+  it('is asked again when another writer was faster, and no more than there is time', async () => {
+    const lab = new Lab()
+    const once = faultyStore(lab.rows, lab.runtime, (operation, count) =>
+      operation === 'insert' && count === 1 ? 'loses' : undefined,
+    )
+    expect(await lab.client().orders.enqueue(order('r1'), { within: once })).toMatchObject({ version: 1 })
+    const never = faultyStore(lab.rows, lab.runtime, (operation) =>
+      operation === 'insert' ? 'loses' : undefined,
+    )
+    const hopeless = lab.client().orders.enqueue(order('r2'), { within: never })
+    await expect(hopeless).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+  })
+
+  it('that refuses is quoted, so that nobody has to look for the reason', async () => {
+    const lab = new Lab()
+    const refusal = new StoreError('The connection is not inside a transaction.')
+    const reads: OrderOutbox = {
+      get: (scope, id) => lab.rows.get(scope, id),
+      insert: () => Promise.reject(refusal),
+      update: () => Promise.reject(refusal),
+    }
+    const within: OrderOutbox = { ...reads, get: () => Promise.reject(refusal) }
+    for (const outbox of [reads, within])
+      await expect(lab.client().orders.enqueue(order('r1'), { within: outbox })).rejects.toMatchObject({
+        code: 'store',
+        message: expect.stringMatching(/ The store said: The connection is not inside a transaction\.$/),
+        cause: refusal,
+      })
+  })
+
+  it('that cannot be written to because of the codec leaves no doubt', async () => {
+    const lab = new Lab()
+    const codec = {
+      encrypt: (): never => {
+        throw new Error('no key')
+      },
+      decrypt: (text: string) => text,
+    }
+    await expect(lab.client({ codec }).orders.enqueue(order('r1'))).rejects.toMatchObject({
+      code: 'store',
+      charged: 'no',
+    })
+  })
+})

@@ -1,0 +1,546 @@
+import { StoreError } from 'customer-ordering-sdk'
+import type { FaultRule } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import type { Codec } from '../../../src/idempotency/record.ts'
+import { sample } from '../../support/effort.ts'
+import { faultyStore, type StoreFault, type StoreOperation } from '../../support/faulty-store.ts'
+import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+
+const MINUTE = 60_000
+
+const FAULTS: readonly StoreFault[] = [
+  'throws',
+  'rejects',
+  'refuses',
+  'hangs',
+  'answers_late',
+  'loses_answer',
+  'done_unanswered',
+  'done_late',
+  'rejects_done_late',
+  'loses',
+]
+
+/** Notes every order request that arrives while no stored record has its key and body. */
+function watchWrites(lab: Lab): { readonly unwritten: string[]; readonly fetch: typeof fetch } {
+  const unwritten: string[] = []
+  const watched = async (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init)
+    if (request.method === 'POST') {
+      const key = request.headers.get('idempotency-key')
+      const body = await request.clone().text()
+      const { scope } = lab.place('')
+      const { rows } = await lab.rows.list(scope, { limit: 1000 })
+      const stored = rows.some(({ data }) => {
+        const record = JSON.parse(data)
+        return record.key === key && record.body === body
+      })
+      if (!stored) unwritten.push(String(key))
+    }
+    return await lab.sandbox.fetch(request)
+  }
+  return { unwritten, fetch: watched }
+}
+
+/** What is there before the call that meets the fault. */
+const BEFORE: Readonly<Record<string, (lab: Lab) => Promise<unknown>>> = {
+  'a new order': async () => {},
+  'an order that was refused before': async (lab) => {
+    lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
+    await failure(lab.elsewhere().orders.create(order('r1')))
+  },
+  'an order whose ending is not known': async (lab) => {
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))
+  },
+  'an order that was never readable': async (lab) => {
+    lab.sandbox.faults.add({ action: { type: 'cutBody' }, times: 3 })
+    await failure(lab.elsewhere().orders.create(order('r1')))
+  },
+}
+
+/** What the service does during the call. */
+const SERVICE: Readonly<Record<string, readonly FaultRule[]>> = {
+  'answers at once': [],
+  'refuses with 402': [{ action: { type: 'status', status: 402 } }],
+  'loses its first answer': [{ action: { type: 'commitThenDrop' } }],
+  'is down': [{ action: { type: 'status', status: 503 }, times: 'always' }],
+  'cannot be read at first': [{ action: { type: 'cutBody' } }],
+}
+
+const CASES = Object.keys(BEFORE).flatMap((before) =>
+  Object.keys(SERVICE).flatMap((service) =>
+    (['get', 'insert', 'update'] as const).flatMap((operation) =>
+      ([1, 2, 'every'] as const).flatMap((which) =>
+        FAULTS.map((fault) => ({ before, service, operation, which, fault })),
+      ),
+    ),
+  ),
+)
+
+describe.each(Object.keys(BEFORE))('whatever a store does to %s', (before) => {
+  // 7 divides none of the numbers of what is combined, so that a short run has some of each.
+  it.each(
+    sample(
+      CASES.filter((one) => one.before === before),
+      7,
+    ),
+  )(
+    'nothing is sent unwritten, charged twice, lost or told wrongly: $operation $which $fault, the service $service',
+    async ({ service, operation, which, fault }) => {
+      const lab = new Lab()
+      await BEFORE[before]?.(lab)
+      lab.sandbox.faults.clear()
+      for (const rule of SERVICE[service] ?? []) lab.sandbox.faults.add(rule)
+      const { unwritten, fetch } = watchWrites(lab)
+      const plan = (name: StoreOperation, count: number): StoreFault | undefined =>
+        name === operation && (which === 'every' || count === which) ? fault : undefined
+      const begun = lab.runtime.monotonic()
+      const { order: placed, error } = await told(lab.elsewhere({ fetch }, plan).orders.create(order('r1')))
+
+      expect(lab.runtime.monotonic() - begun).toBeLessThanOrEqual(121_000)
+      expect(unwritten).toEqual([])
+      const charged = lab.sandbox.ledger.length
+      const record = await lab.record('ref:r1')
+      if (placed !== undefined) expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      else if (error?.charged === 'yes') lab.sandbox.expectCharges(1)
+      else if (error?.charged === 'no') {
+        expect(charged).toBe(0)
+        expect(record?.state ?? 'rejected').toBe('rejected')
+      }
+
+      // Whatever was on its way arrives, and recovery does what it can.
+      lab.sandbox.faults.clear()
+      await lab.runtime.advance(3 * MINUTE)
+      for await (const { outcome } of lab.elsewhere().orders.recover({ takeOver: true }))
+        expect(outcome).toBeDefined()
+      if (error?.charged === 'no') expect(lab.sandbox.ledger).toHaveLength(0)
+      expect(lab.sandbox.ledger.length).toBeLessThanOrEqual(1)
+      const again = await lab.client().orders.create(order('r1'))
+      expect(again.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      lab.sandbox.expectCharges(1)
+    },
+  )
+})
+
+describe('a store that refuses the first write', () => {
+  it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
+    'sends nothing, and says no where a closed record keeps the write from being applied later: it %s once',
+    async (fault) => {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation, count) =>
+        operation === 'insert' && count === 1 ? fault : undefined,
+      )
+      const error = await failure(client.orders.create(order('r1')))
+
+      expect(error).toBeInstanceOf(StoreError)
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0, externalOrderId: 'r1' })
+      expect(error.message).toContain('nothing was sent')
+      expect(lab.posts).toHaveLength(0)
+      const closed = { state: 'rejected', rejection: { kind: 'cancelled' } }
+      expect(await lab.record('ref:r1')).toMatchObject(closed)
+      await lab.runtime.advance(5 * MINUTE)
+      expect(await lab.record('ref:r1')).toMatchObject(closed)
+    },
+  )
+
+  it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
+    'sends nothing, and does not know where it takes no other write either: it %s',
+    async (fault) => {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? fault : undefined))
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      expect(error.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/)
+      if (/throws|rejects/.test(fault)) expect(error.cause).toMatchObject({ message: `the store ${fault}` })
+      expect(lab.posts).toHaveLength(0)
+    },
+  )
+
+  it('does not know, and does not go on writing, where it refuses the closed record as well', async () => {
+    const lab = new Lab()
+    const store = faultyStore(lab.rows, lab.runtime, (operation, count) =>
+      operation === 'insert' && count <= 2 ? 'throws' : undefined,
+    )
+    const error = await failure(lab.client({ store }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it('says that a new order was not charged, where the store is certain that it wrote nothing and takes no other write', async () => {
+    for (const wanted of [order('r1'), anonymousOrder()]) {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? 'refuses' : undefined))
+      const error = await failure(client.orders.create(wanted))
+
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      expect(error.message).toBe(
+        'The order could not be stored; nothing was sent by this call. The wallet was not charged. Repair the store and call again. The store said: The disk is full; nothing was written.',
+      )
+      expect(lab.posts).toHaveLength(0)
+    }
+  })
+
+  it('does not say that an order in doubt was not charged, where the store is certain that it wrote nothing', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    const client = lab.elsewhere({}, (operation) => (operation === 'update' ? 'refuses' : undefined))
+    const error = await failure(client.orders.create(order('r1')))
+
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error.message).toMatch(
+      /^The order could not be stored; nothing was sent by this call\. The wallet may/,
+    )
+  })
+
+  it('does not believe a store that is certain it wrote nothing and does not show what it has', async () => {
+    const lab = new Lab()
+    const client = lab.elsewhere({}, (operation, count) => {
+      if (operation === 'insert') return 'refuses'
+      return operation === 'get' && count > 1 ? 'rejects' : undefined
+    })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+  })
+
+  it('says that a second anonymous order was not charged, where the one before cannot be kept for certain', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder())
+    const client = lab.elsewhere({}, (operation) => (operation === 'get' ? undefined : 'refuses'))
+    expect(await failure(client.orders.create(anonymousOrder()))).toMatchObject({
+      code: 'store',
+      charged: 'no',
+    })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('keeps what was known of a refusal', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const client = lab.elsewhere({}, (operation, count) =>
+      operation === 'update' && count === 1 ? 'rejects' : undefined,
+    )
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ code: 'store', charged: 'no' })
+    expect(await lab.record('ref:r1')).toMatchObject({
+      state: 'rejected',
+      rejection: { kind: 'refused', status: 402 },
+    })
+    const placed = await lab.client().orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
+    'sends, where reading back shows that it is written: it %s',
+    async (fault) => {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? fault : undefined))
+      const placed = await client.orders.create(order('r1'))
+      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    },
+  )
+
+  it('says unknown where an earlier call has left the order open', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    const client = lab.elsewhere({}, (operation) => (operation === 'update' ? 'rejects' : undefined))
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it('says no for a new anonymous order, whatever became of the one before', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder())
+    for (const operation of ['insert', 'update'] as const) {
+      const client = lab.elsewhere({}, (name, count) =>
+        name === operation && count === 1 ? 'rejects' : undefined,
+      )
+      const error = await failure(client.orders.create(anonymousOrder()))
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      expect(error.orderId).toBeUndefined()
+    }
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('a store that cannot be read', () => {
+  it.each(['throws', 'rejects', 'hangs'] as const)(
+    'sends nothing and does not know what is in it: it %s',
+    async (fault) => {
+      const lab = new Lab()
+      const client = lab.elsewhere({}, (operation) => (operation === 'get' ? fault : undefined))
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      expect(lab.posts).toHaveLength(0)
+      expect(await lab.record('ref:r1')).toBeUndefined()
+    },
+  )
+
+  it('does not hide that the caller gave up', async () => {
+    const lab = new Lab()
+    const client = lab.elsewhere({}, (operation) => (operation === 'get' ? 'rejects' : undefined))
+    const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
+    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+  })
+})
+
+describe('a store that fails when the order is there', () => {
+  it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
+    'the order is returned, reported and stored later: it %s',
+    async (fault) => {
+      const lab = new Lab()
+      let broken = true
+      const client = lab.elsewhere({}, (operation) => (operation === 'update' && broken ? fault : undefined))
+      const placed = await client.orders.create(order('r1'))
+
+      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(lab.settled).toMatchObject([{ ok: true, charged: 'yes', remembered: false, orderId: placed.id }])
+      broken = false
+      await lab.runtime.advance(5 * MINUTE)
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
+    },
+  )
+
+  it('is asked once more when the client is closed', async () => {
+    const lab = new Lab()
+    let broken = true
+    const client = lab.elsewhere({}, (operation) =>
+      operation === 'update' && broken ? 'rejects' : undefined,
+    )
+    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+    const placed = await ending
+    broken = false
+    await client.close()
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
+  })
+
+  it('does not lose an order that another writer’s version stands over', async () => {
+    const lab = new Lab()
+    let interfered = false
+    const client = lab.elsewhere({}, (operation, _count, row) => {
+      if (operation !== 'update' || interfered || row === undefined) return undefined
+      interfered = true
+      // Somebody takes the record over just before the proof is written.
+      void lab.tamper('ref:r1', () => {})
+      return 'loses'
+    })
+    const placed = await client.orders.create(order('r1'))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
+  })
+})
+
+describe('a record that cannot be used', () => {
+  async function remembered(): Promise<Lab> {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    return lab
+  }
+
+  it.each(['', '{', '{"layout":1}', 'sealed:abc'])('is never sent over: damaged to %j', async (data) => {
+    const lab = await remembered()
+    const row = await lab.row('ref:r1')
+    if (row !== undefined) await lab.rows.update({ ...row, data }, row.version)
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error.message).toContain('cannot be read')
+    expect(lab.posts).toHaveLength(1)
+    expect((await lab.row('ref:r1'))?.data).toBe(data)
+  })
+
+  it('is never touched where a newer package wrote it', async () => {
+    const lab = await remembered()
+    await lab.tamper('ref:r1', (content) => {
+      content['layout'] = 2
+    })
+    const before = await lab.row('ref:r1')
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error.message).toContain('newer version')
+    expect(await lab.row('ref:r1')).toBe(before)
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it.each<[string, (content: Record<string, unknown>) => void]>([
+    [
+      'quantity in its body',
+      (content) => {
+        content['body'] = String(content['body']).replace('10', '900')
+      },
+    ],
+    [
+      'reference in its body',
+      (content) => {
+        content['body'] = String(content['body']).replace('r1', 'r2')
+      },
+    ],
+    [
+      'key',
+      (content) => {
+        content['key'] = '00000000-0000-5000-8000-000000000000'
+      },
+    ],
+    [
+      'generation',
+      (content) => {
+        content['generation'] = 1
+      },
+    ],
+    [
+      'slot',
+      (content) => {
+        content['slot'] = 'ref:r2'
+      },
+    ],
+  ])('is never sent by create() or recover() where somebody changed its %s', async (_what, change) => {
+    const lab = await remembered()
+    await lab.tamper('ref:r1', change)
+    const error = await failure(lab.client().orders.create(order('r1')))
+    // A changed key also makes the API key look like another one.
+    expect(['store', 'unresolved_order']).toContain(error.code)
+    expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
+    const outcomes = []
+    for await (const { outcome, reason } of lab.client().orders.recover()) outcomes.push([outcome, reason])
+    // The service shows the reference, so recovery can see that the order exists without sending anything.
+    expect(outcomes).toHaveLength(1)
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is not returned for another order, whose row it was put into', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    await lab.client().orders.create(order('r2'))
+    const from = await lab.row('ref:r1')
+    const to = await lab.row('ref:r2')
+    if (from !== undefined && to !== undefined) await lab.rows.update({ ...to, data: from.data }, to.version)
+    const error = await failure(lab.client().orders.create(order('r2')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+  })
+})
+
+describe('a store that lets every claim be lost to nobody', () => {
+  it('ends the call at its deadline instead of asking without a pause', async () => {
+    const lab = new Lab()
+    const begun = lab.runtime.monotonic()
+    const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? 'loses' : undefined))
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown', attempts: 0 })
+    expect(lab.runtime.monotonic() - begun).toBeLessThanOrEqual(121_000)
+    expect(lab.posts).toHaveLength(0)
+  })
+})
+
+describe('a codec', () => {
+  const mirror: Codec = {
+    encrypt: (text) => Promise.resolve([...text].reverse().join('')),
+    decrypt: (text) => Promise.resolve([...text].reverse().join('')),
+  }
+  const failing: Codec = {
+    encrypt: () => Promise.reject(new Error('the key server is away')),
+    decrypt: () => Promise.reject(new Error('the key server is away')),
+  }
+
+  it('changes nothing for the caller', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client({ codec: mirror, maxRetries: 0 }).orders.create(order('r1')))
+    const placed = await lab.client({ codec: mirror }).orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect((await lab.row('ref:r1'))?.data).not.toContain(placed.id)
+    expect((await lab.client({ codec: mirror }).orders.create(order('r1'))).id).toBe(placed.id)
+  })
+
+  it('can be introduced over records that have none', async () => {
+    const lab = new Lab()
+    const placed = await lab.client().orders.create(order('r1'))
+    expect((await lab.client({ codec: mirror }).orders.create(order('r1'))).id).toBe(placed.id)
+  })
+
+  it('cannot be taken away from records that have one', async () => {
+    const lab = new Lab()
+    await lab.client({ codec: mirror }).orders.create(order('r1'))
+    const error = await failure(lab.client().orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('that fails to encrypt lets nothing be sent', async () => {
+    const lab = new Lab()
+    const error = await failure(lab.client({ codec: failing }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.cause).toMatchObject({ message: 'the key server is away' })
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it.each<readonly [how: string, decrypt: Codec['decrypt']]>([
+    ['throws for what it has encrypted', () => Promise.reject(new Error('no key opens it'))],
+    ['returns something else than it has encrypted', (text) => text],
+    ['cuts off what it has encrypted', async (text) => (await mirror.decrypt(text)).slice(0, -1)],
+  ])('that %s is found out before anything is sent', async (_, decrypt) => {
+    const lab = new Lab()
+    let repaired = false
+    const codec: Codec = {
+      encrypt: mirror.encrypt,
+      decrypt: (text) => (repaired ? mirror.decrypt(text) : decrypt(text)),
+    }
+    const client = lab.client({ codec })
+    for (let call = 0; call < 2; call++) {
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      expect(error.message).toContain(
+        'Repair the codec, which cannot decrypt what it encrypts, and call again.',
+      )
+      // What decrypt throws may name a secret.
+      expect(String(error.cause)).toBe(
+        'TypeError: decrypt() of the codec did not return the text that encrypt() was given',
+      )
+    }
+    expect(lab.posts).toHaveLength(0)
+    lab.sandbox.expectCharges(0)
+    repaired = true
+    const placed = await client.orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it('opens one text of each client for the check, and no more', async () => {
+    const lab = new Lab()
+    let opened = 0
+    const codec: Codec = {
+      encrypt: mirror.encrypt,
+      decrypt: (text) => {
+        opened++
+        return mirror.decrypt(text)
+      },
+    }
+    const client = lab.client({ codec })
+    for (const name of ['r1', 'r2', 'r3']) await client.orders.create(order(name))
+    expect(opened).toBe(1)
+  })
+
+  it('that fails to decrypt lets nothing be sent, and nothing be said', async () => {
+    const lab = new Lab()
+    await lab.client({ codec: mirror }).orders.create(order('r1'))
+    const error = await failure(lab.client({ codec: failing }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it('that fails while the order is on its way leaves it open, and the order with the caller', async () => {
+    const lab = new Lab()
+    let calls = 0
+    const codec: Codec = {
+      encrypt: (text) => (++calls === 1 ? mirror.encrypt(text) : failing.encrypt(text)),
+      decrypt: mirror.decrypt,
+    }
+    const placed = await lab.client({ codec }).orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(lab.settled).toMatchObject([{ ok: true, remembered: false }])
+    expect((await lab.row('ref:r1'))?.state).toBe('open')
+  })
+})

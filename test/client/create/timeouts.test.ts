@@ -1,0 +1,246 @@
+import { getEventListeners } from 'node:events'
+import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'customer-ordering-sdk'
+import { TimeoutError } from 'customer-ordering-sdk'
+import type { FaultAction } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, test } from 'vitest'
+import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { errorOf, type Service, service } from '../../support/service.ts'
+
+const create = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
+  client.orders.create(
+    { serviceId: 'svc_standard', target: '@x', quantity: 1, metadata: { externalOrderId: 'ref-1' } },
+    options,
+  )
+const read = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
+  client.balance.retrieve(options)
+
+/** A service on which every request goes wrong in the same way. */
+function failing(action: FaultAction, options: ClientOptions = {}, runtime?: FakeRuntime): Service {
+  const made = service(options, {}, runtime)
+  made.sandbox.faults.add({ times: 'always', action })
+  return made
+}
+
+describe('the time of one attempt', () => {
+  test.each([
+    ['the headers', { type: 'stall' }],
+    ['an answer that comes too late', { type: 'delay', ms: 60_000 }],
+  ] as [string, FaultAction][])('ends the wait for %s', async (_what, action) => {
+    const { client, sentAt } = failing(action, { timeout: 1000, maxRetries: 2 })
+    const error = await errorOf(read(client))
+    expect(error).toBeInstanceOf(TimeoutError)
+    expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', attempts: 3, charged: 'no' })
+    expect(String(error)).toBe(
+      'TimeoutError: GET /v1/balance got no complete answer within the time of one attempt (timeout). Allow more time, then call again.',
+    )
+    for (const [index, at] of sentAt.slice(1).entries()) {
+      expect(at - (sentAt[index] ?? 0)).toBeGreaterThanOrEqual(1000)
+    }
+  })
+
+  test('covers the body', async () => {
+    const { client, runtime } = failing({ type: 'stallBody' }, { timeout: 1000, maxRetries: 0 })
+    const error = await errorOf(read(client))
+    expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', status: 200, attempts: 1 })
+    expect(String(error)).toContain(
+      'answered with 200, but its body did not arrive within the time of one attempt',
+    )
+    expect(runtime.monotonic()).toBe(1000)
+  })
+
+  test('is 30 seconds, or what client or call say', async () => {
+    const { client, connect, runtime } = failing({ type: 'stall' }, { maxRetries: 0 })
+    const took = async (call: Promise<unknown>): Promise<number> => {
+      const before = runtime.monotonic()
+      await errorOf(call)
+      return runtime.monotonic() - before
+    }
+    expect(await took(read(client))).toBe(30_000)
+    expect(await took(read(connect({ timeout: 700 })))).toBe(700)
+    expect(await took(read(connect({ timeout: 700 }), { timeout: 900 }))).toBe(900)
+    expect(await took(create(client, { timeout: 50 }))).toBe(50)
+  })
+
+  test('leaves an order in doubt', async () => {
+    const { client, sandbox } = failing({ type: 'stall', commit: true }, { maxRetries: 1 })
+    const error = await errorOf(create(client))
+    expect(error).toMatchObject({
+      code: 'timeout',
+      charged: 'unknown',
+      attempts: 2,
+      externalOrderId: 'ref-1',
+    })
+    expect(String(error)).toContain('call create() again with the same request and reference')
+    sandbox.expectChargedOnce('ref-1')
+  })
+
+  test('leaves no doubt about an order whose 201 stalled', async () => {
+    const { client, sandbox } = failing({ type: 'stallBody' }, { timeout: 1000 })
+    expect(await errorOf(create(client))).toMatchObject({
+      code: 'invalid_response',
+      charged: 'yes',
+      attempts: 3,
+      status: 201,
+    })
+    sandbox.expectChargedOnce('ref-1')
+  })
+})
+
+describe('the total time', () => {
+  test.each([
+    ['a read', read, 'no'],
+    ['an order', create, 'unknown'],
+  ] as const)('ends %s to the millisecond, amid an attempt', async (_what, call, charged) => {
+    const { client, runtime, sentAt } = failing({ type: 'stall' }, { totalTimeout: 45_000 })
+    const error = await errorOf(call(client))
+    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged, attempts: 2 })
+    expect(String(error)).toContain('within the total time of the call (totalTimeout).')
+    expect(runtime.monotonic()).toBe(45_000)
+    expect(sentAt).toHaveLength(2)
+  })
+
+  test('ends a body', async () => {
+    const { client, runtime } = failing({ type: 'stallBody' }, { totalTimeout: 10_000 })
+    expect(await errorOf(read(client))).toMatchObject({ code: 'timeout', deadline: 'total', attempts: 1 })
+    expect(runtime.monotonic()).toBe(10_000)
+  })
+
+  test('is 120 seconds, or what client or call say', async () => {
+    const { client, connect, runtime } = failing({ type: 'stall' }, { maxRetries: 100 })
+    const took = async (call: Promise<unknown>): Promise<number> => {
+      const before = runtime.monotonic()
+      expect(await errorOf(call)).toMatchObject({ code: 'timeout', deadline: 'total' })
+      return runtime.monotonic() - before
+    }
+    expect(await took(read(client))).toBe(120_000)
+    expect(await took(read(connect({ totalTimeout: 5000 })))).toBe(5000)
+    expect(await took(read(connect({ totalTimeout: 5000 }), { totalTimeout: 7000 }))).toBe(7000)
+    expect(await took(create(client, { totalTimeout: 50 }))).toBe(50)
+  })
+
+  test('is not begun anew by retries', async () => {
+    const { client, runtime } = failing(
+      { type: 'delay', ms: 3000, when: 'before' },
+      { timeout: 2000, totalTimeout: 9000, maxRetries: 100 },
+    )
+    await errorOf(read(client))
+    expect(runtime.monotonic()).toBeLessThanOrEqual(9000)
+  })
+
+  test('ends the wait for an earlier request with the same key, which leaves the order in doubt', async () => {
+    const { client, sandbox, runtime } = failing({ type: 'inProgress', commit: true })
+    const error = await errorOf(create(client))
+    expect(error).toMatchObject({
+      code: 'idempotency_in_progress',
+      charged: 'unknown',
+      status: 409,
+      serverCode: 'IDEMPOTENCY_IN_PROGRESS',
+    })
+    expect(String(error)).toContain('No time was left for another try.')
+    expect(runtime.monotonic()).toBeGreaterThan(110_000)
+    expect(runtime.monotonic()).toBeLessThanOrEqual(120_000)
+    sandbox.expectChargedOnce('ref-1')
+  })
+
+  test('ends the wait for an API key, and nothing was sent', async () => {
+    const { client, sandbox, runtime } = service({ apiKey: () => new Promise(() => {}), totalTimeout: 3000 })
+    for (const call of [read, create]) {
+      const error = await errorOf(call(client))
+      expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'no', attempts: 0 })
+    }
+    expect(runtime.monotonic()).toBe(6000)
+    expect(sandbox.requests).toEqual([])
+  })
+
+  test('does not count the clock of the wall', async () => {
+    const runtime = fakeRuntime()
+    const { client } = service({}, { sleep: async () => {} }, runtime)
+    const pending = read(client)
+    runtime.jump(10 * 365 * 24 * 3600 * 1000)
+    await expect(pending).resolves.toMatchObject({ currency: 'EUR' })
+  })
+})
+
+describe("the caller's signal", () => {
+  /** Where a call can be when its signal fires, and what is then known of its order. */
+  const places: [
+    what: string,
+    action: FaultAction | undefined,
+    options: ClientOptions,
+    charged: 'no' | 'unknown' | 'yes',
+    attempts: number,
+  ][] = [
+    ['while it waits for an API key', undefined, { apiKey: () => new Promise(() => {}) }, 'no', 0],
+    ['while it waits for the headers', { type: 'stall' }, {}, 'unknown', 1],
+    ['while it reads the body of a 201', { type: 'stallBody' }, {}, 'yes', 1],
+    ['while it waits to try again', { type: 'retryAfter', value: '60', status: 503 }, {}, 'unknown', 1],
+    ['while it waits after a refusal to process', { type: 'retryAfter', value: '60' }, {}, 'no', 1],
+    ['while it waits for an earlier request', { type: 'inProgress' }, {}, 'unknown', 1],
+  ]
+
+  test.each(places)('ends an order at once %s', async (_where, action, options, charged, attempts) => {
+    const runtime = fakeRuntime()
+    const { client, sandbox } = service(options, {}, runtime)
+    if (action !== undefined) sandbox.faults.add({ times: 'always', action })
+    const controller = new AbortController()
+    const pending = errorOf(create(client, { signal: controller.signal }))
+    await runtime.settle()
+    const reason = new Error('the user left')
+    controller.abort(reason)
+    const error = await pending
+    expect(error).toMatchObject({
+      code: 'aborted',
+      charged,
+      attempts,
+      cause: reason,
+      externalOrderId: 'ref-1',
+    })
+    expect(String(error)).toContain("was ended by the caller's signal.")
+    expect(runtime.monotonic()).toBe(0)
+    expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
+    await runtime.advance(200_000)
+    expect(sandbox.requests).toHaveLength(attempts)
+  })
+
+  test('of a call that is over already sends nothing', async () => {
+    const { client, sandbox } = service()
+    const signal = AbortSignal.abort('never mind')
+    for (const call of [read, create]) {
+      const error = await errorOf(call(client, { signal }))
+      expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: 'never mind' })
+    }
+    expect(sandbox.requests).toEqual([])
+  })
+
+  test('that fires after the order is there changes nothing', async () => {
+    const { client, sandbox } = service()
+    const controller = new AbortController()
+    await create(client, { signal: controller.signal })
+    controller.abort()
+    sandbox.expectChargedOnce('ref-1')
+  })
+
+  test('that is a timeout of the platform is told as an abort with that as its cause', async () => {
+    const runtime = fakeRuntime()
+    const { client } = failing({ type: 'stall' }, {}, runtime)
+    const controller = new AbortController()
+    const pending = errorOf(read(client, { signal: controller.signal }))
+    await runtime.settle()
+    controller.abort(new DOMException('The operation timed out.', 'TimeoutError'))
+    expect(await pending).toMatchObject({ code: 'aborted', cause: { name: 'TimeoutError' } })
+  })
+
+  test('may serve a thousand calls at once without a listener left', async () => {
+    const { client } = service()
+    const { signal } = new AbortController()
+    await Promise.all(Array.from({ length: 1000 }, () => read(client, { signal })))
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+})
+
+test('a fetch that ignores its signal and never answers does not keep a call', async () => {
+  const { connect, runtime } = service()
+  const client = connect({ fetch: () => new Promise(() => {}), maxRetries: 0 })
+  expect(await errorOf(create(client))).toMatchObject({ code: 'timeout', charged: 'unknown', attempts: 1 })
+  expect(runtime.monotonic()).toBe(30_000)
+})

@@ -1,0 +1,335 @@
+import {
+  InvalidRequestError,
+  type OrderRecord,
+  RequestAbortedError,
+  responseInfo,
+} from 'customer-ordering-sdk'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
+import { clientOf, clientOver } from '../../support/client.ts'
+import { hang } from '../../support/fake-fetch.ts'
+import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+
+function sandboxWith(orders: number): Sandbox {
+  const sandbox = createSandbox()
+  // Newest first is how the sandbox lists them.
+  for (let amount = orders - 1; amount >= 0; amount--) sandbox.addOrder({ amount })
+  return sandbox
+}
+
+const amounts = (items: readonly { readonly amount: number }[]): number[] => items.map(({ amount }) => amount)
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
+
+/** A lab in which an order was placed, one was refused, and the process of two others died, one of them after its charge. */
+async function labAfterCrash(): Promise<Lab> {
+  const lab = new Lab()
+  const dying = lab.process()
+  for (const [reference, commit] of [
+    ['charged', true],
+    ['lost', false],
+  ] as const) {
+    lab.sandbox.faults.add({
+      match: { operation: 'createOrder' },
+      action: { type: 'stall', commit },
+      times: 1,
+    })
+    await lab.begin(() => dying.client.orders.create(order(reference)))
+  }
+  dying.kill()
+  lab.runtime.jump(3 * 60_000)
+  return lab
+}
+
+describe('an awaited list', () => {
+  it('is its first page, fetched with one request', async () => {
+    const sandbox = sandboxWith(7)
+    const page = await clientOf(sandbox).orders.list({ limit: 3, offset: 2 }, { prefetch: 4 })
+    expect(amounts(page.items)).toEqual([2, 3, 4])
+    expect(page).toMatchObject({ offset: 2, limit: 3 })
+    expect(responseInfo(page)?.status).toBe(200)
+    expect(sandbox.requests).toHaveLength(1)
+  })
+
+  it('sends nothing before it is awaited', async () => {
+    const sandbox = sandboxWith(3)
+    const list = clientOf(sandbox).orders.list()
+    await Promise.resolve()
+    expect(sandbox.requests).toHaveLength(0)
+    expect((await list).items).toHaveLength(3)
+  })
+
+  it('is an empty page where there is nothing', async () => {
+    const page = await clientOf(sandboxWith(0)).orders.list()
+    expect(page.items).toEqual([])
+    expect(await page.nextPage()).toBeUndefined()
+    expect(await all(page)).toEqual([])
+  })
+
+  it('is written as JSON with its items, as a route handler would send it', async () => {
+    const page = await clientOf(sandboxWith(2)).orders.list({ limit: 2 })
+    const sent = JSON.parse(JSON.stringify(page))
+    expect(Object.keys(sent)).toEqual(['items', 'offset', 'limit'])
+    expect(amounts(sent.items)).toEqual([0, 1])
+  })
+
+  it('is refused as JSON while nobody has awaited it, in place of {}', () => {
+    const client = clientOf(sandboxWith(2))
+    for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
+      expect(() => JSON.stringify({ unread })).toThrow(/written as JSON before it was read.*Await it first/)
+  })
+
+  it('is read again each time, as each iteration begins afresh', async () => {
+    const sandbox = sandboxWith(3)
+    const list = clientOf(sandbox).orders.list()
+    expect((await list).items).toHaveLength(3)
+    sandbox.addOrder({ amount: 9 })
+    expect((await list).items).toHaveLength(4)
+    expect(await all(list)).toHaveLength(4)
+    const [first, second] = await Promise.all([list, list])
+    expect(first.items).toEqual(second.items)
+  })
+
+  it('is awaited where an async function returns it', async () => {
+    const client = clientOf(sandboxWith(3))
+    const handler = async () => client.orders.list()
+    expect(amounts((await handler()).items)).toEqual([0, 1, 2])
+  })
+
+  it('rejects with the error of its request, also through catch() and finally()', async () => {
+    const { client } = clientOver(() => ({ no: 'list' }))
+    expect(await failure(client.orders.list())).toMatchObject({ code: 'invalid_response' })
+    expect(await client.orders.list().catch(() => 'caught')).toBe('caught')
+    let ended = false
+    const ending = client.orders.list().finally(() => {
+      ended = true
+    })
+    await expect(ending).rejects.toMatchObject({ code: 'invalid_response' })
+    expect(ended).toBe(true)
+  })
+})
+
+describe('a page', () => {
+  it('leads on page by page until nextPage() gives undefined', async () => {
+    const sandbox = sandboxWith(7)
+    const found: number[][] = []
+    let page = await clientOf(sandbox).orders.list({ limit: 3 })
+    for (;;) {
+      found.push(amounts(page.items))
+      const next = await page.nextPage()
+      if (next === undefined) break
+      page = next
+    }
+    expect(found).toEqual([[0, 1, 2], [3, 4, 5], [6]])
+  })
+
+  it('iterates its own items and all after them, as often as asked', async () => {
+    const sandbox = sandboxWith(8)
+    const client = clientOf(sandbox)
+    const first = await client.orders.list({ limit: 3 })
+    const second = await first.nextPage()
+    for (let round = 0; round < 2; round++) {
+      expect(amounts(await all(first))).toEqual(upTo(8))
+      expect(second && amounts(await all(second))).toEqual(upTo(8).slice(3))
+      expect(amounts((await first.nextPage())?.items ?? [])).toEqual([3, 4, 5])
+    }
+    for await (const page of client.orders.list({ limit: 3 }).pages())
+      expect(amounts(await all(page))).toEqual(upTo(8).slice(page.offset))
+  })
+
+  it('does not repeat a row that moves from it to the next page', async () => {
+    let rows = upTo(6).map((amount) => ({ id: `ord_${amount}`, status: 'done', amount }))
+    const { client } = clientOver(({ url }) => {
+      const offset = Number(url.searchParams.get('offset') ?? 0)
+      return rows.slice(offset, offset + 3)
+    })
+    const first = await client.orders.list({ limit: 3 })
+    rows = [{ id: 'new', status: 'done', amount: 99 }, ...rows]
+    expect(amounts((await first.nextPage())?.items ?? [])).toEqual([3, 4])
+    expect(amounts(await all(first))).toEqual(upTo(6))
+  })
+
+  it('ends every request in flight when the loop over it is left', async () => {
+    const { client, requests, aborted } = clientOver(({ url }) =>
+      url.searchParams.has('offset')
+        ? hang
+        : { data: upTo(50).map((amount) => ({ id: `${amount}`, status: 'done', amount })), total: 1000 },
+    )
+    const page = await client.orders.list({}, { prefetch: 4 })
+    expect(requests).toHaveLength(1)
+    const iterator = page[Symbol.asyncIterator]()
+    for (let i = 0; i < 50; i++) await iterator.next()
+    const pending = iterator.next()
+    await new Promise((resolve) => setTimeout(resolve))
+    await iterator.return?.()
+    expect(await pending).toEqual({ done: true, value: undefined })
+    expect(requests.length).toBeGreaterThan(1)
+    expect(aborted()).toBe(requests.length - 1)
+  })
+
+  it('ends with the signal of its list, of which nothing is sent any more', async () => {
+    const sandbox = sandboxWith(8)
+    const controller = new AbortController()
+    const page = await clientOf(sandbox).orders.list({ limit: 3 }, { signal: controller.signal })
+    controller.abort()
+    expect(await failure(page.nextPage().then((next) => next))).toMatchObject({ code: 'aborted' })
+    await expect(all(page)).rejects.toThrow(RequestAbortedError)
+    expect(sandbox.requests).toHaveLength(1)
+  })
+})
+
+describe('an awaited recover()', () => {
+  it('settles everything and tells how many orders ended how', async () => {
+    const lab = await labAfterCrash()
+    const summary = await lab.client().orders.recover()
+    expect(summary).toEqual({ created: 2, rejected: 0, inProgress: 0, stillOpen: 0, needsAttention: [] })
+    lab.sandbox.expectChargedOnce('charged')
+    lab.sandbox.expectChargedOnce('lost')
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('tells what is refused, still open, at work elsewhere, and what needs a person', async () => {
+    const lab = await labAfterCrash()
+    lab.drain()
+    expect(await lab.client({ maxRetries: 0 }).orders.recover()).toMatchObject({
+      created: 1,
+      needsAttention: [
+        { outcome: 'needs_attention', reason: 'refused_after_doubt', record: { externalOrderId: 'lost' } },
+      ],
+    })
+    const cut = await labAfterCrash()
+    const broken = cut.client({ fetch: () => Promise.reject(new TypeError('down')) })
+    expect(await broken.orders.recover()).toMatchObject({ created: 0, stillOpen: 2, needsAttention: [] })
+    const early = new Lab()
+    early.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    const dead = early.process()
+    await early.begin(() => dead.client.orders.create(order('live')))
+    dead.kill()
+    expect(await early.elsewhere().orders.recover()).toMatchObject({ created: 0, inProgress: 1 })
+    const queued = new Lab()
+    queued.drain()
+    await queued.client().orders.enqueue(order('dear'))
+    expect(await queued.client().orders.recover()).toMatchObject({ rejected: 1 })
+    queued.sandbox.expectCharges(0)
+  })
+
+  it('does nothing before it is awaited or iterated', async () => {
+    const lab = await labAfterCrash()
+    const sent = lab.posts.length
+    lab.client().orders.recover()
+    await lab.runtime.settle()
+    expect(lab.posts).toHaveLength(sent)
+  })
+
+  it('is used once: a second use is an error and sends nothing', async () => {
+    const lab = await labAfterCrash()
+    const run = lab.client().orders.recover()
+    await run
+    const sent = lab.sandbox.requests.length
+    for (const use of [
+      async () => await run,
+      () => all(run),
+      () => run.catch((error) => Promise.reject(error)),
+    ]) {
+      const error = await failure(use())
+      expect(error).toBeInstanceOf(InvalidRequestError)
+      expect(error.message).toBe(
+        'This run of orders.recover() was already iterated or awaited. Nothing was sent this time. Call orders.recover() again.',
+      )
+    }
+    const iterated = lab.client().orders.recover()
+    await all(iterated)
+    await expect(iterated).rejects.toThrow('already iterated or awaited')
+    expect(lab.sandbox.requests).toHaveLength(sent)
+  })
+
+  it('rejects when its signal fires', async () => {
+    const lab = await labAfterCrash()
+    const run = lab.client().orders.recover({ signal: AbortSignal.abort() })
+    expect(await failure(run)).toMatchObject({ code: 'aborted' })
+  })
+})
+
+describe('an awaited createMany()', () => {
+  it('places every row once and tells how many orders are new, replayed and failed', async () => {
+    const lab = new Lab()
+    const rows = [order('a'), order('b'), anonymousOrder(), { ...order('c'), quantity: 0 }]
+    const summary = await lab.client().orders.createMany(rows)
+    expect(summary).toMatchObject({ created: 2, replayed: 0, failed: 2 })
+    expect(
+      summary.failures.map(({ ok, request, error, charged }) => [ok, request, error.code, charged]),
+    ).toEqual([
+      [false, rows[2], 'invalid_request', 'no'],
+      [false, rows[3], 'invalid_request', 'no'],
+    ])
+    expect(await lab.client().orders.createMany([order('a'), order('d')])).toEqual({
+      created: 1,
+      replayed: 1,
+      failed: 0,
+      failures: [],
+    })
+    lab.sandbox.expectCharges(3)
+  })
+
+  it('is used once: a second use is an error, reads no row and sends nothing', async () => {
+    const lab = new Lab()
+    let read = 0
+    function* rows() {
+      for (const reference of ['a', 'b']) {
+        read++
+        yield order(reference)
+      }
+    }
+    const run = lab.client().orders.createMany(rows())
+    expect(read).toBe(0)
+    expect(await all(run)).toHaveLength(2)
+    await expect(run).rejects.toThrow(/This run of orders\.createMany\(\) was already iterated or awaited/)
+    expect(read).toBe(2)
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('rejects when its signal fires, after the rows at work', async () => {
+    const lab = new Lab()
+    const controller = new AbortController()
+    const run = lab.client().orders.createMany([order('a'), order('b'), order('c')], {
+      concurrency: 1,
+      signal: controller.signal,
+      onProgress: () => controller.abort(),
+    })
+    expect(await failure(run)).toMatchObject({ code: 'aborted' })
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('what is remembered, awaited', () => {
+  const names = (records: readonly OrderRecord[]) =>
+    records.map(({ externalOrderId }) => externalOrderId).sort()
+
+  it('is an array, and read again each time', async () => {
+    const lab = await labAfterCrash()
+    const { orders } = lab.client()
+    await orders.create(order('done'))
+    const open = orders.unresolved()
+    const since = orders.remembered({ since: 0 })
+    const named = orders.remembered({ externalOrderId: 'done' })
+    const compared = orders.reconcile()
+    for (let round = 0; round < 2; round++) {
+      expect(names(await open)).toEqual(['charged', 'lost'])
+      expect(names(await all(open))).toEqual(['charged', 'lost'])
+      expect(names(await since)).toEqual(['charged', 'done', 'lost'])
+      expect(names(await named)).toEqual(['done'])
+      expect((await compared).map(({ kind }) => kind).sort()).toEqual(['matched', 'matched', 'only_local'])
+    }
+    await orders.recover()
+    expect(await open).toEqual([])
+  })
+
+  it('sends nothing before it is read', async () => {
+    const lab = await labAfterCrash()
+    const sent = lab.sandbox.requests.length
+    lab.client().orders.reconcile()
+    await lab.runtime.settle()
+    expect(lab.sandbox.requests).toHaveLength(sent)
+  })
+})

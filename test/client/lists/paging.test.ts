@@ -1,0 +1,465 @@
+import { getEventListeners } from 'node:events'
+import {
+  InvalidRequestError,
+  InvalidResponseError,
+  type Order,
+  RequestAbortedError,
+  responseInfo,
+  type StandardSchemaV1,
+} from 'customer-ordering-sdk'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import { clientOf, clientOver } from '../../support/client.ts'
+import { hang, json } from '../../support/fake-fetch.ts'
+
+const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
+const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))
+
+/** Cuts a page out of a list as the API document describes it. */
+const cut = <T>(rows: readonly T[], url: URL): T[] => {
+  const offset = Number(url.searchParams.get('offset') ?? 0)
+  return rows.slice(offset, offset + Number(url.searchParams.get('limit') ?? 50))
+}
+
+async function idsOf(items: AsyncIterable<{ readonly id: string }>): Promise<string[]> {
+  const found: string[] = []
+  for await (const { id } of items) found.push(id)
+  return found
+}
+
+describe('the query of a list', () => {
+  it('has nothing that was not asked for', async () => {
+    const { client, requests } = clientOver(({ url }) => cut(orders(60), url))
+    expect(await idsOf(client.orders.list())).toHaveLength(60)
+    expect(requests.map(({ url }) => url.search)).toEqual(['', '?offset=50', '?offset=60'])
+  })
+
+  it('has limit, offset and sourceSystem, encoded', async () => {
+    const { client, requests } = clientOver(({ url }) => cut(orders(8), url))
+    await idsOf(client.orders.list({ limit: 3, offset: 4, sourceSystem: 'shop & co' }))
+    expect(requests.map(({ url }) => url.search)).toEqual([
+      '?limit=3&offset=4&sourceSystem=shop+%26+co',
+      '?limit=3&offset=7&sourceSystem=shop+%26+co',
+      '?limit=3&offset=8&sourceSystem=shop+%26+co',
+    ])
+  })
+
+  it.each([
+    { limit: 0 },
+    { limit: 1.5 },
+    { offset: -1 },
+    { offset: '3' },
+    { sourceSystem: '' },
+    { page: 2 },
+    null,
+  ])('is refused at once, before anything is sent, for %j', (params) => {
+    const { client, requests } = clientOver(() => [])
+    expect(() => client.orders.list(params as never)).toThrow(InvalidRequestError)
+    expect(() => client.services.list(params as never)).toThrow(InvalidRequestError)
+    expect(requests).toHaveLength(0)
+  })
+
+  it('is read when the list is made, not when it is iterated', async () => {
+    const { client, requests } = clientOver(({ url }) => cut(orders(5), url))
+    const params = { limit: 2 }
+    const list = client.orders.list(params)
+    params.limit = 4
+    await list
+    expect(requests[0]?.url.search).toBe('?limit=2')
+  })
+})
+
+describe('prefetch', () => {
+  it.each([-1, 17, 1.5, '4', null, Number.NaN])(
+    'is refused before anything is sent if it is %j',
+    (prefetch) => {
+      const { client, requests } = clientOver(() => [])
+      const options = { prefetch } as never
+      expect(() => client.orders.list({}, options)).toThrow(InvalidRequestError)
+      expect(() => client.services.list({}, options)).toThrow(InvalidRequestError)
+      expect(requests).toHaveLength(0)
+    },
+  )
+
+  it('is an option of lists only', () => {
+    const { client } = clientOver(() => [])
+    expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow('prefetch is not known')
+  })
+
+  it('gives the same orders in the same order, several pages at once', async () => {
+    const sandbox = createSandbox({ behaviour: { maxLimit: 7 } })
+    for (let i = 0; i < 100; i++) sandbox.addOrder({ amount: i, createdAt: i })
+    sandbox.faults.add({ action: { type: 'shortPage', fewer: 3 }, skip: 4, times: 2 })
+    sandbox.faults.add({ action: { type: 'status', status: 503 }, skip: 9, times: 1 })
+    const client = clientOf(sandbox)
+    expect(await idsOf(client.orders.list({ limit: 100 }, { prefetch: 4 }))).toEqual(
+      await idsOf(client.orders.list({ limit: 100 })),
+    )
+  })
+
+  it('ends every request in flight when the loop is left', async () => {
+    const { client, requests, aborted } = clientOver(({ url }) =>
+      url.searchParams.has('offset') ? hang : { data: orders(50), total: 1000 },
+    )
+    for await (const { id } of client.orders.list({}, { prefetch: 4 })) {
+      if (id === 'ord_5') await new Promise((resolve) => setImmediate(resolve))
+      if (id === 'ord_9') break
+    }
+    expect(requests).toHaveLength(5)
+    expect(aborted()).toBe(4)
+  })
+
+  it("ends every request in flight when the caller's signal fires, and hands out no page after it", async () => {
+    const controller = new AbortController()
+    const reason = new Error('enough')
+    const { client, aborted } = clientOver(({ url }) => {
+      const offset = Number(url.searchParams.get('offset') ?? 0)
+      return offset > 60 ? hang : { data: orders(400).slice(offset, offset + 50), total: 400 }
+    })
+    const found: string[] = []
+    const reading = (async () => {
+      for await (const { id } of client.orders.list({}, { prefetch: 3, signal: controller.signal })) {
+        found.push(id)
+        if (id !== 'ord_49') continue
+        await new Promise((resolve) => setImmediate(resolve))
+        controller.abort(reason)
+      }
+    })()
+    await expect(reading).rejects.toMatchObject({ code: 'aborted', charged: 'no', cause: reason })
+    expect(found).toHaveLength(50)
+    expect(aborted()).toBe(2)
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+  })
+})
+
+describe('the envelope of a list', () => {
+  const rows = orders(3)
+  it.each<[string, object]>([
+    ['an array', rows],
+    ['one property with an array', { anything: rows }],
+    ['a total beside it', { data: rows, total: 3 }],
+    ['a total inside', { results: rows, meta: { total_count: 3, has_more: false } }],
+    ['several arrays of which one has ids', { tags: ['a'], orders: rows }],
+  ])('may be %s', async (_title, body) => {
+    const { client } = clientOver(({ url }) => (url.searchParams.has('offset') ? [] : body))
+    expect(await idsOf(client.orders.list())).toEqual(['ord_0', 'ord_1', 'ord_2'])
+  })
+
+  it.each<[string, unknown]>([
+    ['nothing in it', {}],
+    ['several candidates', { a: rows, b: rows }],
+    ['a text', 'x'],
+    ['a number', 5],
+    ['null', null],
+  ])('that has %s is refused', async (_title, body) => {
+    const { client } = clientOver(() => json(body))
+    await expect(client.orders.list()).rejects.toThrow(InvalidResponseError)
+  })
+
+  it('is what listEnvelope says', async () => {
+    const { client, requests } = clientOver(({ url }) => ({ a: cut(rows, url), b: rows, n: 3 }), {
+      listEnvelope: (body) => {
+        const { a, n } = body as { a: unknown[]; n: number }
+        return { items: a, total: n }
+      },
+    })
+    expect(await idsOf(client.orders.list())).toHaveLength(3)
+    expect(requests).toHaveLength(1)
+    expect(await client.orders.list()).toMatchObject({ total: 3 })
+  })
+
+  const NO_ITEMS = 'has no array of items by the option listEnvelope'
+  it.each<[string, (body: unknown) => unknown, message: string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('no')
+      },
+      'is not what the option listEnvelope expects: it threw',
+    ],
+    ['returns nothing', () => undefined, NO_ITEMS],
+    ['returns no object', () => 5, NO_ITEMS],
+    ['returns no array of items', () => ({ items: { length: 1 } }), NO_ITEMS],
+  ])(
+    'is refused if listEnvelope %s, as an issue of the whole body',
+    async (_title, listEnvelope, message) => {
+      const { client } = clientOver(() => rows, { listEnvelope: listEnvelope as () => never })
+      const pending = client.orders.list()
+      await expect(pending).rejects.toThrow(InvalidResponseError)
+      await expect(pending).rejects.toMatchObject({ issues: [{ path: '', message }] })
+    },
+  )
+
+  it.each([
+    [true, ['', '?offset=3']],
+    [false, ['']],
+  ])('goes on as listEnvelope says: hasMore %s', async (hasMore, asked) => {
+    const { client, requests } = clientOver(({ url }) => cut(rows, url), {
+      listEnvelope: (body) => ({ items: body as unknown[], hasMore }),
+    })
+    expect(await idsOf(client.orders.list())).toHaveLength(3)
+    expect(requests.map(({ url }) => url.search)).toEqual(asked)
+  })
+
+  it.each([0, 2, 4])(
+    'may be handed over in an array that listEnvelope uses again, with %d pages ahead',
+    async (prefetch) => {
+      const shared: unknown[] = []
+      const { client } = clientOver(({ url }) => cut(orders(12), url), {
+        listEnvelope: (body) => {
+          shared.length = 0
+          shared.push(...(body as unknown[]))
+          return { items: shared }
+        },
+      })
+      const all = orders(12).map(({ id }) => id)
+      expect(await idsOf(client.orders.list({ limit: 3 }, { prefetch }))).toEqual(all)
+      const first = await client.orders.list({ limit: 3 })
+      await client.orders.list({ limit: 3, offset: 3 })
+      expect(first.items.map(({ id }) => id)).toEqual(all.slice(0, 3))
+    },
+  )
+
+  it('is refused by its index where an array of listEnvelope has a hole', async () => {
+    const { client } = clientOver(() => rows, {
+      listEnvelope: () => {
+        const items: unknown[] = [rows[0]]
+        items[2] = rows[2]
+        return { items }
+      },
+    })
+    const pending = client.orders.list()
+    await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'must be an object' }] })
+  })
+
+  it.each([null, 0, '', 'no'])(
+    'may have a total and a hasMore that listEnvelope got wrong (%j), which are not believed then',
+    async (wrong) => {
+      const { client } = clientOver(({ url }) => cut(rows, url), {
+        listEnvelope: (body) => ({ items: body as unknown[], total: '1', hasMore: wrong }) as never,
+      })
+      expect(await idsOf(client.orders.list({ limit: 2 }))).toHaveLength(3)
+    },
+  )
+
+  it('refuses a page with a row that is not as documented, and says which', async () => {
+    const flawed = [...orders(3), { ...order(3), amount: 0.5 }]
+    const { client } = clientOver(() => ({ data: flawed }))
+    await expect(client.orders.list()).rejects.toMatchObject({
+      issues: [{ path: '[3].amount' }],
+      message: expect.stringContaining('[3].amount'),
+    })
+  })
+})
+
+describe('pages of a list', () => {
+  it('tell what came with their answer', async () => {
+    const { client } = clientOver(({ url }) =>
+      json({ data: cut(orders(3), url), total: 3 }, 200, {
+        'x-request-id': `req${url.searchParams.get('offset')}`,
+      }),
+    )
+    const seen: unknown[] = []
+    for await (const page of client.orders.list({ limit: 2 }).pages()) {
+      seen.push([page.offset, page.items.length, page.total, responseInfo(page)?.requestId])
+    }
+    expect(seen).toEqual([
+      [0, 2, 3, 'reqnull'],
+      [2, 1, 3, 'req2'],
+    ])
+  })
+
+  it('are retried each for itself', async () => {
+    const { client, requests } = clientOver(({ url }, count) => {
+      if (count % 2 === 1) throw new TypeError('fetch failed')
+      return cut(orders(5), url)
+    })
+    expect(await idsOf(client.orders.list({ limit: 2 }, { maxRetries: 1 }))).toHaveLength(5)
+    expect(requests).toHaveLength(8)
+  })
+
+  it('end the iteration with the error of the page that failed, after the items before it', async () => {
+    const { client } = clientOver(({ url }) =>
+      url.searchParams.get('offset') === '4' ? json({ code: 'NO' }, 403) : cut(orders(9), url),
+    )
+    const found: string[] = []
+    const reading = (async () => {
+      for await (const { id } of client.orders.list({ limit: 2 })) found.push(id)
+    })()
+    await expect(reading).rejects.toMatchObject({ code: 'permission_denied' })
+    expect(found).toEqual(['ord_0', 'ord_1', 'ord_2', 'ord_3'])
+  })
+
+  it('that hang are ended by a break of whoever waits', async () => {
+    const { client, aborted } = clientOver(({ url }) =>
+      url.searchParams.has('offset') ? new Promise<never>(() => {}) : orders(2),
+    )
+    const iterator = client.orders.list()[Symbol.asyncIterator]()
+    await iterator.next()
+    await iterator.next()
+    const waiting = iterator.next()
+    await new Promise((resolve) => setImmediate(resolve))
+    await iterator.return?.()
+    expect(await waiting).toEqual({ done: true, value: undefined })
+    expect(aborted()).toBe(1)
+  })
+
+  it("end when the caller's signal fires, in a request or between two", async () => {
+    for (const when of ['during', 'between']) {
+      const controller = new AbortController()
+      const reason = new Error('enough')
+      const { client } = clientOver(({ url }) => {
+        if (!url.searchParams.has('offset')) return orders(2)
+        controller.abort(reason)
+        return new Promise<never>(() => {})
+      })
+      const reading = (async () => {
+        for await (const { id } of client.orders.list({}, { signal: controller.signal })) {
+          if (when === 'between' && id === 'ord_1') controller.abort(reason)
+        }
+      })()
+      await expect(reading).rejects.toMatchObject({ code: 'aborted', charged: 'no', cause: reason })
+      expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+    }
+  })
+})
+
+describe("a list whose caller's signal fires in the middle of a page", () => {
+  const reason = new Error('enough')
+
+  /** The error of a list that is aborted at a row, and how many rows came. */
+  async function abortAt(row: string, prefetch: number, total?: number): Promise<readonly [unknown, number]> {
+    const controller = new AbortController()
+    const { client } = clientOver(({ url }) => ({ data: cut(orders(200), url), ...(total && { total }) }))
+    let came = 0
+    try {
+      for await (const { id } of client.orders.list({}, { prefetch, signal: controller.signal })) {
+        came++
+        if (id === row) controller.abort(reason)
+      }
+      return [undefined, came]
+    } catch (error) {
+      return [error, came]
+    }
+  }
+
+  it.each([0, 4])('ends with the error that it has between two pages: prefetch %i', async (prefetch) => {
+    const [between, all] = await abortAt('ord_49', prefetch)
+    const [within, some] = await abortAt('ord_19', prefetch)
+    expect([all, some]).toEqual([50, 20])
+    expect(within).toBeInstanceOf(RequestAbortedError)
+    expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
+    expect(within).toEqual(between)
+    expect(String(within)).toBe(String(between))
+  })
+
+  it('ends with it also on the last page, and not behind its last row', async () => {
+    const [error, came] = await abortAt('ord_160', 0, 200)
+    expect(error).toMatchObject({ code: 'aborted', attempts: 0, cause: reason })
+    expect(came).toBe(161)
+    expect(await abortAt('ord_199', 0, 200)).toEqual([undefined, 200])
+  })
+})
+
+describe('lists of a sandbox', () => {
+  const filled = (count: number, options: Parameters<typeof createSandbox>[0] = {}): Sandbox => {
+    const sandbox = createSandbox(options)
+    for (let i = 0; i < count; i++) sandbox.addOrder({ amount: i, createdAt: i })
+    return sandbox
+  }
+
+  it.each(['array', 'data', 'items', 'named', 'results'] as const)(
+    'are read to the end in the envelope %s',
+    async (listEnvelope) => {
+      const sandbox = filled(57, { behaviour: { listEnvelope } })
+      const client = clientOf(sandbox)
+      for (const limit of [10, 19, 57, 100]) {
+        expect(new Set(await idsOf(client.orders.list({ limit }))).size).toBe(57)
+      }
+      expect((await client.services.list({ limit: 2 }).toArray({ max: 50 })).length).toBeGreaterThan(2)
+    },
+  )
+
+  it('are read to the end where limit is capped and pages are short', async () => {
+    const sandbox = filled(57, { behaviour: { maxLimit: 7 } })
+    sandbox.faults.add({ action: { type: 'shortPage', fewer: 3 }, skip: 2, times: 2 })
+    expect(await idsOf(clientOf(sandbox).orders.list({ limit: 100 }))).toHaveLength(57)
+  })
+
+  it('give every order once while new ones come in', async () => {
+    const sandbox = filled(40)
+    const before = new Set(sandbox.orders().map(({ id }) => id))
+    const found: string[] = []
+    for await (const { id } of clientOf(sandbox).orders.list({ limit: 10 })) {
+      if (found.push(id) % 5 === 0) sandbox.addOrder({ createdAt: 1000 + found.length })
+      if (found.length > 1000) break
+    }
+    expect(new Set(found).size).toBe(found.length)
+    expect([...before].every((id) => found.includes(id))).toBe(true)
+  })
+
+  it('end in an error where offset is ignored', async () => {
+    const sandbox = filled(40, { behaviour: { ignoreOffset: true } })
+    await expect(idsOf(clientOf(sandbox).orders.list({ limit: 10 }))).rejects.toThrow('ignores offset')
+  })
+
+  it('end without an error where offset is ignored and the answer says that nothing is left', async () => {
+    const row = { id: 'ord_1', status: 'pending', amount: 1 }
+    for (const more of [{ total: 1 }, { hasMore: false }]) {
+      const { client, requests } = clientOver(() => ({ items: [row], ...more }))
+      expect(await idsOf(client.orders.list())).toEqual(['ord_1'])
+      expect(requests).toHaveLength(1)
+      const records = []
+      for await (const { kind } of client.orders.reconcile()) records.push(kind)
+      expect(records).toEqual(['only_remote'])
+    }
+  })
+
+  it('end in an error where offset is ignored, however short the page, unless the answer says that nothing is left', async () => {
+    const row = { id: 'ord_1', status: 'pending', amount: 1 }
+    const cut = [[row], { items: [row] }, { items: [row], total: 2 }, { items: [row], hasMore: true }]
+    for (const answer of cut) {
+      const { client } = clientOver(() => answer)
+      for (const prefetch of [0, 4]) {
+        await expect(idsOf(client.orders.list({}, { prefetch }))).rejects.toThrow('ignores offset')
+      }
+      await expect(client.orders.reconcile()[Symbol.asyncIterator]().next()).resolves.toBeTruthy()
+      const reading = async (): Promise<void> => {
+        for await (const _line of client.orders.reconcile());
+      }
+      await expect(reading()).rejects.toThrow('ignores offset')
+    }
+  })
+
+  it('hold only the orders of one integration where that is asked for', async () => {
+    const sandbox = createSandbox()
+    sandbox.addOrder({ sourceSystem: 'shop' })
+    sandbox.addOrder({ sourceSystem: 'kiosk' })
+    expect(await idsOf(clientOf(sandbox).orders.list({ sourceSystem: 'shop' }))).toHaveLength(1)
+  })
+})
+
+it('a page of bad rows costs the check of one: nothing is checked behind the first', async () => {
+  let checked = 0
+  const picky: StandardSchemaV1<unknown, Order> = {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      validate: () => {
+        checked++
+        return { issues: [{ message: 'is never right' }] }
+      },
+    },
+  }
+  const read = (rows: readonly object[]) =>
+    clientOver(() => rows, { schemas: { order: picky } })
+      .client.orders.list()
+      .toArray({ max: 5 })
+  await expect(read(orders(1000))).rejects.toMatchObject({
+    code: 'invalid_response',
+    issues: [{ path: '[0]', message: 'is never right' }],
+  })
+  expect(checked).toBe(1)
+  await expect(read([{}, ...orders(1000)])).rejects.toMatchObject({ code: 'invalid_response' })
+  expect(checked).toBe(1)
+})

@@ -1,0 +1,172 @@
+import type { Reconciled } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
+import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+
+const MINUTE = 60_000
+const CREATE = { operation: 'createOrder' } as const
+const LIST = { operation: 'listOrders' } as const
+
+const replace = (path: string, value: unknown) => ({ op: 'replace', path, value }) as const
+
+/** What a response has that belongs to another request. */
+const SOMEBODY_ELSES = [
+  ['another reference', replace('/metadata/externalOrderId', 'r2'), order('r1')],
+  ['another serviceId, where none has a reference', replace('/serviceId', 'svc_other'), anonymousOrder()],
+  ['another quantity, where none has a reference', replace('/quantity', 1000), anonymousOrder()],
+] as const
+
+describe("a response that is somebody else's order", () => {
+  describe.each(SOMEBODY_ELSES)('%s', (_what, difference, request) => {
+    const patch = [replace('/id', 'ord_of_another'), difference]
+
+    it('is replayed under the same key until the own order comes, for one charge', async () => {
+      const lab = new Lab()
+      lab.sandbox.faults.add({ match: CREATE, times: 2, action: { type: 'transformBody', patch } })
+      const { id } = await lab.client().orders.create(request)
+      expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
+      expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+      expect(lab.posts).toHaveLength(3)
+    })
+
+    it('is never returned and never remembered, and its error says that nobody knows of the money', async () => {
+      const lab = new Lab()
+      lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'transformBody', patch } })
+      const error = await failure(lab.client().orders.create(request))
+      expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 201 })
+      expect(error.orderId).toBeUndefined()
+      expect(JSON.stringify(await all(lab.client().orders.unresolved()))).not.toContain('ord_of_another')
+
+      lab.sandbox.faults.clear()
+      const [recovered] = await all(lab.client().orders.recover())
+      expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([recovered?.order?.id])
+    })
+  })
+
+  it('is taken where the reference agrees, because a service may name services and quantities in its own way', async () => {
+    const lab = new Lab()
+    const patch = [replace('/serviceId', 'SVC_STANDARD'), replace('/quantity', 10_000)]
+    lab.sandbox.faults.add({ match: CREATE, action: { type: 'transformBody', patch } })
+    const { id } = await lab.client().orders.create(order('r1'))
+    expect(id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it.each([
+    ['a quantity as a string', replace('/quantity', '10.0')],
+    ['an object as serviceId', replace('/serviceId', { id: 'svc_other' })],
+    ['null as metadata', replace('/metadata', null)],
+  ])('is none for %s, which cannot be compared', async (_what, difference) => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ match: CREATE, action: { type: 'transformBody', patch: [difference] } })
+    const { id } = await lab.client().orders.create(anonymousOrder())
+    expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
+  })
+
+  it.each(['retrieve', 'waitFor'] as const)('with another id is not returned by %s()', async (method) => {
+    const lab = new Lab()
+    const { id } = await lab.client().orders.create(order('r1'))
+    const patch = [replace('/id', 'ord_of_another')]
+    lab.sandbox.faults.add({
+      match: { operation: 'retrieveOrder' },
+      times: 'always',
+      action: { type: 'transformBody', patch },
+    })
+    const { orders } = lab.client()
+    const call = method === 'retrieve' ? orders.retrieve(id) : orders.waitFor(id, { until: () => true })
+    expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
+  })
+
+  it('with another productId is not returned by services.retrieve()', async () => {
+    const lab = new Lab()
+    const patch = [replace('/productId', 'svc_other')]
+    lab.sandbox.faults.add({
+      match: { operation: 'retrieveService' },
+      action: { type: 'transformBody', patch },
+    })
+    expect(await failure(lab.client().services.retrieve('svc_standard'))).toMatchObject({
+      code: 'invalid_response',
+      issues: [{ path: 'productId' }],
+    })
+  })
+})
+
+describe("another integration's order with the same reference", () => {
+  const OTHERS = [
+    ['quantity', { serviceId: 'svc_standard', quantity: 1 }],
+    ['serviceId', { serviceId: 'svc_exact', quantity: 10 }],
+  ] as const
+
+  /** An order that was lost on its way and is too old to be repeated. */
+  async function lost(lab: Lab, request = order('r1')): Promise<void> {
+    lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'drop' } })
+    await failure(lab.client().orders.create(request))
+    lab.sandbox.faults.clear()
+    lab.runtime.jump(60 * MINUTE)
+  }
+
+  it.each(OTHERS)('is not adopted by recover() if its %s differs', async (_field, other) => {
+    const lab = new Lab()
+    await lost(lab)
+    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'past_window' },
+    ])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it.each(OTHERS)('does not hide the own order from recover() if its %s differs', async (_field, other) => {
+    const lab = new Lab()
+    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+    lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'commitThenDrop' } })
+    await failure(lab.client().orders.create(order('r1')))
+    lab.sandbox.faults.clear()
+    lab.runtime.jump(60 * MINUTE)
+    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'created', order: { id: orderId } },
+    ])
+  })
+
+  it.each(OTHERS)('is refused by resolve() if its %s differs', async (field, other) => {
+    const lab = new Lab()
+    await lost(lab)
+    const { id } = lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+    const resolved = lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: id })
+    const error = await failure(resolved)
+    expect(error).toMatchObject({ code: 'invalid_request', charged: 'unknown' })
+    expect(error.message).toContain(field)
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it.each(OTHERS)(
+    'is not `matched` by reconcile() if its %s differs, also under a remembered id',
+    async (_field, other) => {
+      const kindsOf = (found: readonly Reconciled[]) => found.map(({ kind }) => kind).sort()
+      const open = new Lab()
+      await lost(open)
+      open.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+      expect(kindsOf(await all(open.client().orders.reconcile()))).toEqual(['only_local', 'only_remote'])
+
+      // Of a closed record, only the tags of its fields are left.
+      const closed = new Lab()
+      await closed.client().orders.create(order('r1'))
+      closed.sandbox.faults.add({
+        match: LIST,
+        times: 'always',
+        action: { type: 'mutateList', change: (rows) => rows.map((row) => ({ ...row, ...other })) },
+      })
+      expect(kindsOf(await all(closed.client().orders.reconcile()))).toEqual(['only_local', 'only_remote'])
+    },
+  )
+
+  it('with a lone surrogate in its serviceId is not `matched` either', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    const change = (rows: readonly Record<string, unknown>[]) =>
+      rows.map((row) => ({ ...row, serviceId: '\ud800' }))
+    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'mutateList', change } })
+    const kinds = (await all(lab.client().orders.reconcile())).map(({ kind }) => kind)
+    expect(kinds.sort()).toEqual(['only_local', 'only_remote'])
+  })
+})

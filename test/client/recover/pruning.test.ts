@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest'
+import { CustomerOrderingClient } from '../../../src/client.ts'
+import { emptyRow } from '../../../src/idempotency/record.ts'
+import type { OrderStore, PruneOptions } from '../../../src/idempotency/store.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
+
+const HOUR = 60 * 60_000
+const DAY = 24 * HOUR
+
+/** The lab's rows in a store that notes how it is pruned, or that cannot be. */
+function watched(lab: Lab, fails?: () => Promise<number>): { store: OrderStore; pruned: PruneOptions[] } {
+  const pruned: PruneOptions[] = []
+  const prune: OrderStore['prune'] = (scope, options) => {
+    pruned.push(options)
+    return fails?.() ?? lab.rows.prune(scope, options)
+  }
+  return { store: { ...faultyStore(lab.rows, lab.runtime), prune }, pruned }
+}
+
+/** Puts a closed record of that age into the lab's store. */
+async function writtenAt(lab: Lab, time: number): Promise<void> {
+  const { scope } = lab.place('ref:any')
+  await lab.rows.insert(emptyRow(scope, String(time), time))
+}
+
+/** The references that are remembered. */
+async function kept(lab: Lab): Promise<readonly string[]> {
+  await lab.runtime.settle()
+  const found: string[] = []
+  for await (const { externalOrderId = '' } of lab.client().orders.remembered({ since: 0 }))
+    found.push(externalOrderId)
+  return found.sort()
+}
+
+async function recovered(lab: Lab, store: OrderStore): Promise<void> {
+  for await (const _outcome of lab.client({ store }).orders.recover());
+}
+
+describe('old closed records', () => {
+  it('are removed after an order was placed, at most once an hour', async () => {
+    const lab = new Lab()
+    const { store, pruned } = watched(lab)
+    for (const reference of ['r1', 'r2', 'r3']) await lab.client({ store }).orders.create(order(reference))
+    expect(pruned).toHaveLength(1)
+    await lab.runtime.advance(HOUR - 1000)
+    await lab.client({ store }).orders.create(order('r4'))
+    expect(pruned).toHaveLength(1)
+    await lab.runtime.advance(1000)
+    await lab.client({ store }).orders.create(order('r5'))
+    await lab.runtime.settle()
+    expect(pruned).toHaveLength(2)
+  })
+
+  it('are removed by a recovery as well', async () => {
+    const lab = new Lab()
+    const { store, pruned } = watched(lab)
+    await recovered(lab, store)
+    await recovered(lab, store)
+    await lab.runtime.settle()
+    expect(pruned).toHaveLength(1)
+  })
+
+  it('are removed before the store is closed, if their removal has begun', async () => {
+    const lab = new Lab()
+    const events: string[] = []
+    const store: OrderStore = {
+      ...faultyStore(lab.rows, lab.runtime),
+      prune: () =>
+        new Promise((resolve) => {
+          lab.runtime.setTimer(() => {
+            events.push('pruned')
+            resolve(0)
+          }, 1000)
+        }),
+      close: async () => {
+        events.push('closed')
+      },
+    }
+    const client = lab.client({ store })
+    for await (const _outcome of client.orders.recover());
+    await client.close()
+    expect(events).toEqual(['pruned', 'closed'])
+  })
+
+  it('are kept for 400 days if created and 7 if rejected, unless retention says otherwise', async () => {
+    const lab = new Lab()
+    const now = lab.runtime.now()
+    // The youngest records that vouch for the clock: a quarter of each time.
+    for (const days of [100, 2.5, 1.75]) await writtenAt(lab, now - days * DAY)
+    const { store, pruned } = watched(lab)
+    await recovered(lab, store)
+    const { store: other, pruned: otherwise } = watched(lab)
+    const client = lab.client({ store: other, retention: { created: 10 * DAY } })
+    for await (const _outcome of client.orders.recover());
+    await lab.runtime.settle()
+    expect(pruned).toEqual([{ createdBefore: now - 400 * DAY, rejectedBefore: now - 7 * DAY }])
+    expect(otherwise).toEqual([{ createdBefore: now - 10 * DAY, rejectedBefore: now - 7 * DAY }])
+  })
+
+  it('are kept longer where the youngest record that vouches for the clock is older', async () => {
+    // Age of the only record; how long a created one is kept then, and a rejected one.
+    const DAYS: readonly (readonly [number, number | undefined, number | undefined])[] = [
+      [1.74, undefined, undefined],
+      [1.9, undefined, 7.15],
+      [3, undefined, 8.25],
+      [14, undefined, 19.25],
+      [100, 400, 105.25],
+      [110, 410, 115.25],
+      [224, 524, 229.25],
+      [225, 525, undefined],
+    ]
+    for (const [age, created, rejected] of DAYS) {
+      const lab = new Lab()
+      const now = lab.runtime.now()
+      await writtenAt(lab, now - age * DAY)
+      const { store, pruned } = watched(lab)
+      await recovered(lab, store)
+      await lab.runtime.settle()
+      const limit = (days: number | undefined): number => (days === undefined ? 0 : now - days * DAY)
+      expect(pruned).toEqual([{ createdBefore: limit(created), rejectedBefore: limit(rejected) }])
+    }
+  })
+
+  it('are kept although the clock of one client is 401 days ahead, however often it starts again', async () => {
+    const lab = new Lab()
+    const right = lab.client()
+    await right.orders.create(order('r1'))
+    lab.drain()
+    await failure(right.orders.create(order('refused')))
+    lab.topUp()
+    const ahead = { ...lab.runtime, now: () => lab.runtime.now() + 401 * DAY }
+    /** That client's process starts, places an order, recovers and ends. */
+    const run = async (reference: string): Promise<void> => {
+      const store = faultyStore(lab.rows, lab.runtime)
+      const wrong = new CustomerOrderingClient({ ...lab.options, store }, ahead)
+      await wrong.orders.create(order(reference))
+      for await (const _outcome of wrong.orders.recover());
+      await wrong.close()
+    }
+    for (const reference of ['ahead-1', 'ahead-2']) {
+      await run(reference)
+      await lab.runtime.advance(DAY)
+    }
+    expect(await kept(lab)).toEqual(['ahead-1', 'ahead-2', 'r1', 'refused'])
+    // A refusal is believed to be old once that clock was wrong for a quarter of the 7 days, an order after 100 days.
+    for (const reference of ['ahead-3', 'ahead-4', 'ahead-5']) {
+      await lab.runtime.advance(30 * DAY)
+      await run(reference)
+    }
+    expect(await kept(lab)).toContain('r1')
+    await right.orders.create(order('r1'))
+    expect(lab.posts.filter(({ body }) => body.includes('"r1"'))).toHaveLength(1)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('are removed in a shop with an order every ten days', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.drain()
+    await failure(client.orders.create(order('refused')))
+    lab.topUp()
+    for (const reference of ['r1', 'r2', 'r3']) {
+      await lab.runtime.advance(10 * DAY)
+      await client.orders.create(order(reference))
+    }
+    expect(await kept(lab)).toEqual(['r1', 'r2', 'r3'])
+  })
+
+  it('are gone after their time, the created later than the rejected, the open never', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    await client.orders.create(order('created'))
+    lab.drain()
+    await failure(client.orders.create(order('rejected')))
+    lab.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    await failure(client.orders.create(order('open')))
+    lab.sandbox.faults.clear()
+    lab.topUp()
+    await lab.runtime.advance(6 * DAY)
+    await client.orders.create(order('later'))
+    await lab.runtime.advance(2 * DAY)
+    for await (const _outcome of client.orders.recover());
+    expect(await kept(lab)).toEqual(['created', 'later', 'open'])
+    await lab.runtime.advance(300 * DAY)
+    await client.orders.create(order('last'))
+    expect(await kept(lab)).toEqual(['created', 'last', 'later', 'open'])
+    await lab.runtime.advance(105 * DAY)
+    for await (const _outcome of client.orders.recover());
+    expect(await kept(lab)).toEqual(['last', 'open'])
+  })
+
+  it('are removed for each account by itself', async () => {
+    const lab = new Lab()
+    const { store, pruned } = watched(lab)
+    for (const account of ['shop', 'other shop'])
+      await lab.client({ store, account }).orders.create(order('r1'))
+    await lab.runtime.settle()
+    expect(pruned).toHaveLength(2)
+  })
+
+  it('may fail to be removed: that is logged, and the order is none the worse', async () => {
+    const failures: (() => Promise<number>)[] = [
+      () => Promise.reject(new Error('secret text of a database')),
+      () => {
+        throw new Error('at once')
+      },
+      () => new Promise(() => {}),
+    ]
+    for (const fails of failures) {
+      const lab = new Lab()
+      const { store } = watched(lab, fails)
+      const logged: unknown[][] = []
+      const log = (...line: unknown[]): void => void logged.push(line)
+      const logger = { debug: log, info: log, warn: log, error: log }
+      const placed = await lab.client({ store, logger }).orders.create(order('r1'))
+      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      await lab.runtime.advance(11_000)
+      expect(logged).toEqual([[expect.stringContaining('old records were not removed'), { code: 'store' }]])
+    }
+  })
+})

@@ -1,0 +1,294 @@
+import type { Reconciled } from 'customer-ordering-sdk'
+import type { FaultAction } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
+
+const kindsOf = (found: readonly Reconciled[]): string[] =>
+  found.map(({ kind, record, order: listed }) => `${kind} ${record?.externalOrderId ?? listed?.id}`).sort()
+
+const LIST = { operation: 'listOrders' } as const
+
+async function place(lab: Lab, count: number): Promise<string[]> {
+  const references = Array.from({ length: count }, (_, index) => `r${index}`)
+  for (const reference of references) {
+    await lab.client().orders.create(order(reference))
+    // Orders of one moment have no order among themselves.
+    lab.runtime.jump(1)
+  }
+  return references
+}
+
+describe('reconcile()', () => {
+  it('tells what both sides have, what one side has only, and whose amount differs', async () => {
+    const lab = new Lab()
+    await place(lab, 4)
+    const gone = lab.sandbox.expectChargedOnce('r2')
+    lab.sandbox.removeOrder(gone.orderId)
+    const foreign = lab.sandbox.addOrder({ metadata: { externalOrderId: 'of another system' } })
+    const dearer = lab.sandbox.expectChargedOnce('r3').orderId
+    lab.sandbox.faults.add({
+      match: LIST,
+      times: 'always',
+      action: {
+        type: 'mutateList',
+        change: (rows) => rows.map((row) => (row['id'] === dearer ? { ...row, amount: 9999 } : row)),
+      },
+    })
+    const found = await all(lab.client().orders.reconcile())
+    expect(kindsOf(found)).toEqual([
+      'amount_differs r3',
+      'matched r0',
+      'matched r1',
+      'only_local r2',
+      `only_remote ${foreign.id}`,
+    ])
+    expect(found.find(({ kind }) => kind === 'amount_differs')).toMatchObject({
+      record: { order: { amount: 2500 } },
+      order: { amount: 9999 },
+    })
+  })
+
+  it('matches an order that is still open by its reference, and changes nothing', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ times: 'always', action: { type: 'commitThenDrop' } })
+    await failure(lab.client().orders.create(order('r1')))
+    lab.sandbox.faults.clear()
+    const before = await lab.row('ref:r1')
+    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual(['matched r1'])
+    expect(await lab.row('ref:r1')).toEqual(before)
+  })
+
+  it('never takes a second order with the same reference for the first: that one was bought twice', async () => {
+    const lab = new Lab()
+    await place(lab, 1)
+    const twin = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r0' }, amount: 2500 })
+    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
+      'matched r0',
+      `only_remote ${twin.id}`,
+    ])
+
+    const open = new Lab()
+    open.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    await failure(open.client().orders.create(order('r1')))
+    open.sandbox.faults.clear()
+    for (const target of ['@one', '@other'])
+      open.sandbox.addOrder({ target, quantity: 10, metadata: { externalOrderId: 'r1' } })
+    const kinds = (await all(open.client().orders.reconcile())).map(({ kind }) => kind)
+    expect(kinds.sort()).toEqual(['matched', 'only_remote'])
+  })
+
+  it('never matches by amount, time or target', async () => {
+    const lab = new Lab({ preset: 'minimal-answers' })
+    lab.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    await failure(lab.client().orders.create(order('r1')))
+    lab.sandbox.faults.clear()
+    const lookalike = lab.sandbox.addOrder({ target: '@someone', quantity: 10, amount: 2500 })
+    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
+      'only_local r1',
+      `only_remote ${lookalike.id}`,
+    ])
+  })
+
+  it('leaves out what was refused, and counts an archived order once', async () => {
+    const lab = new Lab()
+    const request = { serviceId: 'svc_standard', target: '@someone', quantity: 1 }
+    await lab.client().orders.create(request)
+    await lab.client().orders.create(request)
+    lab.drain()
+    await failure(lab.client().orders.create(order('refused')))
+    expect((await all(lab.client().orders.reconcile())).map(({ kind }) => kind)).toEqual([
+      'matched',
+      'matched',
+    ])
+  })
+
+  it('compares what was written since a time, and narrows the list by source system', async () => {
+    const lab = new Lab()
+    await place(lab, 2)
+    lab.runtime.jump(1000)
+    const since = lab.runtime.now()
+    const metadata = { externalOrderId: 'new', sourceSystem: 'shop' }
+    await lab.client().orders.create(order('new', { metadata }))
+    expect(kindsOf(await all(lab.client().orders.reconcile({ since, sourceSystem: 'shop' })))).toEqual([
+      'matched new',
+    ])
+  })
+
+  it('since a time calls no older order `only_remote` that the store knows, by id or by reference', async () => {
+    const lab = new Lab()
+    await place(lab, 2)
+    lab.sandbox.faults.add({ times: 'always', action: { type: 'commitThenDrop' } })
+    await failure(lab.client().orders.create(order('lost')))
+    lab.sandbox.faults.clear()
+    lab.runtime.jump(1000)
+    const since = lab.runtime.now()
+    await lab.client().orders.create(order('new'))
+    const foreign = lab.sandbox.addOrder()
+    expect(kindsOf(await all(lab.client().orders.reconcile({ since })))).toEqual([
+      'matched new',
+      `only_remote ${foreign.id}`,
+    ])
+  })
+
+  it('is read as it goes: leaving it early asks for no further page', async () => {
+    const lab = new Lab({ behaviour: { maxLimit: 5 } })
+    await place(lab, 30)
+    const before = lab.sandbox.requests.length
+    for await (const _line of lab.client().orders.reconcile()) break
+    expect(lab.sandbox.requests.length - before).toBe(1)
+  })
+
+  it('compares all that can be read, then fails where a record cannot', async () => {
+    const lab = new Lab()
+    await place(lab, 3)
+    await lab.tamper('ref:r1', (content) => {
+      content['layout'] = 7
+    })
+    const found: Reconciled[] = []
+    const walk = async (): Promise<void> => {
+      for await (const line of lab.client().orders.reconcile()) found.push(line)
+    }
+    await expect(walk()).rejects.toMatchObject({ code: 'store' })
+    expect(kindsOf(found)).toEqual([
+      'matched r0',
+      'matched r2',
+      `only_remote ${lab.sandbox.expectChargedOnce('r1').orderId}`,
+    ])
+  })
+
+  it('fails at once where the store cannot be read at all: half of our side would be a false report', async () => {
+    const lab = new Lab()
+    await place(lab, 2)
+    const list = (): Promise<never> => Promise.reject(new Error('gone'))
+    const store = { ...faultyStore(lab.rows, lab.runtime), list }
+    const before = lab.sandbox.requests.length
+    await expect(all(lab.client({ store }).orders.reconcile())).rejects.toMatchObject({ code: 'store' })
+    expect(lab.sandbox.requests.length).toBe(before)
+  })
+})
+
+describe('reconcile() with lists that do not behave', () => {
+  it.each([
+    ['that give fewer rows than asked for', { behaviour: { maxLimit: 3 } }],
+    ['that give one row at a time', { behaviour: { maxLimit: 1 } }],
+    ['in random order', { behaviour: { ordering: 'random', maxLimit: 200 } }],
+    ['by amount', { behaviour: { ordering: 'amount', maxLimit: 4 } }],
+    ['that refuse what is not documented', { preset: 'strict-gateway' }],
+    ['as a bare array', { behaviour: { listEnvelope: 'array' } }],
+    ['under items', { behaviour: { listEnvelope: 'items', maxLimit: 7 } }],
+    ['under their own name', { behaviour: { listEnvelope: 'named', maxLimit: 7 } }],
+    ['under results', { behaviour: { listEnvelope: 'results', maxLimit: 7 } }],
+  ] as const)('%s', async (_which, options) => {
+    const lab = new Lab(options)
+    const references = await place(lab, 23)
+    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual(
+      references.map((reference) => `matched ${reference}`).sort(),
+    )
+  })
+
+  it.each<[string, FaultAction]>([
+    ['a page that is short by some', { type: 'shortPage', fewer: 9 }],
+    ['a row that comes twice', { type: 'mutateList', change: 'duplicateFirst' }],
+    ['a row that is hidden on one page', { type: 'mutateList', change: 'dropFirst' }],
+    ['rows that change places', { type: 'mutateList', change: 'shuffle' }],
+    ['rows that are turned round', { type: 'mutateList', change: 'reverse' }],
+    [
+      'rows that are no orders',
+      { type: 'mutateList', change: (rows) => rows.flatMap((row) => [row, { note: 'no id' }]) },
+    ],
+  ])('with %s', async (_what, action) => {
+    const lab = new Lab({ behaviour: { maxLimit: 10 } })
+    const references = await place(lab, 25)
+    lab.sandbox.faults.add({ match: LIST, skip: 1, action })
+    const found = kindsOf(await all(lab.client().orders.reconcile()))
+    expect(found).toEqual(references.map((reference) => `matched ${reference}`).sort())
+  })
+
+  it('with orders that come in while it is read', async () => {
+    const lab = new Lab({ behaviour: { maxLimit: 10 } })
+    const references = await place(lab, 40)
+    const change: Extract<FaultAction, { type: 'mutateList' }>['change'] = (rows) => {
+      lab.sandbox.addOrder({ createdAt: lab.runtime.now() + 1 })
+      lab.runtime.jump(2)
+      return rows
+    }
+    lab.sandbox.faults.add({ match: LIST, times: 6, action: { type: 'mutateList', change } })
+    const found = kindsOf(await all(lab.client().orders.reconcile()))
+    expect(found.filter((line) => line.startsWith('matched'))).toEqual(
+      references.map((reference) => `matched ${reference}`).sort(),
+    )
+    expect(found.some((line) => line.startsWith('only_local'))).toBe(false)
+  })
+
+  it('with orders that go while it is read: pages overlap, so none of the others slips past', async () => {
+    const lab = new Lab({ behaviour: { maxLimit: 20, ordering: 'newest' } })
+    const references = await place(lab, 60)
+    const removed: string[] = []
+    const change: Extract<FaultAction, { type: 'mutateList' }>['change'] = (rows) => {
+      const reference = references.at(-1 - removed.length) ?? ''
+      removed.push(reference)
+      lab.sandbox.removeOrder(lab.sandbox.expectChargedOnce(reference).orderId)
+      return rows
+    }
+    lab.sandbox.faults.add({ match: LIST, times: 3, action: { type: 'mutateList', change } })
+    const found = kindsOf(await all(lab.client().orders.reconcile()))
+    const kept = references.slice(0, -3).map((reference) => `matched ${reference}`)
+    expect(found).toEqual(expect.arrayContaining(kept))
+  })
+
+  it('and says so where a list ignores offset, because the rest of it cannot be had', async () => {
+    const lab = new Lab({ behaviour: { ignoreOffset: true } })
+    await place(lab, 70)
+    await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
+  })
+
+  it('also where all that comes is a short page, which may be a capped one', async () => {
+    const lab = new Lab({ behaviour: { ignoreOffset: true, listEnvelope: 'array' } })
+    await place(lab, 5)
+    await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
+  })
+
+  it('but not where the answer says that nothing is left', async () => {
+    const lab = new Lab({ behaviour: { ignoreOffset: true, listEnvelope: 'results' } })
+    const references = await place(lab, 5)
+    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual(
+      references.map((reference) => `matched ${reference}`),
+    )
+  })
+
+  it.each<[string, string]>([
+    ['no list', '{"id":"ord_1"}'],
+    ['several', '{"a":[{"id":"1"}],"b":[{"id":"2"}]}'],
+    ['no JSON', '<html>'],
+  ])('and says what is wrong with an answer that holds %s', async (_what, body) => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'bytes', body } })
+    await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
+  })
+
+  it('and finds the rows where listEnvelope says', async () => {
+    const lab = new Lab()
+    const [reference] = await place(lab, 1)
+    const listed = (await lab.client().orders.list().toArray({ max: 1 }))[0]
+    lab.sandbox.faults.add({
+      match: { ...LIST, when: ({ query }) => query.get('offset') === '0' },
+      times: 'always',
+      action: { type: 'bytes', body: JSON.stringify({ a: [{ id: 'x' }], page: { rows: [listed] } }) },
+    })
+    lab.sandbox.faults.add({
+      match: LIST,
+      times: 'always',
+      action: { type: 'bytes', body: JSON.stringify({ page: { rows: [] } }) },
+    })
+    const listEnvelope = (body: unknown) => ({ items: (body as { page: { rows: unknown[] } }).page.rows })
+    expect(kindsOf(await all(lab.client({ listEnvelope }).orders.reconcile()))).toEqual([
+      `matched ${reference}`,
+    ])
+    for (const broken of [() => ({ items: 'none' }), () => null]) {
+      const client = lab.client({ listEnvelope: broken as unknown as typeof listEnvelope })
+      await expect(all(client.orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
+    }
+  })
+})

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
+import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+
+describe('remembered()', () => {
+  it('shows an order by its reference, without sending anything', async () => {
+    const lab = new Lab()
+    const placed = await lab.client().orders.create(order('r1'))
+    const before = lab.sandbox.requests.length
+    expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([
+      {
+        slot: 'ref:r1',
+        key: lab.posts[0]?.key,
+        generation: 0,
+        state: 'created',
+        ambiguous: false,
+        attempts: 1,
+        createdAt: expect.any(Number),
+        firstSentAt: expect.any(Number),
+        version: 2,
+        externalOrderId: 'r1',
+        order: placed,
+      },
+    ])
+    expect(lab.sandbox.requests.length).toBe(before)
+  })
+
+  it('shows why an order was refused', async () => {
+    const lab = new Lab()
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+      { state: 'rejected', rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } },
+    ])
+  })
+
+  it('finds orders by key: its very name, the key of a reference, the key of an order without a name', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
+    await lab.client().orders.create(order('r1'))
+    await lab.client().orders.create(anonymousOrder({ quantity: 20 }))
+    const slots: string[] = []
+    for (const { key } of lab.posts)
+      for (const { slot } of await all(lab.client().orders.remembered({ idempotencyKey: key ?? '' })))
+        slots.push(slot.slice(0, 5))
+    expect(slots).toEqual(['key:k', 'ref:r', 'anon:'])
+  })
+
+  it('finds an archived order without a name by its key', async () => {
+    const lab = new Lab()
+    const first = await lab.client().orders.create(anonymousOrder())
+    const second = await lab.client().orders.create(anonymousOrder())
+    expect(second.id).not.toBe(first.id)
+    const [one, two] = lab.posts.map(({ key }) => key ?? '')
+    expect(await all(lab.client().orders.remembered({ idempotencyKey: one ?? '' }))).toMatchObject([
+      { slot: `key:${one}`, order: { id: first.id } },
+    ])
+    expect(await all(lab.client().orders.remembered({ idempotencyKey: two ?? '' }))).toMatchObject([
+      { order: { id: second.id } },
+    ])
+  })
+
+  it('shows what was written since a time, and each record once', async () => {
+    const lab = new Lab()
+    for (let count = 0; count < 150; count++) await lab.client().orders.create(order(`old-${count}`))
+    lab.runtime.jump(1000)
+    const since = lab.runtime.now()
+    for (let count = 0; count < 120; count++) await lab.client().orders.create(order(`new-${count}`))
+    const found = await all(lab.client().orders.remembered({ since }))
+    expect(found.map(({ slot }) => slot).sort()).toEqual(
+      Array.from({ length: 120 }, (_, count) => `ref:new-${count}`).sort(),
+    )
+    expect(await all(lab.client().orders.remembered({ since: 0 }))).toHaveLength(270)
+  })
+
+  it('ends with the total time of the client where the store does not answer for a name', async () => {
+    const lab = new Lab()
+    const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
+    for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
+      const before = lab.runtime.monotonic()
+      await expect(all(hung.orders.remembered(name))).rejects.toMatchObject({
+        code: 'timeout',
+        deadline: 'total',
+        message: expect.stringMatching(/^orders\.remembered\(\) could not read the store within/),
+        charged: 'unknown',
+        ...name,
+      })
+      expect(lab.runtime.monotonic() - before).toBe(700)
+    }
+  })
+
+  it('is empty where nothing is remembered', async () => {
+    const lab = new Lab()
+    expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
+    expect(await all(lab.client().orders.remembered({ idempotencyKey: 'k1' }))).toEqual([])
+    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+    await lab.client().orders.create(order('r1'))
+    await lab.client().orders.forget({ externalOrderId: 'r1' })
+    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+  })
+
+  it('keeps accounts apart', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    const other = lab.client({ account: 'another shop' })
+    expect(await all(other.orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
+    expect(await all(other.orders.remembered({ since: 0 }))).toEqual([])
+  })
+
+  it('ends with an error where a record cannot be read, after all that can', async () => {
+    const lab = new Lab()
+    for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.create(order(reference))
+    await lab.tamper('ref:r1', (content) => {
+      delete content['fields']
+    })
+    const found: string[] = []
+    const walk = async (): Promise<void> => {
+      for await (const { slot } of lab.client().orders.remembered({ since: 0 })) found.push(slot)
+    }
+    await expect(walk()).rejects.toMatchObject({ code: 'store' })
+    expect(found).toEqual(['ref:r2', 'ref:r3'])
+    await expect(all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+    })
+  })
+
+  it('shows no more of a created order than remember says', async () => {
+    const lab = new Lab()
+    await lab.client({ remember: 'id' }).orders.create(order('r1'))
+    const [record] = await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))
+    expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])
+  })
+})

@@ -1,0 +1,559 @@
+import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
+import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { storeOver } from '../../support/store-over.ts'
+
+const BUSY = 2 * 60_000
+const HOUR = 60 * 60_000
+/** How long a store takes that answers late. */
+const LATE = 2000
+const NAME = { externalOrderId: 'r1' }
+const ABANDONED = { as: 'abandoned' } as const
+
+/** An order whose process died with the request on the way, after the time in which that process may be at work. */
+async function leave(
+  lab: Lab,
+  charged: boolean,
+  request = order('r1'),
+  idempotencyKey?: string,
+): Promise<void> {
+  const process = lab.process()
+  lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: charged } })
+  const options = idempotencyKey === undefined ? {} : { idempotencyKey }
+  await lab.begin(() => process.client.orders.create(request, options))
+  process.kill()
+  lab.runtime.jump(BUSY)
+}
+
+const keys = (lab: Lab): (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
+
+describe('resolve(…, { as: "created" })', () => {
+  it('reads the order and remembers it', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const record = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    expect(record).toMatchObject({ state: 'created', order: { id: orderId, amount: 2500 } })
+    expect((await lab.client().orders.create(order('r1'))).id).toBe(orderId)
+    expect(lab.posts.length).toBe(1)
+  })
+
+  it('leaves the order open if there is no such order, and says that it may be charged', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const before = await lab.row('ref:r1')
+    await expect(
+      lab.client().orders.resolve(NAME, { as: 'created', orderId: 'ord_none' }),
+    ).rejects.toMatchObject({ code: 'not_found', charged: 'unknown' })
+    expect(await lab.row('ref:r1')).toEqual(before)
+  })
+
+  it('refuses an order with another reference, and another order than the remembered one', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const other = await lab.client().orders.create(order('r2'))
+    await expect(
+      lab.client().orders.resolve(NAME, { as: 'created', orderId: other.id }),
+    ).rejects.toMatchObject({
+      code: 'invalid_request',
+      issues: [{ path: 'orderId' }],
+      externalOrderId: 'r1',
+      charged: 'unknown',
+    })
+    await expect(
+      lab.client().orders.resolve({ externalOrderId: 'r2' }, { as: 'created', orderId: 'ord_other' }),
+    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }], charged: 'yes' })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it('leaves the next order alone that was begun in the same slot before the store answered', async () => {
+    const lab = new Lab()
+    await leave(lab, true, anonymousOrder())
+    const [first] = lab.sandbox.ledger
+    const idempotencyKey = first?.idempotencyKey ?? ''
+    const orderId = first?.orderId ?? ''
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'done_unanswered' : undefined))
+    lab.runtime.auto = false
+    const resolving = slow.orders.resolve({ idempotencyKey }, { as: 'created', orderId })
+    resolving.catch(() => {})
+    await lab.runtime.settle()
+    // Somebody buys the same once more, and the answer is lost together with the process.
+    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
+    const process = lab.process()
+    const buying = process.client.orders.create(anonymousOrder())
+    buying.catch(() => {})
+    await lab.runtime.settle()
+    process.kill()
+    lab.runtime.auto = true
+    expect(await resolving).toMatchObject({ state: 'created', key: idempotencyKey, order: { id: orderId } })
+    lab.runtime.jump(BUSY)
+    const [recovered] = await all(lab.client().orders.recover())
+    expect(recovered).toMatchObject({ outcome: 'created', order: { id: lab.sandbox.ledger[1]?.orderId } })
+    expect(lab.sandbox.ledger).toHaveLength(2)
+  })
+
+  it('takes the person’s word where the service does not echo references', async () => {
+    const lab = new Lab({ preset: 'minimal-answers' })
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.ledger[0] ?? { orderId: '' }
+    await lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+  })
+
+  it('proves a charge over a refusal, and repeats nothing for an order that is settled already', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    const resolved = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    expect(resolved).toMatchObject({ state: 'created' })
+    expect(await lab.client().orders.resolve(NAME, { as: 'created', orderId })).toEqual(resolved)
+  })
+
+  it('has one total time for looking the record up and for reading the order', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const slow = lab.elsewhere({}, (operation) => (operation === 'get' ? 'answers_late' : undefined))
+    lab.sandbox.faults.add({ match: { operation: 'retrieveOrder' }, action: { type: 'stall' } })
+    const before = lab.runtime.monotonic()
+    const resolving = slow.orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: LATE + 1000 })
+    await expect(resolving).rejects.toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown' })
+    expect(lab.runtime.monotonic() - before).toBe(LATE + 1000)
+  })
+
+  it('ends within a second after its total time or its signal where the store does not answer, and stores it later', async () => {
+    for (const ended of ['time', 'signal'] as const) {
+      const lab = new Lab()
+      await leave(lab, true)
+      const { orderId } = lab.sandbox.expectChargedOnce('r1')
+      let silent = true
+      const controller = new AbortController()
+      const hung = lab.elsewhere({}, (operation) => {
+        if (operation === 'update' && silent && ended === 'signal')
+          lab.runtime.setTimer(() => controller.abort(), 700)
+        return operation === 'update' && silent ? 'hangs' : undefined
+      })
+      const before = lab.runtime.monotonic()
+      const options = ended === 'time' ? { totalTimeout: 700 } : { signal: controller.signal }
+      const resolving = hung.orders.resolve(NAME, { as: 'created', orderId }, options)
+      await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+      expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
+      silent = false
+      await hung.close()
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+    }
+  })
+
+  it('ends within a second after its total time where the store does not answer what became of the record', async () => {
+    for (const ended of ['time', 'signal'] as const) {
+      const lab = new Lab()
+      await leave(lab, true)
+      const { orderId } = lab.sandbox.expectChargedOnce('r1')
+      const controller = new AbortController()
+      const hung = lab.elsewhere({}, (operation, count) => {
+        if (operation !== 'update') return operation === 'get' && count > 1 ? 'hangs' : undefined
+        if (ended === 'signal') controller.abort()
+        return undefined
+      })
+      const before = lab.runtime.monotonic()
+      const options = ended === 'time' ? { totalTimeout: 700 } : { signal: controller.signal }
+      const resolving = hung.orders.resolve(NAME, { as: 'created', orderId }, options)
+      await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+      expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+    }
+  })
+
+  it('waits as long as it has time for a store that is slow', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const slow = lab.elsewhere({}, () => 'answers_late')
+    const resolving = slow.orders.resolve(NAME, { as: 'created', orderId })
+    expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
+  })
+
+  it('takes a moment past its time to see what it has stored at the last moment', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {
+      await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
+      return await result
+    }
+    let updated = false
+    const store = storeOver(lab.rows, {
+      get: (scope, id) => delayed(updated ? 300 : 0, lab.rows.get(scope, id)),
+      update: (row, version) => {
+        updated = true
+        return delayed(900, lab.rows.update(row, version))
+      },
+      close: async () => {},
+    })
+    const before = lab.runtime.monotonic()
+    const resolving = lab
+      .client({ store })
+      .orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: 1000 })
+    expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
+    expect(lab.runtime.monotonic() - before).toBe(1200)
+  })
+
+  it('fails where the store does not take it', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const broken = lab.elsewhere({}, (operation) => (operation === 'update' ? 'rejects' : undefined))
+    await expect(broken.orders.resolve(NAME, { as: 'created', orderId })).rejects.toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+    })
+  })
+})
+
+describe('resolve(…, { as: "abandoned" })', () => {
+  it('ends with its total time or its signal while it looks the record up, and changes nothing', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const before = await lab.row('ref:r1')
+    const hung = lab.elsewhere({}, (operation) => (operation === 'get' ? 'hangs' : undefined))
+    const startedAt = lab.runtime.monotonic()
+    await expect(hung.orders.resolve(NAME, ABANDONED, { totalTimeout: 700 })).rejects.toMatchObject({
+      code: 'timeout',
+      deadline: 'total',
+      charged: 'unknown',
+      externalOrderId: 'r1',
+    })
+    expect(lab.runtime.monotonic() - startedAt).toBe(700)
+    const reason = new Error('no longer wanted')
+    const resolving = hung.orders.resolve(NAME, ABANDONED, { signal: AbortSignal.abort(reason) })
+    await expect(resolving).rejects.toMatchObject({ code: 'aborted', charged: 'unknown', cause: reason })
+    expect(await lab.row('ref:r1')).toEqual(before)
+  })
+
+  it('lets the next call buy anew, under the next key', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const record = await lab.client().orders.resolve(NAME, ABANDONED)
+    expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
+    // Its new key was never sent.
+    expect(record).not.toHaveProperty('firstSentAt')
+    const again = await lab.client().orders.create(order('r1'))
+    expect(again.id).not.toBe(lab.sandbox.ledger[0]?.orderId)
+    expect(keys(lab)).toHaveLength(2)
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('keeps a key that is the order’s very name', async () => {
+    const lab = new Lab()
+    await leave(lab, true, anonymousOrder(), 'k1')
+    await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
+    await lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
+    expect(keys(lab)).toEqual(['k1'])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('keeps doubt about such a key: a refusal afterwards still proves nothing', async () => {
+    const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
+    const error = await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('makes the next order of the payload a new one, where the order has no name', async () => {
+    const lab = new Lab()
+    await leave(lab, false, anonymousOrder())
+    const key = lab.posts[0]?.key ?? ''
+    // The key is all the name that it has; whoever looks finds it in unresolved().
+    const record = await lab.client().orders.resolve({ idempotencyKey: key }, ABANDONED)
+    expect(record).toMatchObject({ slot: expect.stringMatching(/^anon:/), state: 'rejected' })
+    await lab.client().orders.create(anonymousOrder())
+    expect(keys(lab)).toHaveLength(2)
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('refuses what another call has worked on since the person decided', async () => {
+    const lab = new Lab()
+    await leave(lab, false, anonymousOrder())
+    const idempotencyKey = lab.posts[0]?.key ?? ''
+    const slow = lab.elsewhere({}, (operation, count) =>
+      operation === 'get' && count === 1 ? 'answers_late' : undefined,
+    )
+    lab.runtime.auto = false
+    const resolving = slow.orders.resolve({ idempotencyKey }, ABANDONED)
+    resolving.catch(() => {})
+    await lab.runtime.advance(1)
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const doubtful = failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
+    await lab.runtime.advance(1)
+    expect(await doubtful).toMatchObject({ code: 'connection', charged: 'unknown' })
+    lab.runtime.auto = true
+    await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown', idempotencyKey })
+    // Looked at again, it turns out to be bought.
+    expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('does not lose the proof of a charge that the store takes only after the slot serves another order', async () => {
+    const lab = new Lab()
+    let broken = true
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' && broken ? 'rejects' : undefined))
+    const first = await slow.orders.create(anonymousOrder())
+    lab.runtime.auto = false
+    await lab.runtime.advance(BUSY + 2000)
+    lab.runtime.auto = true
+    const idempotencyKey = lab.posts[0]?.key ?? ''
+    await lab.elsewhere().orders.resolve({ idempotencyKey }, ABANDONED)
+    const second = await lab.elsewhere().orders.create(anonymousOrder())
+    broken = false
+    await lab.runtime.advance(10 * 60_000)
+    const known = await all(lab.client().orders.remembered({ since: 0 }))
+    expect(known.map(({ order }) => order?.id).sort()).toEqual([first.id, second.id].sort())
+  })
+
+  it('takes a record from far ahead for one of before, written by a clock that is wrong', async () => {
+    const lab = new Lab()
+    lab.runtime.jump(HOUR)
+    await leave(lab, false)
+    lab.runtime.jump(-HOUR)
+    expect(await lab.client().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
+  })
+
+  it('refuses what was created, and does nothing for what is rejected already', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    await expect(lab.client().orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({
+      code: 'invalid_request',
+      charged: 'yes',
+    })
+    lab.drain()
+    await failure(lab.client().orders.create(order('r2')))
+    const before = await lab.row('ref:r2')
+    await lab.client().orders.resolve({ externalOrderId: 'r2' }, ABANDONED)
+    expect(await lab.row('ref:r2')).toEqual(before)
+  })
+
+  it('gives a key up that belongs to another payload', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } })
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    await lab.client().orders.create(order('r1'))
+    expect(keys(lab)).toHaveLength(2)
+  })
+
+  it('believes the service again under a key that is the order’s very name and belonged to another payload', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } })
+    await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    expect(await lab.record('key:k1')).toMatchObject({ foreign: true })
+    await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
+    expect(await lab.record('key:k1')).toMatchObject({ foreign: false })
+    lab.drain()
+    const error = await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
+  })
+
+  it('is not undone by a proof of the old charge: that order is what the reference stands for', async () => {
+    const lab = new Lab()
+    const process = lab.process()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000, when: 'after' } })
+    const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+    process.stop()
+    lab.runtime.jump(BUSY)
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    process.wake()
+    const { order: placed } = await ending
+    expect(await lab.record('ref:r1')).toMatchObject({
+      state: 'created',
+      generation: 0,
+      order: { id: placed?.id },
+    })
+    expect((await lab.client().orders.create(order('r1'))).id).toBe(placed?.id)
+    lab.sandbox.expectCharges(1)
+  })
+})
+
+describe('resolve() in either way', () => {
+  it('reads no further rows once it has ended', async () => {
+    const lab = new Lab()
+    for (let count = 0; count < 120; count++) await lab.client().orders.create(order(`r${count}`))
+    const { rows, runtime } = lab
+    const list = rows.list.bind(rows)
+    let pages = 0
+    rows.list = async (...query) => {
+      pages++
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, LATE))
+      return await list(...query)
+    }
+    const client = lab.client()
+    const before = runtime.monotonic()
+    const resolving = client.orders.resolve({ idempotencyKey: 'nobody' }, ABANDONED, { totalTimeout: 700 })
+    await expect(resolving).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringMatching(/^orders\.resolve\(\) could not read the store within .*totalTimeout/),
+      idempotencyKey: 'nobody',
+    })
+    expect(runtime.monotonic() - before).toBe(700)
+    await client.close()
+    await runtime.advance(10 * LATE)
+    expect(pages).toBe(1)
+  })
+
+  it('is refused while a call is at work on the order, here or elsewhere', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
+    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+    for (const where of [client, lab.process().client]) {
+      const resolved = where.orders.resolve(NAME, ABANDONED)
+      await expect(resolved).rejects.toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
+    }
+    await ending
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is refused while a call of this process is about to order again what was refused, as forget() is', async () => {
+    const lab = new Lab()
+    lab.drain()
+    await failure(lab.client().orders.create(order('r1')))
+    lab.topUp()
+    const waiting: ((apiKey: string) => void)[] = []
+    const client = lab.client({ apiKey: () => new Promise((resolve) => waiting.push(resolve)) })
+    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
+    await expect(client.orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({ code: 'unresolved_order' })
+    await expect(client.orders.forget(NAME)).rejects.toMatchObject({
+      code: 'invalid_request',
+      issues: [{ path: 'externalOrderId' }],
+    })
+    for (const resolve of waiting) resolve(lab.sandbox.apiKey)
+    await ending
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('loses against a call that begins meanwhile', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+    await expect(slow.orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({ code: 'store' })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it.each([
+    [{ externalOrderId: 'nobody' }, 'externalOrderId'],
+    [{ idempotencyKey: 'nobody' }, 'idempotencyKey'],
+    [{ idempotencyKey: 'with space' }, 'idempotencyKey'],
+    [{ externalOrderId: ' ' }, 'externalOrderId'],
+  ])('says which name names nothing: %j', async (name, path) => {
+    const lab = new Lab()
+    const resolved = lab.client().orders.resolve(name, ABANDONED)
+    await expect(resolved).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path }] })
+  })
+})
+
+describe('forget()', () => {
+  it('makes the next order of that name a new one', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    expect(await lab.client().orders.forget(NAME)).toBe(true)
+    expect(await lab.record('ref:r1').catch((error: Error) => error.message)).toMatch('forgotten')
+    lab.sandbox.forgetKeys()
+    await lab.client().orders.create(order('r1'))
+    lab.sandbox.expectCharges(2)
+  })
+
+  it('leaves nothing of the order in the store', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('secret-reference', { target: '@secret' }))
+    await lab.client().orders.forget({ externalOrderId: 'secret-reference' })
+    const { rows } = await lab.rows.list(lab.place('').scope, { limit: 10 })
+    expect(JSON.stringify(rows)).not.toMatch(/secret/)
+  })
+
+  it('finds an order by its key, one without a name included', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(anonymousOrder())
+    await lab.client().orders.create(order('r1'))
+    for (const { key } of lab.posts)
+      expect(await lab.client().orders.forget({ idempotencyKey: key ?? '' })).toBe(true)
+  })
+
+  it('is false where nothing of that name is remembered, any more', async () => {
+    const lab = new Lab()
+    expect(await lab.client().orders.forget(NAME)).toBe(false)
+    await lab.client().orders.create(order('r1'))
+    await lab.client().orders.forget(NAME)
+    expect(await lab.client().orders.forget(NAME)).toBe(false)
+  })
+
+  it('refuses what is not settled', async () => {
+    const lab = new Lab()
+    await leave(lab, true)
+    await expect(lab.client().orders.forget(NAME)).rejects.toMatchObject({
+      code: 'invalid_request',
+      charged: 'unknown',
+    })
+    lab.sandbox.faults.add({ times: 3, action: { type: 'cutBody', after: 0 } })
+    await failure(lab.client().orders.create(order('r2')))
+    await expect(lab.client().orders.forget({ externalOrderId: 'r2' })).rejects.toMatchObject({
+      code: 'invalid_request',
+      charged: 'yes',
+    })
+  })
+
+  it('is false if the record changed meanwhile, and an error if nobody knows', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+    expect(await slow.orders.forget(NAME)).toBe(false)
+    for (const fault of ['rejects', 'throws', 'hangs'] as const) {
+      const broken = lab.elsewhere({}, (operation) => (operation === 'update' ? fault : undefined))
+      await expect(broken.orders.forget(NAME)).rejects.toMatchObject({ code: 'store' })
+    }
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+  })
+
+  it.each([
+    [
+      'the look',
+      'get',
+      { code: 'timeout', deadline: 'total', message: /^orders\.forget\(\) could not read/ },
+    ],
+    ['the removal', 'update', { code: 'store', message: /did not confirm that the record was removed/ }],
+  ] as const)(
+    'ends with the total time of the client where the store does not answer %s',
+    async (_what, hangs, told) => {
+      const lab = new Lab()
+      await lab.client().orders.create(order('r1'))
+      const plan = (operation: string) => (operation === hangs ? ('hangs' as const) : undefined)
+      const hung = lab.elsewhere({ totalTimeout: 700 }, plan)
+      const before = lab.runtime.monotonic()
+      const error = await failure(hung.orders.forget(NAME))
+      expect(error).toMatchObject({
+        ...told,
+        message: expect.stringMatching(told.message),
+        charged: 'unknown',
+      })
+      expect(lab.runtime.monotonic() - before).toBe(700)
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+    },
+  )
+
+  it('does not forget a charge that is proven only afterwards', async () => {
+    const lab = new Lab()
+    const process = lab.process()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000, when: 'after' } })
+    const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+    process.stop()
+    lab.runtime.jump(BUSY)
+    await lab.client().orders.resolve(NAME, ABANDONED)
+    await lab.client().orders.forget(NAME)
+    process.wake()
+    const { order: placed } = await ending
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed?.id } })
+  })
+})

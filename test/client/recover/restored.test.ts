@@ -1,0 +1,228 @@
+import { describe, expect, it } from 'vitest'
+import type { StoredRow } from '../../../src/idempotency/store.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import { all } from '../../support/all.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
+
+const MINUTE = 60_000
+const LIST = { operation: 'listOrders' } as const
+
+/** A store that was restored from a backup made after an order was enqueued, and before it was sent and charged. */
+async function restored(lab: Lab, reference = 'r1'): Promise<string> {
+  await lab.client().orders.enqueue(order(reference))
+  const backup = (await lab.row(`ref:${reference}`)) as StoredRow
+  await all(lab.client().orders.recover())
+  const { orderId } = lab.sandbox.expectChargedOnce(reference)
+  lab.rows = new MemoryStore()
+  await lab.rows.insert(backup)
+  lab.runtime.jump(60 * MINUTE)
+  // The service has forgotten the key meanwhile.
+  lab.sandbox.forgetKeys()
+  return orderId
+}
+
+const gets = (lab: Lab): number => lab.sandbox.requests.filter(({ method }) => method === 'GET').length
+
+describe('an enqueued order that looks never sent and is older than the safe-retry window', () => {
+  it('is found by recover() at the service where a restored backup has forgotten that it was bought', async () => {
+    const lab = new Lab()
+    const orderId = await restored(lab)
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'created', order: { id: orderId } },
+    ])
+    lab.sandbox.expectChargedOnce('r1')
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
+  })
+
+  it('is found by create() at the service where a restored backup has forgotten that it was bought', async () => {
+    const lab = new Lab()
+    const orderId = await restored(lab)
+    expect(await lab.client().orders.create(order('r1'))).toMatchObject({ id: orderId })
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is sent by recover() once the whole list was read without it, and one reading serves all', async () => {
+    const lab = new Lab()
+    for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.enqueue(order(reference))
+    lab.runtime.jump(60 * MINUTE)
+    const found = await all(lab.client().orders.recover())
+    expect(found.map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created'])
+    for (const reference of ['r1', 'r2', 'r3']) lab.sandbox.expectChargedOnce(reference)
+    expect(gets(lab)).toBe(2)
+  })
+
+  it('is sent by create() once the whole list was read without it', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(60 * MINUTE)
+    await lab.client().orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+    expect(gets(lab)).toBe(2)
+  })
+
+  it('is not looked up while it is young: the service still knows the key', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(10 * MINUTE)
+    await all(lab.client().orders.recover())
+    lab.sandbox.expectChargedOnce('r1')
+    expect(gets(lab)).toBe(0)
+  })
+
+  it.each([
+    ['cannot be read now', 503, { outcome: 'still_open' }, { code: 'server' }],
+    [
+      'may not be read',
+      403,
+      { outcome: 'needs_attention', reason: 'past_window' },
+      { code: 'permission_denied' },
+    ],
+  ] as const)('is not sent where the list %s', async (_what, status, outcome, error) => {
+    const lab = new Lab()
+    await restored(lab)
+    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'status', status } })
+    const options = { maxRetries: 0 }
+    expect(await all(lab.client(options).orders.recover())).toMatchObject([{ ...outcome, error }])
+    expect(await failure(lab.client(options).orders.create(order('r1')))).toMatchObject({
+      ...error,
+      charged: 'unknown',
+    })
+    lab.sandbox.expectChargedOnce('r1')
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+  })
+
+  it('is not sent by create() where the time ends before the list does', async () => {
+    const lab = new Lab()
+    await restored(lab)
+    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'stall' } })
+    const began = lab.runtime.now()
+    const error = await failure(lab.client({ totalTimeout: 5000 }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
+    expect(lab.runtime.now() - began).toBeLessThanOrEqual(6000)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it("is not taken for another integration's order, whose quantity differs, and is sent", async () => {
+    const lab = new Lab()
+    lab.sandbox.addOrder({ quantity: 1, metadata: { externalOrderId: 'r1' } })
+    await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(60 * MINUTE)
+    const [outcome] = await all(lab.client().orders.recover())
+    expect(outcome?.order?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it('is sent without a look with `replay: all`', async () => {
+    const lab = new Lab()
+    await lab.client().orders.enqueue(order('r1'))
+    lab.runtime.jump(60 * MINUTE)
+    await all(lab.client().orders.recover({ replay: 'all' }))
+    lab.sandbox.expectChargedOnce('r1')
+    expect(gets(lab)).toBe(0)
+  })
+})
+
+describe('a list of orders that is longer than a look-up reads', () => {
+  const PAGES = 200
+
+  /** A service whose list has twice as many rows as are read. */
+  function endless(lab: Lab): void {
+    const rows = Array.from({ length: PAGES * 100 }, (_, row) => ({
+      id: `o${row}`,
+      status: 'done',
+      amount: 1,
+    }))
+    lab.sandbox.faults.add({
+      match: LIST,
+      times: 'always',
+      action: { type: 'mutateList', change: () => rows },
+    })
+  }
+
+  async function tooOld(lab: Lab): Promise<void> {
+    lab.sandbox.faults.add({
+      match: { operation: 'createOrder' },
+      times: 'always',
+      action: { type: 'commitThenDrop' },
+    })
+    await failure(lab.client().orders.create(order('r1')))
+    lab.sandbox.faults.clear()
+    lab.runtime.jump(60 * MINUTE)
+  }
+
+  it('is told with the order that was not found in it, to the caller and to the logger', async () => {
+    const lab = new Lab()
+    await tooOld(lab)
+    endless(lab)
+    const lines: string[] = []
+    const log = (line: string): void => void lines.push(line)
+    const logger = { debug() {}, info() {}, warn: log, error: log }
+    const [outcome, ...rest] = await all(lab.client({ logger }).orders.recover())
+    expect(rest).toEqual([])
+    expect(outcome).toMatchObject({
+      outcome: 'needs_attention',
+      reason: 'past_window',
+      error: { code: 'unresolved_order', charged: 'unknown', externalOrderId: 'r1' },
+    })
+    expect(outcome?.error?.message).toContain(`after ${PAGES} pages`)
+    expect(lines.join('\n')).toContain('longer than a look-up reads')
+    expect(gets(lab)).toBe(PAGES)
+  })
+
+  it('is not read again for the same order within a quarter of an hour, by any client of the store', async () => {
+    const lab = new Lab()
+    await tooOld(lab)
+    endless(lab)
+    await all(lab.client().orders.recover())
+    await lab.runtime.advance(10 * MINUTE)
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', error: { code: 'unresolved_order' } },
+    ])
+    expect(gets(lab)).toBe(PAGES)
+    await lab.runtime.advance(10 * MINUTE)
+    await all(lab.client().orders.recover())
+    expect(gets(lab)).toBe(2 * PAGES)
+  })
+
+  it('keeps an enqueued order from being sent that may be in the rest', async () => {
+    const lab = new Lab()
+    await restored(lab)
+    endless(lab)
+    const before = lab.posts.length
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', error: { code: 'unresolved_order' } },
+    ])
+    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+    })
+    expect(lab.posts).toHaveLength(before)
+  })
+
+  it('is narrowed to the source system that the request names', async () => {
+    const lab = new Lab()
+    const queries: (string | null)[] = []
+    const when = ({ query }: { readonly query: URLSearchParams }): boolean => {
+      queries.push(query.get('sourceSystem'))
+      return false
+    }
+    const metadata = { externalOrderId: 'r1', sourceSystem: 'shop' }
+    const shop = order('r1', { metadata })
+    lab.sandbox.faults.add({
+      match: { operation: 'createOrder' },
+      times: 'always',
+      action: { type: 'commitThenDrop' },
+    })
+    await failure(lab.client().orders.create(shop))
+    lab.sandbox.faults.clear()
+    lab.runtime.jump(60 * MINUTE)
+    const twin = { quantity: 10, metadata: { externalOrderId: 'r1' } }
+    for (const sourceSystem of ['before', 'zebra']) lab.sandbox.addOrder({ ...twin, sourceSystem })
+    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    lab.sandbox.faults.add({ match: { ...LIST, when }, action: { type: 'drop' } })
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'created', order: { id: orderId } },
+    ])
+    // Without the source system, another integration's order would be taken.
+    expect(queries).toEqual(['shop'])
+  })
+})

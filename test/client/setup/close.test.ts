@@ -1,0 +1,197 @@
+import type { CustomerOrderingClient, OrderStore } from 'customer-ordering-sdk'
+import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import { Lab, order } from '../../support/lab.ts'
+import { errorOf } from '../../support/service.ts'
+import { storeOver } from '../../support/store-over.ts'
+
+const first = async (items: AsyncIterable<unknown>): Promise<unknown> =>
+  await items[Symbol.asyncIterator]().next()
+
+const CALLS: Readonly<Record<string, (client: CustomerOrderingClient) => Promise<unknown>>> = {
+  'orders.create': (client) => client.orders.create(order('r1')),
+  'orders.enqueue': (client) => client.orders.enqueue(order('r1')),
+  'orders.retrieve': (client) => client.orders.retrieve('ord_1'),
+  'orders.list': (client) => first(client.orders.list()),
+  'orders.list(), awaited': (client) => client.orders.list(),
+  'orders.waitFor': (client) => client.orders.waitFor('ord_1', { until: () => true }),
+  'orders.remembered': (client) => first(client.orders.remembered({ since: 0 })),
+  'orders.unresolved': (client) => first(client.orders.unresolved()),
+  'orders.recover': (client) => first(client.orders.recover()),
+  'orders.recover(), awaited': async (client) => await client.orders.recover(),
+  'orders.unresolved(), awaited': async (client) => await client.orders.unresolved(),
+  'orders.resolve': (client) => client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' }),
+  'orders.forget': (client) => client.orders.forget({ externalOrderId: 'r1' }),
+  'orders.reconcile': (client) => first(client.orders.reconcile()),
+  'services.list': (client) => first(client.services.list()),
+  'services.retrieve': (client) => client.services.retrieve('svc_standard'),
+  'balance.retrieve': (client) => client.balance.retrieve(),
+  request: (client) => client.request({ method: 'GET', path: '/v1/balance' }),
+}
+
+const STORES: Readonly<Record<string, () => OrderStore>> = {
+  MemoryStore: () => new MemoryStore(),
+  SqliteStore: () => new SqliteStore({ path: ':memory:' }),
+}
+
+describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open) => {
+  it.each(Object.entries(CALLS))('refuses %s before anything is sent', async (_name, call) => {
+    const lab = new Lab()
+    const client = lab.client({ store: open() })
+    const derived = client.withOptions({ timeout: 1000 })
+    const grandchild = derived.withOptions({ maxRetries: 0 })
+    await client.close()
+    for (const closed of [client, derived, grandchild]) {
+      const error = await errorOf(call(closed))
+      expect(error).toMatchObject({ code: 'configuration', attempts: 0 })
+      expect(String(error)).toMatch(
+        /This client is closed: nothing was sent by this call\. Make a new client/,
+      )
+    }
+    expect(lab.sandbox.requests).toHaveLength(0)
+  })
+
+  it('says of an order that an earlier call may have charged the wallet', async () => {
+    const client = new Lab().client({ store: open() })
+    await client.close()
+    expect(await errorOf(client.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    expect(await errorOf(client.balance.retrieve())).toMatchObject({ charged: 'no' })
+  })
+})
+
+describe('closing a client', () => {
+  it('closes neither the client that it was derived from, nor one with a store of its own', async () => {
+    const lab = new Lab()
+    const client = lab.client()
+    const own = client.withOptions({ store: new MemoryStore() })
+    await client.withOptions({ timeout: 1000 }).close()
+    expect((await client.orders.create(order('r1'))).status).toBe('pending')
+    await client.close()
+    expect((await own.orders.create(order('r2'))).status).toBe('pending')
+  })
+
+  it('waits for an order that is being written down', async () => {
+    const lab = new Lab()
+    const events: string[] = []
+    const memory = new MemoryStore()
+    const store = storeOver(memory, {
+      insert: async (row) => {
+        const result = await memory.insert(row)
+        events.push('inserted')
+        return result
+      },
+      close: async () => void events.push('closed'),
+    })
+    const client = lab.client({ store })
+    const written = client.orders.enqueue(order('r1'))
+    await client.close()
+    expect(events).toEqual(['inserted', 'closed'])
+    expect((await written).state).toBe('open')
+  })
+
+  it('tries again to close a store that could not be closed', async () => {
+    const store = new MemoryStore()
+    let closes = 0
+    store.close = async () => {
+      if (++closes === 1) throw new Error('busy')
+    }
+    const client = new Lab().client({ store })
+    await expect(client.close()).rejects.toThrow('busy')
+    await client.close()
+    await client.close()
+    expect(closes).toBe(2)
+  })
+
+  it('may be done again, also at the same time', async () => {
+    const client = new Lab().client({ store: new SqliteStore({ path: ':memory:' }) })
+    await Promise.all([client.close(), client.close()])
+    await client.close()
+  })
+
+  it('lets an order that is being placed by a derived client come to its end', async () => {
+    const lab = new Lab()
+    const store = new SqliteStore({ path: ':memory:' })
+    const client = lab.client({ store })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const { ending } = await lab.begin(() => client.withOptions({ timeout: 5000 }).orders.create(order('r1')))
+    const twin = client.orders.create(order('r1'))
+    await client.close()
+    expect((await ending).id).toBe((await twin).id)
+    lab.sandbox.expectChargedOnce('r1')
+    expect(String(await errorOf(store.get('s', 'i')))).toContain('closed')
+  })
+
+  it('ends an iteration at its next step, and lets rows of createMany at work come to their end', async () => {
+    const lab = new Lab()
+    const client = lab.client({ store: new SqliteStore({ path: ':memory:' }) })
+    for (const reference of ['r1', 'r2', 'r3']) await client.orders.create(order(reference))
+    const records = client.orders.remembered({ since: 0 })[Symbol.asyncIterator]()
+    await records.next()
+    const pages = client.orders.list({ limit: 1 })[Symbol.asyncIterator]()
+    await pages.next()
+    const rows = client.orders
+      .createMany([order('r4'), order('r5')], { concurrency: 1 })
+      [Symbol.asyncIterator]()
+    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000 } })
+    const { ending: row } = await lab.begin(() => rows.next())
+    await client.close()
+    expect(await errorOf(records.next())).toMatchObject({ code: 'configuration' })
+    expect(await errorOf(pages.next())).toMatchObject({ code: 'configuration' })
+    expect((await row).value).toMatchObject({ order: { status: 'pending' } })
+    // Not as the row's own result: a walk that went on would take every other row from its source.
+    expect(await errorOf(rows.next())).toMatchObject({ code: 'configuration', charged: 'unknown' })
+    lab.sandbox.expectChargedOnce('r4')
+    lab.sandbox.expectNotCharged('r5')
+  })
+
+  it.each(['recover', 'reconcile'] as const)('waits for one page of a list that %s() reads', async (walk) => {
+    const lab = new Lab()
+    const process = lab.process()
+    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
+    await lab.begin(() => process.client.orders.create(order('lost')))
+    process.kill()
+    lab.runtime.jump(60 * 60_000)
+    for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
+    const client = lab.client()
+    const before = lab.sandbox.requests.length
+    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'delay', ms: 1000 } })
+    const step = (): Promise<unknown> =>
+      walk === 'recover'
+        ? first(client.orders.recover())
+        : (async () => {
+            for await (const found of client.orders.reconcile()) if (found.kind === 'only_local') return found
+            return undefined
+          })()
+    const { ending } = await lab.begin(() => errorOf(step()))
+    await client.close()
+    expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
+    expect(lab.sandbox.requests.length - before).toBe(1)
+  })
+
+  it('waits for resolve() and forget(), which use the store, and lets a read end as usual', async () => {
+    const lab = new Lab()
+    const store = new SqliteStore({ path: ':memory:' })
+    const client = lab.client({ store, maxRetries: 0 })
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await errorOf(client.orders.create(order('r1')))
+    const balance = client.balance.retrieve()
+    const resolved = client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    await client.close()
+    expect((await resolved).state).toBe('rejected')
+    expect((await balance).currency).toBe('EUR')
+  })
+
+  it('stores what a derived client could not store before', async () => {
+    const lab = new Lab()
+    let broken = true
+    const client = lab.elsewhere({}, (operation) =>
+      operation === 'update' && broken ? 'rejects' : undefined,
+    )
+    const { ending } = await lab.begin(() => client.withOptions({ timeout: 9000 }).orders.create(order('r1')))
+    const placed = await ending
+    broken = false
+    await client.close()
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
+  })
+})

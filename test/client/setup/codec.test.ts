@@ -1,0 +1,545 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { inspect } from 'node:util'
+import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
+import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
+import { faultyStore, firstWriteLate } from '../../support/faulty-store.ts'
+import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+import { storeOver } from '../../support/store-over.ts'
+
+/** AES-256-GCM, as the documentation shows it. */
+function sealed(key: Uint8Array): Codec {
+  return {
+    encrypt(text) {
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', key, nonce)
+      const data = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return Buffer.concat([nonce, cipher.getAuthTag(), data]).toString('base64')
+    },
+    decrypt(text) {
+      const bytes = Buffer.from(text, 'base64')
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
+      decipher.setAuthTag(bytes.subarray(12, 28))
+      return Buffer.concat([decipher.update(bytes.subarray(28)), decipher.final()]).toString('utf8')
+    },
+  }
+}
+
+const codec = sealed(randomBytes(32))
+const SECRETS = /secret|@someone|svc_standard|quantity|ord_/
+
+/** Everything that the store has. */
+async function atRest(lab: Lab): Promise<string> {
+  const { rows } = await lab.rows.list(lab.place('').scope, { limit: 100 })
+  return JSON.stringify(rows)
+}
+
+describe('records at rest under a codec', () => {
+  it('show nothing of an order, open, created or rejected', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec })
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(client.orders.create(order('secret-open')))
+    await client.orders.create(order('secret-created'))
+    await client.orders.create(anonymousOrder())
+    lab.drain()
+    await failure(client.orders.create(order('secret-rejected')))
+    expect(await atRest(lab)).not.toMatch(SECRETS)
+  })
+
+  it('are found and read again by every client with the codec', async () => {
+    const lab = new Lab()
+    const placed = await lab.client({ codec }).orders.create(order('r1'))
+    const again = await lab.process({ codec }).client.orders.create(order('r1'))
+    expect(again).toEqual(placed)
+    expect(lab.posts).toHaveLength(1)
+    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toHaveLength(1)
+  })
+
+  it('are recovered', async () => {
+    const lab = new Lab()
+    const process = lab.process({ codec })
+    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    await lab.begin(() => process.client.orders.create(order('r1')))
+    process.kill()
+    const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
+    expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
+    lab.sandbox.expectChargedOnce('r1')
+    expect(await atRest(lab)).not.toMatch(SECRETS)
+  })
+
+  it('may be encrypted and decrypted in one’s own time', async () => {
+    const lab = new Lab()
+    const slow: Codec = {
+      encrypt: async (text) => await codec.encrypt(text),
+      decrypt: async (text) => await codec.decrypt(text),
+    }
+    const placed = await lab.client({ codec: slow }).orders.create(order('r1'))
+    expect(await lab.client({ codec: slow }).orders.create(order('r1'))).toEqual(placed)
+    expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
+  })
+
+  it('stay readable where they were written before there was a codec, and are sealed with their next change', async () => {
+    const lab = new Lab()
+    const placed = await lab.client().orders.create(order('r1'))
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client().orders.create(order('r2')))
+    expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
+    await lab.client({ codec }).orders.create(order('r2'))
+    expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
+  })
+
+  it('are not sealed by being read: a created order stays as it was written', async () => {
+    const lab = new Lab()
+    await lab.client().orders.create(order('r1'))
+    const row = await lab.row('ref:r1')
+    const client = lab.client({ codec })
+    await client.orders.create(order('r1'))
+    await all(client.orders.remembered({ externalOrderId: 'r1' }))
+    await all(client.orders.recover())
+    expect(await lab.row('ref:r1')).toEqual(row)
+    expect(row?.data).toMatch(SECRETS)
+  })
+
+  it('have beside them what a store finds rows by: names, state, times and whether they are open', async () => {
+    const lab = new Lab()
+    await lab.client({ codec }).orders.create(order('r1'))
+    const { data, ...beside } = (await lab.row('ref:r1')) ?? {}
+    expect(data).toMatch(/^sealed:/)
+    expect(beside).toEqual({
+      ...lab.place('ref:r1'),
+      version: 2,
+      open: false,
+      state: 'created',
+      createdAt: expect.any(Number),
+      updatedAt: expect.any(Number),
+    })
+    expect(JSON.parse(lab.place('ref:r1').scope)).toEqual([lab.sandbox.baseUrl, 'shop'])
+  })
+
+  it('are read after the key was changed by a codec that tries the old one too, and sealed with the new one', async () => {
+    const lab = new Lab()
+    const fresh = sealed(randomBytes(32))
+    const rotating: Codec = {
+      encrypt: (text) => fresh.encrypt(text),
+      decrypt: (text) => {
+        try {
+          return fresh.decrypt(text)
+        } catch {
+          return codec.decrypt(text)
+        }
+      },
+    }
+    const placed = await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client({ codec }).orders.create(order('r2')))
+    const client = lab.process({ codec: rotating }).client
+    expect(await client.orders.create(order('r1'))).toEqual(placed)
+    const second = await client.orders.create(order('r2'))
+    expect(await lab.process({ codec: fresh }).client.orders.create(order('r2'))).toEqual(second)
+    // What was not written since still needs the old key, and a process that has only that one cannot read the rest.
+    for (const [name, only] of [
+      ['r1', fresh],
+      ['r2', codec],
+    ] as const) {
+      const error = await failure(lab.process({ codec: only }).client.orders.create(order(name)))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    }
+  })
+})
+
+describe('a record that the codec cannot read', () => {
+  const clients: Readonly<Record<string, { readonly codec?: Codec }>> = {
+    'another key': { codec: sealed(randomBytes(32)) },
+    'no codec': {},
+    'a codec that gives something else': {
+      codec: { encrypt: (text) => text, decrypt: () => '{"layout":1}' },
+    },
+  }
+
+  it.each(Object.entries(clients))(
+    'is an error that says so, and nothing is sent: %s',
+    async (_with, options) => {
+      const lab = new Lab()
+      await lab.client({ codec }).orders.create(order('r1'))
+      const before = lab.sandbox.requests.length
+      const row = await lab.row('ref:r1')
+      const client = lab.process(options).client
+      const error = await failure(client.orders.create(order('r1')))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      expect(error.message).toMatch(/another codec/)
+      await expect(all(client.orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
+        code: 'store',
+      })
+      await expect(client.orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'store' })
+      await expect(
+        client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' }),
+      ).rejects.toMatchObject({
+        code: 'store',
+      })
+      expect(lab.sandbox.requests.length).toBe(before)
+      expect(await lab.row('ref:r1')).toEqual(row)
+    },
+  )
+
+  it('needs a person in recovery, and recovers with the right one', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client({ codec }).orders.create(order('r1')))
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'corrupt', record: { state: 'open' } },
+    ])
+    expect(await all(lab.client({ codec }).orders.recover())).toMatchObject([{ outcome: 'created' }])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+})
+
+describe('what a codec throws', () => {
+  const secret = new Error('the key is hunter2')
+  const failing = (): never => {
+    throw secret
+  }
+
+  it.each([
+    ['create()', (client: CustomerOrderingClient) => client.orders.create(order('r1'))],
+    ['enqueue()', (client: CustomerOrderingClient) => client.orders.enqueue(order('r1'))],
+  ])('in encrypt() is the cause of the error of %s, as it is, and not in its text', async (_name, ask) => {
+    const lab = new Lab()
+    const error = await failure(ask(lab.client({ codec: { ...codec, encrypt: failing } })))
+    expect(error).toMatchObject({ code: 'store', charged: 'no' })
+    expect(error.cause).toBe(secret)
+    expect(error.message).not.toContain('hunter2')
+    expect(`${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
+  })
+
+  it('in decrypt() is told to nobody', async () => {
+    const lab = new Lab()
+    await lab.client({ codec }).orders.create(order('r1'))
+    const client = lab.process({ codec: { ...codec, decrypt: failing } }).client
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error.cause).toBeUndefined()
+    expect(`${error.stack} ${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
+  })
+})
+
+describe('a codec that cannot encrypt', () => {
+  it('keeps the order from being sent', async () => {
+    const lab = new Lab()
+    const error = await failure(lab.client({ codec: broken }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(lab.posts).toEqual([])
+    await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  const broken: Codec = { ...codec, encrypt: () => Promise.reject(new Error('no key today')) }
+  const withoutCodec = {
+    create: (client: CustomerOrderingClient) => client.orders.create(order('r1')),
+    enqueue: (client: CustomerOrderingClient) => client.orders.enqueue(order('r1')),
+  }
+
+  describe.each(Object.entries(withoutCodec))('in %s()', (_name, ask) => {
+    it('is told as not charged, and a write that an earlier call gave up does not begin the order', async () => {
+      const lab = new Lab()
+      const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
+      expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+      const error = await failure(ask(lab.client({ codec: broken })))
+      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+      await lab.runtime.advance(2 * 60_000)
+      expect(await all(lab.client({ codec }).orders.recover())).toEqual([])
+      expect(lab.posts).toHaveLength(0)
+      await lab.client({ codec }).orders.create(order('r1'))
+      lab.sandbox.expectChargedOnce('r1')
+    })
+
+    it('is told as not charged of a refused order, which a claim that an earlier call gave up does not open', async () => {
+      const lab = new Lab()
+      lab.drain()
+      expect(await failure(lab.client({ codec }).orders.create(order('r1')))).toMatchObject({ status: 402 })
+      lab.topUp()
+      const earlier = lab.elsewhere({ codec }, firstWriteLate('update'))
+      expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+      expect(await failure(ask(lab.client({ codec: broken })))).toMatchObject({
+        code: 'store',
+        charged: 'no',
+      })
+      await lab.runtime.advance(2 * 60_000)
+      expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+        { state: 'rejected', rejection: { kind: 'refused' } },
+      ])
+      expect(lab.posts).toHaveLength(1)
+    })
+
+    it('is told as unknown where nothing can be written at all', async () => {
+      const lab = new Lab()
+      const client = lab.elsewhere({ codec: broken }, (operation) =>
+        operation === 'insert' ? 'rejects' : undefined,
+      )
+      expect(await failure(ask(client))).toMatchObject({ code: 'store', charged: 'unknown' })
+    })
+  })
+
+  it('is asked once by a call that it keeps from sending', async () => {
+    const lab = new Lab()
+    let asked = 0
+    const encrypt = (): never => {
+      asked++
+      throw new Error('no key today')
+    }
+    const client = lab.client({ codec: { ...codec, encrypt } })
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ code: 'store', charged: 'no' })
+    expect(asked).toBe(1)
+  })
+
+  it('does not make the no of an aborted call wrong, whose record it cannot seal', async () => {
+    const lab = new Lab()
+    const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
+    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    const stopped = lab.client({ codec: broken }).orders.create(order('r1'), { signal: AbortSignal.abort() })
+    expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
+    await lab.runtime.advance(2 * 60_000)
+    expect(await all(lab.client({ codec }).orders.recover())).toEqual([])
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it('is told as unknown of an order that was to be written down in a transaction, which may be rolled back', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec: broken })
+    const within = faultyStore(lab.rows, lab.runtime)
+    const error = await failure(client.orders.enqueue(order('r1'), { within }))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(within.calls).toEqual(['get'])
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it('leaves open what became of an order that was refused, because recovery may send it again', async () => {
+    const lab = new Lab()
+    lab.drain()
+    let calls = 0
+    const flaky: Codec = {
+      ...codec,
+      encrypt: (text) => (++calls === 1 ? codec.encrypt(text) : Promise.reject(new Error('not now'))),
+    }
+    expect(await failure(lab.client({ codec: flaky }).orders.create(order('r1')))).toMatchObject({
+      status: 402,
+      charged: 'unknown',
+    })
+    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+      { state: 'open' },
+    ])
+  })
+
+  it('is told as unknown of an order that an earlier call left open', async () => {
+    const lab = new Lab()
+    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    await failure(lab.client({ codec }).orders.create(order('r1')))
+    const sent = lab.posts.length
+    expect(await failure(lab.client({ codec: broken }).orders.create(order('r1')))).toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+      attempts: 0,
+    })
+    expect(lab.posts).toHaveLength(sent)
+    expect(await all(lab.client({ codec }).orders.recover())).toMatchObject([{ outcome: 'created' }])
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it.each([
+    [230_000, 'in the background', ['created', 0]],
+    [600_000, 'by recover()', ['open', 1]],
+  ])(
+    'for %d ms, leaves an order that was charged to be stored %s',
+    async (brokenFor, _how, [state, recovered]) => {
+      const lab = new Lab()
+      const begun = lab.runtime.monotonic()
+      let calls = 0
+      const encrypt = async (text: string): Promise<string> => {
+        if (++calls > 1 && lab.runtime.monotonic() - begun < brokenFor) throw new Error('not now')
+        return await codec.encrypt(text)
+      }
+      const placed = await lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1'))
+      await lab.runtime.advance(900_000)
+      const { client } = lab.process({ codec })
+      const before = await all(client.orders.remembered({ externalOrderId: 'r1' }))
+      expect(before).toMatchObject([{ state }])
+      const outcomes = await all(client.orders.recover({ takeOver: true }))
+      expect(outcomes).toHaveLength(Number(recovered))
+      expect(await client.orders.create(order('r1'))).toMatchObject({ id: placed.id })
+      expect(lab.sandbox.expectChargedOnce('r1').orderId).toBe(placed.id)
+    },
+  )
+
+  it('does not lose an order that was charged meanwhile', async () => {
+    const lab = new Lab()
+    let calls = 0
+    const flaky: Codec = {
+      ...codec,
+      encrypt: (text) => (++calls === 2 ? Promise.reject(new Error('not now')) : codec.encrypt(text)),
+    }
+    const client = lab.client({ codec: flaky })
+    const placed = await client.orders.create(order('r1'))
+    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    await lab.runtime.advance(2000)
+    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+      { state: 'created', order: { id: placed.id } },
+    ])
+  })
+})
+
+describe('a codec whose encrypt() returns no text that could be kept', () => {
+  it.each<[string, unknown]>([
+    ['nothing', undefined],
+    ['an empty text', ''],
+    ['a number', 5],
+    ['an object', {}],
+    ['half a character', 'x\ud800'],
+  ])('but %s, keeps the order from being sent', async (_what, sealed) => {
+    const lab = new Lab()
+    const encrypt = (async () => sealed) as Codec['encrypt']
+    const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.message).toMatch(/Repair the codec, which could not encrypt it, and call again\.$/)
+    expect(error.cause).toEqual(new TypeError('encrypt() of the codec did not return a well-formed text'))
+    expect(lab.posts).toHaveLength(0)
+    await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+})
+
+describe('a codec that never answers', () => {
+  const never = (): Promise<string> => new Promise(() => {})
+
+  it('does not hide the other records', async () => {
+    const lab = new Lab()
+    const client = lab.elsewhere({ codec })
+    for (const name of ['r1', 'r2', 'r3']) await client.orders.enqueue(order(name))
+    let asked = 0
+    const decrypt = (text: string): string | Promise<string> =>
+      ++asked === 2 ? never() : codec.decrypt(text)
+    const recovering = all(lab.client({ codec: { ...codec, decrypt } }).orders.recover())
+    await lab.runtime.advance(11_000)
+    const outcomes = await recovering
+    expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['created', 'created', 'still_open'])
+    expect(outcomes.find(({ outcome }) => outcome === 'still_open')?.error).toMatchObject({ code: 'store' })
+    expect(lab.posts).toHaveLength(2)
+
+    asked = 0
+    const seen: string[] = []
+    const listing = (async () => {
+      const records = lab.client({ codec: { ...codec, decrypt } }).orders.remembered({ since: 0 })
+      for await (const { slot } of records) seen.push(slot)
+    })()
+    const failed = failure(listing)
+    await lab.runtime.advance(11_000)
+    expect(await failed).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(seen).toHaveLength(2)
+  })
+
+  it.each([0, 300])(
+    'or answers late, lets a call end within a second of its time over a store that takes %d ms',
+    async (storeTakes) => {
+      for (const codecTakes of [440, Number.POSITIVE_INFINITY]) {
+        const lab = new Lab()
+        const slow = <T>(run: () => Promise<T>): Promise<T> =>
+          new Promise((resolve, reject) => {
+            lab.runtime.setTimer(() => run().then(resolve, reject), storeTakes)
+          })
+        const { rows } = lab
+        const store = storeOver(rows, {
+          get: (scope, id) => slow(() => rows.get(scope, id)),
+          insert: (row) => slow(() => rows.insert(row)),
+          update: (row, version) => slow(() => rows.update(row, version)),
+        })
+        const encrypt = (text: string): Promise<string> =>
+          codecTakes === Number.POSITIVE_INFINITY
+            ? never()
+            : new Promise((resolve) => {
+                lab.runtime.setTimer(() => resolve(String(codec.encrypt(text))), codecTakes)
+              })
+        const totalTimeout = storeTakes + 1
+        const client = lab.client({ store, codec: { ...codec, encrypt } })
+        const began = lab.runtime.monotonic()
+        let ended = Number.POSITIVE_INFINITY
+        const pending = failure(client.orders.create(order('r1'), { totalTimeout })).finally(() => {
+          ended = lab.runtime.monotonic()
+        })
+        for (let passed = 0; passed < 4_000; passed += 10) await lab.runtime.advance(10)
+        expect(await pending).toMatchObject({ attempts: 0 })
+        expect(ended - began - totalTimeout).toBeLessThanOrEqual(1_000)
+        expect(lab.posts).toHaveLength(0)
+      }
+    },
+  )
+
+  it('keeps the order from being sent, and the call ends in time', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec: { ...codec, encrypt: never } })
+    const pending = failure(client.orders.create(order('r1'), { totalTimeout: 3_000 }))
+    await lab.runtime.advance(5_000)
+    expect(await pending).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
+    expect(lab.posts).toHaveLength(0)
+    await lab.client({ codec }).orders.create(order('r1'))
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('keeps the order from being sent after ten seconds, where the call has more time', async () => {
+    const lab = new Lab()
+    const client = lab.client({ codec: { ...codec, encrypt: never } })
+    const begun = lab.runtime.monotonic()
+    const error = await failure(client.orders.create(order('r1')))
+    expect(lab.runtime.monotonic() - begun).toBe(10_000)
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.cause).toBeUndefined()
+    expect(lab.posts).toHaveLength(0)
+  })
+
+  it.each([
+    ['ten seconds', 120_000, 10_000],
+    ['the end of the call', 3_000, 3_000],
+    ['a moment longer than a call that has hardly any time left', 100, 450],
+  ])(
+    'keeps an order that was charged for %s, and it is stored later',
+    async (_when, totalTimeout, waited) => {
+      const lab = new Lab()
+      let calls = 0
+      const stuck: Codec = {
+        ...codec,
+        encrypt: (text) => (++calls === 2 ? never() : codec.encrypt(text)),
+      }
+      const begun = lab.runtime.monotonic()
+      const placed = await lab.client({ codec: stuck }).orders.create(order('r1'), { totalTimeout })
+      expect(lab.runtime.monotonic() - begun).toBe(waited)
+      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      await lab.runtime.advance(2_000)
+      expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+        { state: 'created', order: { id: placed.id } },
+      ])
+    },
+  )
+
+  it('does not keep a call that is aborted', async () => {
+    const lab = new Lab()
+    const controller = new AbortController()
+    const encrypt = (): Promise<string> => {
+      controller.abort()
+      return never()
+    }
+    const client = lab.client({ codec: { ...codec, encrypt } })
+    const pending = failure(client.orders.create(order('r1'), { signal: controller.signal }))
+    await lab.runtime.advance(1_000)
+    expect(await pending).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0 })
+  })
+
+  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
+    ['create()', (client) => client.orders.create(order('r1'))],
+    ['remembered() of a key', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
+  ])('ends %s after ten seconds, with an ending that is not known', async (_name, ask) => {
+    const lab = new Lab()
+    await lab.elsewhere({ codec }).orders.enqueue(order('r1'))
+    const pending = failure(ask(lab.client({ codec: { ...codec, decrypt: never } })))
+    await lab.runtime.advance(11_000)
+    expect(await pending).toMatchObject({ code: 'store', charged: 'unknown' })
+    expect(lab.posts).toHaveLength(0)
+  })
+})

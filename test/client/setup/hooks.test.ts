@@ -1,0 +1,378 @@
+import {
+  type ClientOptions,
+  type CustomerOrderingClient,
+  type Hooks,
+  type Logger,
+  type LogLevel,
+  responseInfo,
+  type StandardSchemaV1,
+} from 'customer-ordering-sdk'
+import { describe, expect, test } from 'vitest'
+import { errorOf, type Service, service } from '../../support/service.ts'
+
+type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
+
+/** Hooks that write down what they are told. */
+function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
+  const events: Event[] = []
+  const tell =
+    (hook: string) =>
+    (event: object): void =>
+      void events.push([hook, event as Event[1]])
+  const hooks = {
+    onRequest: tell('request'),
+    onResponse: tell('response'),
+    onRetry: tell('retry'),
+    onSettled: tell('settled'),
+  }
+  return { events, hooks }
+}
+
+const names = (events: readonly Event[]): string[] => events.map(([hook]) => hook)
+const one = (events: readonly Event[], hook: string): Event[1] | undefined =>
+  events.find(([name]) => name === hook)?.[1]
+
+const request = {
+  serviceId: 'svc_standard',
+  target: '@x',
+  quantity: 1,
+  metadata: { externalOrderId: 'ref-1' },
+}
+const create = (client: CustomerOrderingClient, options?: object): Promise<unknown> =>
+  client.orders.create(request, options)
+
+describe('the events of an order', () => {
+  test('come in the order of what happens, frozen, with the same call id', async () => {
+    const { events, hooks } = watching()
+    const { client, sandbox } = service({ hooks })
+    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    sandbox.faults.add({ action: { type: 'inProgress' } })
+    const order = await client.orders.create(request)
+    const call = {
+      callId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      operation: 'orders.create',
+      method: 'POST',
+      path: '/v1/orders',
+      idempotencyKey: responseInfo(order)?.idempotencyKey,
+    }
+    const requestId = expect.stringMatching(/^\S+$/)
+    expect(events).toEqual([
+      ['request', { ...call, attempt: 1 }],
+      ['response', { ...call, attempt: 1, outcome: 'failed', failure: 'ECONNRESET', durationMs: 0 }],
+      ['retry', { ...call, attempt: 1, reason: 'now', delayMs: 0 }],
+      ['request', { ...call, attempt: 2 }],
+      ['response', { ...call, attempt: 2, outcome: 'answer', status: 409, requestId, durationMs: 0 }],
+      ['retry', { ...call, attempt: 2, reason: 'poll', delayMs: 500, status: 409 }],
+      ['request', { ...call, attempt: 3 }],
+      ['response', { ...call, attempt: 3, outcome: 'answer', status: 201, requestId, durationMs: 0 }],
+      [
+        'settled',
+        {
+          ...call,
+          ok: true,
+          attempts: 3,
+          durationMs: 500,
+          status: 201,
+          charged: 'yes',
+          externalOrderId: 'ref-1',
+          orderId: order.id,
+          remembered: true,
+        },
+      ],
+    ])
+    expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
+    for (const [, event] of events) expect(Object.isFrozen(event)).toBe(true)
+  })
+
+  test('end with the code of its error and what is known of the wallet', async () => {
+    const { events, hooks } = watching()
+    const { client, sandbox } = service({ hooks, maxRetries: 0 })
+    sandbox.faults.add({ action: { type: 'status', status: 402, code: 'NO_FUNDS' } })
+    await errorOf(create(client))
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+    expect(one(events, 'settled')).toMatchObject({
+      ok: false,
+      code: 'payment_required',
+      status: 402,
+      charged: 'no',
+      attempts: 1,
+      externalOrderId: 'ref-1',
+    })
+  })
+
+  test('are none but the last where nothing is sent', async () => {
+    const { events, hooks } = watching()
+    const { client } = service({ hooks })
+    await create(client)
+    events.length = 0
+    await create(client)
+    expect(names(events)).toEqual(['settled'])
+    expect(one(events, 'settled')).toMatchObject({
+      ok: true,
+      attempts: 0,
+      charged: 'yes',
+      externalOrderId: 'ref-1',
+    })
+  })
+
+  test('are told apart by their call id where orders are placed at once', async () => {
+    const { events, hooks } = watching()
+    const { client } = service({ hooks })
+    await Promise.all(
+      ['a', 'b', 'c'].map((externalOrderId) =>
+        client.orders.create({ ...request, metadata: { externalOrderId } }),
+      ),
+    )
+    const calls = new Set(events.map(([, { callId }]) => callId))
+    expect(calls.size).toBe(3)
+    for (const call of calls) {
+      const its = events.filter(([, { callId }]) => callId === call)
+      expect(names(its)).toEqual(['request', 'response', 'settled'])
+    }
+  })
+})
+
+describe('the events of reads', () => {
+  const reads: [operation: string, path: string, (client: CustomerOrderingClient) => Promise<unknown>][] = [
+    ['balance.retrieve', '/v1/balance', (client) => client.balance.retrieve()],
+    ['services.list', '/v1/services', (client) => client.services.list({ limit: 3 })],
+    ['services.retrieve', '/v1/services/svc_standard', (client) => client.services.retrieve('svc_standard')],
+    ['orders.list', '/v1/orders', (client) => client.orders.list({ sourceSystem: 'secret' })],
+    ['orders.retrieve', '/v1/orders/no%20order', (client) => errorOf(client.orders.retrieve('no order'))],
+    [
+      'request',
+      '/v1/balance',
+      (client) => client.request({ method: 'GET', path: '/v1/balance', query: { q: 'secret' } }),
+    ],
+  ]
+
+  test.each(reads)('name %s and its path %s, without a query', async (operation, path, call) => {
+    const { events, hooks } = watching()
+    const { client } = service({ hooks })
+    await call(client)
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+    for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
+    expect(JSON.stringify(events)).not.toContain('secret')
+    expect(one(events, 'settled')).not.toHaveProperty('charged')
+  })
+
+  test('come once for every page of a list', async () => {
+    const { events, hooks } = watching()
+    const { client } = service({ hooks })
+    const ids: string[] = []
+    for await (const { productId } of client.services.list({ limit: 3 })) ids.push(productId)
+    expect(ids.length).toBeGreaterThan(3)
+    const settled = events.filter(([hook]) => hook === 'settled')
+    expect(settled.length).toBeGreaterThan(1)
+    expect(new Set(settled.map(([, { callId }]) => callId)).size).toBe(settled.length)
+  })
+
+  test('end also where no API key could be had', async () => {
+    const { events, hooks } = watching()
+    const { client } = service({
+      hooks,
+      apiKey: () => {
+        throw new Error('vault is down')
+      },
+    })
+    await errorOf(client.balance.retrieve())
+    expect(events).toEqual([
+      ['settled', expect.objectContaining({ ok: false, code: 'configuration', attempts: 0 })],
+    ])
+    events.length = 0
+    await errorOf(create(client))
+    expect(events).toEqual([
+      ['settled', expect.objectContaining({ ok: false, code: 'configuration', attempts: 0, charged: 'no' })],
+    ])
+  })
+})
+
+describe('hooks that misbehave', () => {
+  const bad: [string, () => unknown][] = [
+    [
+      'throw',
+      () => {
+        throw new Error('mine')
+      },
+    ],
+    ['reject', () => Promise.reject(new Error('mine'))],
+    ['never come back', () => new Promise(() => {})],
+    ['return something', () => ({ next: 'stop', headers: {} })],
+  ]
+  const everywhere = (hook: () => unknown): Hooks => {
+    const own = hook as () => void
+    return { onRequest: own, onResponse: own, onRetry: own, onSettled: own }
+  }
+
+  test.each(bad)('and %s change neither results nor errors nor requests', async (_how, hook) => {
+    const run = async (options: ClientOptions): Promise<unknown[]> => {
+      const { client, sandbox } = service(options)
+      sandbox.faults.add({ action: { type: 'drop' } })
+      const order = await create(client)
+      const balance = await client.balance.retrieve()
+      sandbox.faults.add({ action: { type: 'status', status: 403 } })
+      const error = await errorOf(client.balance.retrieve())
+      const requests = sandbox.requests.map(({ method, path, body, idempotencyKey, status }) => ({
+        method,
+        path,
+        body,
+        idempotencyKey,
+        status,
+      }))
+      return [order, balance, String(error), requests, sandbox.ledger.length]
+    }
+    expect(await run({ hooks: everywhere(hook) })).toEqual(await run({}))
+  })
+
+  test('and end the call are told of an abort as anybody is', async () => {
+    const controller = new AbortController()
+    const { events, hooks } = watching()
+    const { client } = service({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
+    const error = await errorOf(create(client, { signal: controller.signal }))
+    expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
+    expect(names(events)).toEqual(['response', 'settled'])
+  })
+})
+
+describe('log lines', () => {
+  type Line = readonly [level: string, message: string]
+
+  function logged(logLevel: LogLevel | undefined, options: ClientOptions = {}): Service & { lines: Line[] } {
+    const lines: Line[] = []
+    const at =
+      (level: string) =>
+      (message: string): void =>
+        void lines.push([level, message])
+    const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+    const made = service({ logger, ...options, ...(logLevel === undefined ? {} : { logLevel }) })
+    return { ...made, lines }
+  }
+  const line = (level: string, text: string): Line => [level, `customer-ordering-sdk: ${text}`]
+
+  test('tell everything at level debug', async () => {
+    const { client, sandbox, lines } = logged('debug')
+    sandbox.faults.add({ action: { type: 'status', status: 503 } })
+    await create(client)
+    expect(lines).toEqual([
+      line('debug', 'request sent'),
+      line('debug', 'request ended'),
+      line('info', 'trying again'),
+      line('debug', 'request sent'),
+      line('debug', 'request ended'),
+      line('debug', 'call ended'),
+    ])
+  })
+
+  test('tell of retries and failures at level info', async () => {
+    const { client, sandbox, lines } = logged('info')
+    sandbox.faults.add({ action: { type: 'status', status: 503 } })
+    await create(client)
+    await errorOf(client.orders.retrieve('nothing'))
+    expect(lines).toEqual([line('info', 'trying again'), line('info', 'call failed')])
+  })
+
+  test('tell by default of orders whose ending is not known, and of nothing else', async () => {
+    const { client, sandbox, lines } = logged(undefined, { maxRetries: 0 })
+    await client.balance.retrieve()
+    await errorOf(client.orders.retrieve('nothing'))
+    sandbox.faults.add({ action: { type: 'status', status: 402 } })
+    await errorOf(create(client))
+    expect(lines).toEqual([])
+    sandbox.faults.add({ action: { type: 'drop' } })
+    await errorOf(create(client))
+    expect(lines).toEqual([line('warn', 'call failed')])
+  })
+
+  test('tell at level error of hooks that threw only, and at level off of nothing', async () => {
+    const hooks: Hooks = {
+      onSettled: () => {
+        throw new Error('mine')
+      },
+    }
+    for (const [level, expected] of [
+      ['error', [line('error', 'a hook threw')]],
+      ['off', []],
+    ] as const) {
+      const { client, sandbox, lines } = logged(level, { hooks, maxRetries: 0 })
+      sandbox.faults.add({ action: { type: 'drop' } })
+      await errorOf(create(client))
+      expect(lines).toEqual(expected)
+    }
+  })
+
+  test('that cannot be written change nothing', async () => {
+    const broken = (): never => {
+      throw new Error('disk full')
+    }
+    const logger: Logger = { debug: broken, info: broken, warn: broken, error: broken }
+    const { client, sandbox } = service({ logger, logLevel: 'debug' })
+    sandbox.faults.add({ action: { type: 'drop' } })
+    const order = await client.orders.create(request)
+    expect(sandbox.expectChargedOnce('ref-1').orderId).toBe(order.id)
+  })
+})
+
+describe('the events of', () => {
+  test('a call that moves to another key go on counting', async () => {
+    const { events, hooks } = watching()
+    const { client, sandbox } = service({ hooks }, { preset: 'remembers-refusals' })
+    sandbox.setBalance(sandbox.customerId, 0)
+    await errorOf(create(client))
+    sandbox.topUp(sandbox.customerId, 1_000_000)
+    events.length = 0
+    await create(client)
+    const sent = events.filter(([hook]) => hook === 'request').map(([, event]) => event)
+    expect(sent.map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(new Set(sent.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2)
+    expect(one(events, 'settled')).toMatchObject({ ok: true, attempts: 2 })
+  })
+
+  test('recover() name it as the operation of its requests', async () => {
+    const { events, hooks } = watching()
+    const { client, sandbox } = service({ hooks, maxRetries: 0 })
+    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await errorOf(create(client))
+    events.length = 0
+    for await (const { outcome } of client.orders.recover()) expect(outcome).toBe('created')
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+    for (const [, { operation }] of events) expect(operation).toBe('orders.recover')
+  })
+
+  test('an order that schemas.order refuses end in a failure, after the schema has spoken', async () => {
+    const { events, hooks } = watching()
+    const { connect } = service({ hooks })
+    const order: StandardSchemaV1 = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: async () => ({ issues: [{ message: 'is not liked' }] }),
+      },
+    }
+    const error = await errorOf(connect({ schemas: { order } }).orders.create(request))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
+    const told = { ok: false, code: 'invalid_response', charged: 'yes', status: 201, remembered: true }
+    expect(one(events, 'settled')).toMatchObject({ ...told, externalOrderId: 'ref-1' })
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+  })
+
+  test('a created record that needs a person are logged as a warning', async () => {
+    const lines: unknown[][] = []
+    const log =
+      (level: string) =>
+      (...line: unknown[]): void =>
+        void lines.push([level, ...line])
+    const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+    const { client, sandbox, runtime } = service({ logger, maxRetries: 0 })
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 9 })
+    const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
+    await errorOf(client.orders.create(nameless, { idempotencyKey: 'mine' }))
+    runtime.jump(60 * 60 * 1000)
+    lines.length = 0
+    const outcomes = []
+    for await (const { outcome, record } of client.orders.recover()) outcomes.push([outcome, record.state])
+    expect(outcomes).toEqual([['needs_attention', 'created']])
+    expect(lines).toMatchObject([
+      ['warn', expect.any(String), { recovery: 'needs_attention', charged: 'yes' }],
+    ])
+  })
+})

@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { expect, it } from 'vitest'
+import { changesSince, globalsNow } from '../../support/hostile-exercise.ts'
+import { POLLUTION, pollute } from '../../support/hostile-prototypes.ts'
+import { loseFirstAnswers } from '../../support/lost-answers.ts'
+
+const run = promisify(execFile)
+const program = fileURLToPath(new URL('../processes/hostile-prototypes.ts', import.meta.url))
+
+it.each<[what: string, mode: string, requestIdHeader?: string | null]>([
+  ['as they are', 'untouched'],
+  ['polluted with familiar names before it is loaded', 'polluted before'],
+  ['polluted with familiar names, enumerably, after it was loaded', 'polluted after'],
+  ['polluted before, and the service gives no request ids', 'polluted before', null],
+  ['polluted after, and the service gives no request ids', 'polluted after', null],
+  ['frozen', 'frozen'],
+])(
+  'the client works, changes no global and sends nothing strange where prototypes are %s',
+  async (_what, mode, requestIdHeader = 'x-request-id') => {
+    const sandbox = createSandbox({ behaviour: { requestIdHeader } })
+    loseFirstAnswers(sandbox)
+    const server = await serveSandbox(sandbox)
+    try {
+      const { stdout } = await run(process.execPath, [program, mode, server.url, sandbox.apiKey])
+      expect(stdout).toBe('done')
+    } finally {
+      await server.close()
+    }
+    expect(JSON.stringify(sandbox.requests)).not.toContain(POLLUTION)
+    expect(sandbox.ledger).toHaveLength(6)
+  },
+)
+
+it('these tests would notice a changed global', () => {
+  const before = globalsNow()
+  expect(changesSince(before)).toEqual([])
+  const clean = pollute(['extra'], true)
+  try {
+    expect(changesSince(before)).toEqual(['Object.prototype.extra'])
+  } finally {
+    clean()
+  }
+})

@@ -1,0 +1,227 @@
+import { CustomerOrderingClient, CustomerOrderingError, responseInfo } from 'customer-ordering-sdk'
+import { HttpResponse, http } from 'msw'
+import { setupServer } from 'msw/node'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { errorOf } from '../../support/service.ts'
+
+/**
+ * The client as an application's own tests would have it: the network is mocked by msw, endpoint by endpoint, straight
+ * from the API document and without the sandbox.
+ */
+const BASE = 'https://api.example.com'
+const server = setupServer()
+beforeAll(() => server.listen({ onUnhandledFrame: 'error' }))
+afterEach(() => server.resetHandlers())
+afterAll(() => server.close())
+
+let client: CustomerOrderingClient
+beforeEach(() => {
+  // Backoff of no length; msw works in real time.
+  const options = { baseUrl: BASE, apiKey: 'test-key', account: 'shop' }
+  client = new CustomerOrderingClient(options, { random: () => 0 })
+})
+
+const order = { id: 'ord_1', status: 'pending', amount: 500 }
+const service = {
+  productId: 'svc_1',
+  amount: 250,
+  currency: 'EUR',
+  minQuantity: 1,
+  maxQuantity: 100,
+  stepQuantity: 1,
+}
+const newOrder = {
+  serviceId: 'svc_1',
+  target: '@someone',
+  quantity: 2,
+  metadata: { externalOrderId: 'ref-1' },
+}
+
+/** Requests as the mocked server got them. */
+const seen: { method: string; url: string; headers: Record<string, string>; body: string }[] = []
+const capture = async (request: Request): Promise<void> => {
+  const { method, url, headers } = request
+  seen.push({ method, url, headers: Object.fromEntries(headers), body: await request.clone().text() })
+}
+beforeEach(() => {
+  seen.length = 0
+})
+
+describe('POST /v1/orders', () => {
+  test('creates an order', async () => {
+    server.use(
+      http.post(`${BASE}/v1/orders`, async ({ request }) => {
+        await capture(request)
+        return HttpResponse.json(order, { status: 201, headers: { 'x-request-id': 'req_1' } })
+      }),
+    )
+    const created = await client.orders.create(newOrder)
+    expect(created).toEqual(order)
+    expect(seen).toHaveLength(1)
+    expect(seen[0]).toMatchObject({
+      method: 'POST',
+      headers: {
+        authorization: 'Bearer test-key',
+        accept: 'application/json',
+        'content-type': 'application/json',
+        'idempotency-key': expect.stringMatching(/^[0-9a-f-]{36}$/),
+      },
+    })
+    expect(JSON.parse(seen[0]?.body ?? '')).toEqual(newOrder)
+    expect(responseInfo(created)).toMatchObject({
+      status: 201,
+      requestId: 'req_1',
+      attempts: 1,
+      idempotencyKey: seen[0]?.headers['idempotency-key'],
+      supportReference: { orderId: 'ord_1', externalOrderId: 'ref-1' },
+    })
+  })
+
+  test('is repeated with the same key and body after a failure of the network, which proves nothing', async () => {
+    let failures = 2
+    server.use(
+      http.post(`${BASE}/v1/orders`, async ({ request }) => {
+        await capture(request)
+        return failures-- > 0 ? HttpResponse.error() : HttpResponse.json(order, { status: 201 })
+      }),
+    )
+    await expect(client.orders.create(newOrder)).resolves.toEqual(order)
+    expect(seen).toHaveLength(3)
+    expect(new Set(seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    expect(new Set(seen.map(({ body }) => body)).size).toBe(1)
+  })
+
+  test('that the network loses for good may have charged', async () => {
+    server.use(http.post(`${BASE}/v1/orders`, () => HttpResponse.error()))
+    const error = await errorOf(client.orders.create(newOrder, { maxRetries: 1 }))
+    expect(error).toMatchObject({ code: 'connection', charged: 'unknown', attempts: 2 })
+  })
+
+  /** API document, "Errors". */
+  const refusals: [status: number, serverCode: string, code: string, charged: string, more: object][] = [
+    [400, 'INVALID_REQUEST', 'bad_request', 'no', {}],
+    [401, 'INVALID_API_KEY', 'authentication', 'no', {}],
+    [402, 'PAYMENT_REQUIRED', 'payment_required', 'no', {}],
+    [403, 'MISSING_PERMISSION', 'permission_denied', 'no', { requiredPermission: 'orders:write' }],
+    [404, 'SERVICE_NOT_FOUND', 'not_found', 'no', { resource: 'service_or_customer' }],
+    [409, 'IDEMPOTENCY_CONFLICT', 'idempotency_conflict', 'unknown', { local: false }],
+    [409, 'IDEMPOTENCY_IN_PROGRESS', 'idempotency_in_progress', 'unknown', {}],
+    [422, 'ORDER_NOT_ACCEPTED', 'order_not_accepted', 'no', {}],
+  ]
+  test.each(refusals)(
+    'that is refused with %i %s throws %s, charged: %s',
+    async (status, serverCode, code, charged, more) => {
+      server.use(
+        http.post(`${BASE}/v1/orders`, () =>
+          HttpResponse.json({ error: { code: serverCode, message: 'Because.' } }, { status }),
+        ),
+      )
+      // Waiting for an earlier request begins with half a second, which is more than is left.
+      const error = await errorOf(client.orders.create(newOrder, { totalTimeout: 500 }))
+      expect(error).toBeInstanceOf(CustomerOrderingError)
+      expect(error).toMatchObject({ status, serverCode, code, charged, externalOrderId: 'ref-1', ...more })
+      expect((error as CustomerOrderingError).serverMessage).toBe('Because.')
+    },
+  )
+})
+
+describe('GET /v1/orders', () => {
+  test('lists orders with limit, offset and sourceSystem', async () => {
+    server.use(
+      http.get(`${BASE}/v1/orders`, async ({ request }) => {
+        await capture(request)
+        const offset = Number(new URL(request.url).searchParams.get('offset') ?? 0)
+        return HttpResponse.json(
+          offset < 4
+            ? [
+                { ...order, id: `ord_${offset}` },
+                { ...order, id: `ord_${offset + 1}` },
+              ]
+            : [],
+        )
+      }),
+    )
+    const listed = await client.orders
+      .list({ limit: 2, offset: 1, sourceSystem: 'shop' })
+      .toArray({ max: 10 })
+    expect(listed.map(({ id }) => id)).toEqual(['ord_1', 'ord_2', 'ord_3', 'ord_4'])
+    expect(seen.map(({ url }) => new URL(url).search)).toEqual([
+      '?limit=2&offset=1&sourceSystem=shop',
+      '?limit=2&offset=3&sourceSystem=shop',
+      '?limit=2&offset=5&sourceSystem=shop',
+    ])
+  })
+})
+
+describe('GET /v1/orders/{orderId}', () => {
+  test('retrieves an order', async () => {
+    server.use(
+      http.get(`${BASE}/v1/orders/:id`, ({ params }) =>
+        HttpResponse.json({ ...order, id: params['id'], note: 'kept' }),
+      ),
+    )
+    await expect(client.orders.retrieve('ord_7')).resolves.toEqual({ ...order, id: 'ord_7', note: 'kept' })
+  })
+
+  test('says what it did not find', async () => {
+    server.use(http.get(`${BASE}/v1/orders/:id`, () => HttpResponse.json({ code: 'X' }, { status: 404 })))
+    expect(await errorOf(client.orders.retrieve('ord_7'))).toMatchObject({
+      code: 'not_found',
+      resource: 'order',
+      charged: 'no',
+    })
+  })
+})
+
+describe('GET /v1/services', () => {
+  test('lists services', async () => {
+    server.use(
+      http.get(`${BASE}/v1/services`, ({ request }) =>
+        HttpResponse.json({ data: request.url.includes('offset=') ? [] : [service] }),
+      ),
+    )
+    const listed: unknown[] = []
+    for await (const each of client.services.list()) listed.push(each)
+    expect(listed).toEqual([service])
+  })
+})
+
+describe('GET /v1/services/{serviceId}', () => {
+  test('retrieves a service', async () => {
+    server.use(http.get(`${BASE}/v1/services/svc_1`, () => HttpResponse.json(service)))
+    await expect(client.services.retrieve('svc_1')).resolves.toEqual(service)
+  })
+
+  test('says what it did not find', async () => {
+    server.use(http.get(`${BASE}/v1/services/:id`, () => HttpResponse.json({ code: 'X' }, { status: 404 })))
+    expect(await errorOf(client.services.retrieve('svc_1'))).toMatchObject({
+      code: 'not_found',
+      resource: 'service',
+    })
+  })
+})
+
+describe('GET /v1/balance', () => {
+  test('retrieves the balance', async () => {
+    server.use(http.get(`${BASE}/v1/balance`, () => HttpResponse.json({ amount: 0, currency: 'JPY' })))
+    await expect(client.balance.retrieve()).resolves.toEqual({ amount: 0, currency: 'JPY' })
+  })
+
+  test('says what it did not find, or which permission was missing', async () => {
+    for (const [status, fields] of [
+      [404, { code: 'not_found', resource: 'wallet' }],
+      [403, { code: 'permission_denied', requiredPermission: 'balance:read' }],
+    ] as const) {
+      server.use(http.get(`${BASE}/v1/balance`, () => HttpResponse.json({ code: 'X' }, { status })))
+      expect(await errorOf(client.balance.retrieve())).toMatchObject(fields)
+    }
+  })
+
+  test('is not followed to where a redirect points', async () => {
+    server.use(
+      http.get(`${BASE}/v1/balance`, () => HttpResponse.redirect('https://elsewhere.example/', 302)),
+      http.get('https://elsewhere.example/', () => HttpResponse.json({ amount: 1, currency: 'EUR' })),
+    )
+    expect(await errorOf(client.balance.retrieve())).toMatchObject({ code: 'invalid_response', status: 302 })
+  })
+})

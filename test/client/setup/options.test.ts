@@ -1,0 +1,356 @@
+import {
+  type ClientOptions,
+  ConfigurationError,
+  CustomerOrderingClient,
+  InvalidRequestError,
+  MemoryStore,
+  type ResponseEvent,
+  type SettledEvent,
+} from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it, vi } from 'vitest'
+import { all } from '../../support/all.ts'
+import { API_KEY, BASE_URL, clientOf, clientOver } from '../../support/client.ts'
+import { json, problem } from '../../support/fake-fetch.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
+
+const balance = { amount: 1000, currency: 'EUR' }
+const order = { id: 'ord_1', status: 'pending', amount: 250 }
+const request = { serviceId: 'svc_standard', target: '@x', quantity: 2 }
+
+describe('headers of requests', () => {
+  it("are the client's, then the call's, then those that the client needs", async () => {
+    const { client, requests } = clientOver(() => balance, {
+      defaultHeaders: { 'X-One': 'client', 'X-Two': 'client' },
+    })
+    await client.balance.retrieve({ headers: { 'x-TWO': 'call', 'X-Three': 'call' } })
+    expect(Object.fromEntries(requests[0]?.headers ?? [])).toMatchObject({
+      'x-one': 'client',
+      'x-two': 'call',
+      'x-three': 'call',
+      accept: 'application/json',
+      authorization: `Bearer ${API_KEY}`,
+    })
+  })
+
+  it('have no Authorization where a proxy adds it', async () => {
+    const { client, requests } = clientOver(() => balance, { apiKey: null })
+    await client.balance.retrieve()
+    expect(requests[0]?.headers.has('authorization')).toBe(false)
+  })
+})
+
+describe('an apiKey function', () => {
+  it('is asked before every request, and once more after a 401', async () => {
+    let asked = 0
+    const { client, requests } = clientOver(
+      ({ headers }) => (headers.get('authorization') === 'Bearer key-2' ? balance : problem(401)),
+      { apiKey: async () => `key-${++asked}\n` },
+    )
+    await client.balance.retrieve()
+    expect(requests.map(({ headers }) => headers.get('authorization'))).toEqual([
+      'Bearer key-1',
+      'Bearer key-2',
+    ])
+    await expect(client.balance.retrieve()).rejects.toMatchObject({ code: 'authentication', attempts: 2 })
+    expect(asked).toBe(4)
+  })
+
+  it('that fails ends the call before anything is sent, with its error as the cause', async () => {
+    const cause = new Error('vault sealed')
+    const { client, requests } = clientOver(() => balance, { apiKey: () => Promise.reject(cause) })
+    await expect(client.balance.retrieve()).rejects.toMatchObject({
+      code: 'configuration',
+      attempts: 0,
+      cause,
+      charged: 'no',
+    })
+    await expect(client.orders.create(request)).rejects.toMatchObject({
+      code: 'configuration',
+      charged: 'no',
+    })
+    expect(requests).toHaveLength(0)
+  })
+
+  it.each(['', 'a b', 5, null, undefined, {}])(
+    'that returns %j ends the call before anything is sent',
+    async (key) => {
+      const { client, requests } = clientOver(() => balance, { apiKey: (() => key) as () => string })
+      await expect(client.balance.retrieve()).rejects.toThrow(ConfigurationError)
+      expect(requests).toHaveLength(0)
+    },
+  )
+
+  it('that never answers is given up with the call', async () => {
+    const { client, runtime } = clientOver(() => balance, {
+      apiKey: () => new Promise(() => {}),
+      totalTimeout: 500,
+    })
+    await expect(client.balance.retrieve()).rejects.toMatchObject({
+      code: 'timeout',
+      deadline: 'total',
+      attempts: 0,
+    })
+    expect(runtime.monotonic()).toBe(500)
+  })
+})
+
+describe('withOptions', () => {
+  it('changes what it is given and nothing else', async () => {
+    const { client, requests } = clientOver(() => balance, { defaultHeaders: { 'x-a': '1' } })
+    const derived = client.withOptions({ defaultHeaders: { 'x-b': '2' }, maxRetries: 0 })
+    expect(derived).toBeInstanceOf(CustomerOrderingClient)
+    await derived.balance.retrieve()
+    await client.balance.retrieve()
+    expect(requests.map(({ headers }) => [headers.get('x-a'), headers.get('x-b')])).toEqual([
+      [null, '2'],
+      ['1', null],
+    ])
+  })
+
+  it('checks options as the constructor does', () => {
+    const { client } = clientOver(() => balance)
+    expect(() => client.withOptions({ timeout: 0 })).toThrow(ConfigurationError)
+    expect(() => client.withOptions({ retries: 1 } as ClientOptions)).toThrow('is not known')
+    expect(() => client.withOptions({ baseUrl: 'http://api.example.com' })).toThrow('https')
+  })
+
+  it('shares the store: what one client placed, the other remembers', async () => {
+    const { client, requests } = clientOver(() => json(order, 201))
+    const named = { ...request, metadata: { externalOrderId: 'e1' } }
+    await client.orders.create(named)
+    expect(await client.withOptions({ maxRetries: 1 }).orders.create(named)).toEqual(order)
+    expect(requests).toHaveLength(1)
+    const apart = client.withOptions({ store: new MemoryStore(), account: 'other' })
+    await apart.orders.create(named)
+    expect(requests).toHaveLength(2)
+  })
+
+  it('shares the calls at work: two clients placing one order send it once', async () => {
+    let answer: (response: Response) => void = () => {}
+    const { client, requests } = clientOver(
+      () => new Promise<Response>((resolve) => (answer = resolve)),
+      {},
+      fakeRuntime(),
+    )
+    const named = { ...request, metadata: { externalOrderId: 'e1' } }
+    const both = [client, client.withOptions({ timeout: 5000 })].map(({ orders }) => orders.create(named))
+    while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    answer(json(order, 201))
+    expect(await Promise.all(both)).toEqual([order, order])
+    expect(requests).toHaveLength(1)
+  })
+})
+
+describe('withOptions with another address', () => {
+  const elsewhere = 'https://sandbox.example.com'
+
+  it('is refused, because remembered orders would be out of sight, unless it says which server it is', async () => {
+    const { client, requests } = clientOver(() => json(order, 201), { account: 'shop' })
+    const named = { ...request, metadata: { externalOrderId: 'e1' } }
+    await client.orders.create(named)
+    expect(() => client.withOptions({ baseUrl: elsewhere })).toThrow(
+      /^Client option baseUrl must come with the option server/,
+    )
+    expect(client.withOptions({ baseUrl: `${BASE_URL}/` })).toBeInstanceOf(CustomerOrderingClient)
+
+    // The same service under another name remembers; another service is asked.
+    await client.withOptions({ baseUrl: elsewhere, server: BASE_URL }).orders.create(named)
+    expect(requests).toHaveLength(1)
+    await client.withOptions({ baseUrl: elsewhere, server: elsewhere }).orders.create(named)
+    expect(requests).toHaveLength(2)
+    expect(requests[1]?.headers.get('idempotency-key')).not.toBe(requests[0]?.headers.get('idempotency-key'))
+  })
+
+  it('is accepted with a label of the first client, or with a store of its own', () => {
+    const labelled = clientOver(() => balance, { server: 'production' }).client
+    expect(labelled.withOptions({ baseUrl: elsewhere })).toBeInstanceOf(CustomerOrderingClient)
+    const { client } = clientOver(() => balance)
+    const own = { baseUrl: elsewhere, store: new MemoryStore() }
+    expect(client.withOptions(own)).toBeInstanceOf(CustomerOrderingClient)
+  })
+})
+
+describe('close', () => {
+  class ClosingStore extends MemoryStore {
+    closed = 0
+    override async close(): Promise<void> {
+      this.closed++
+    }
+  }
+
+  it('closes the store, but not one that belongs to the client it was derived from', async () => {
+    const store = new ClosingStore()
+    const { client } = clientOver(() => balance, { store })
+    const own = new ClosingStore()
+    await client.withOptions({ timeout: 5 }).close()
+    await client.withOptions({ timeout: 5 }).withOptions({ timeout: 6 }).close()
+    await client.withOptions({ store: own }).close()
+    expect([store.closed, own.closed]).toEqual([0, 1])
+    await client.close()
+    expect(store.closed).toBe(1)
+  })
+
+  it('waits for the orders that are being placed', async () => {
+    const store = new ClosingStore()
+    let answer: (response: Response) => void = () => {}
+    const { client, requests } = clientOver(
+      () => new Promise<Response>((resolve) => (answer = resolve)),
+      { store },
+      fakeRuntime(),
+    )
+    const placing = client.orders.create(request)
+    while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    const closing = client.close()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(store.closed).toBe(0)
+    answer(json(order, 201))
+    await Promise.all([placing, closing])
+    expect(store.closed).toBe(1)
+  })
+})
+
+describe('hooks and logger', () => {
+  it('see every request and ending of a read, and no secret', async () => {
+    const seen: unknown[] = []
+    const lines: unknown[] = []
+    const log = (message: string, fields?: object): void => void lines.push([message, fields])
+    const { client } = clientOver(
+      (_request, count) =>
+        count === 1 ? problem(503) : json(balance, 200, { 'x-request-id': `req-${API_KEY}` }),
+      {
+        hooks: {
+          onRequest: (event) => seen.push(['request', event]),
+          onResponse: (event) => seen.push(['response', event]),
+          onRetry: (event) => seen.push(['retry', event]),
+          onSettled: (event) => seen.push(['settled', event]),
+        },
+        logger: { debug: log, info: log, warn: log, error: log },
+        logLevel: 'debug',
+      },
+    )
+    await client.balance.retrieve()
+    expect(seen.map((event) => (event as [string])[0])).toEqual([
+      'request',
+      'response',
+      'retry',
+      'request',
+      'response',
+      'settled',
+    ])
+    expect(seen.at(-1)).toMatchObject([
+      'settled',
+      { ok: true, attempts: 2, operation: 'balance.retrieve', status: 200 },
+    ])
+    expect(lines).toHaveLength(6)
+    expect(JSON.stringify([seen, lines])).not.toContain(API_KEY)
+  })
+
+  it('that throw, or return promises that fail, change nothing', async () => {
+    const broken = (): never => {
+      throw new Error('hook')
+    }
+    const errors: string[] = []
+    const { client } = clientOver(() => balance, {
+      hooks: {
+        onRequest: broken,
+        onResponse: (async () => broken()) as (event: ResponseEvent) => void,
+        onSettled: broken,
+      },
+      logger: { debug: broken, info: broken, warn: broken, error: (message) => void errors.push(message) },
+    })
+    expect(await client.balance.retrieve()).toEqual(balance)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(errors).toEqual(Array(3).fill('customer-ordering-sdk: a hook threw'))
+  })
+
+  it('are silent by default and at level off', async () => {
+    const spies = (['debug', 'info', 'warn', 'error'] as const).map((level) => vi.spyOn(console, level))
+    await clientOver(() => balance).client.balance.retrieve()
+    const off = clientOver(() => problem(400), { logger: console, logLevel: 'off' })
+    await expect(off.client.balance.retrieve()).rejects.toThrow()
+    for (const spy of spies) {
+      expect(spy).not.toHaveBeenCalled()
+      spy.mockRestore()
+    }
+  })
+})
+
+describe('options of orders', () => {
+  it('account and server decide the key of an order with a reference', async () => {
+    const key = async (options: ClientOptions): Promise<string | null | undefined> => {
+      const { client, requests } = clientOver(() => json(order, 201), options)
+      await client.orders.create({ ...request, metadata: { externalOrderId: 'e1' } })
+      return requests[0]?.headers.get('idempotency-key')
+    }
+    const derived = await key({ account: 'shop' })
+    expect(await key({ account: 'shop', apiKey: 'another' })).toBe(derived)
+    expect(await key({ account: 'shop', server: BASE_URL })).toBe(derived)
+    expect(await key({ account: 'shop', baseUrl: 'https://API.example.com:443/' })).toBe(derived)
+    const others = [
+      await key({ account: 'other' }),
+      await key({ account: 'shop', server: 'x' }),
+      await key({}),
+    ]
+    expect(new Set([derived, ...others]).size).toBe(4)
+  })
+
+  it('remember id keeps no more than id, status and amount', async () => {
+    const { client } = clientOver(() => json({ ...order, target: '@x' }, 201), { remember: 'id' })
+    const named = { ...request, metadata: { externalOrderId: 'e1' } }
+    expect(await client.orders.create(named)).toEqual({ ...order, target: '@x' })
+    expect(await client.orders.create(named)).toEqual(order)
+  })
+
+  it('codec seals what is stored', async () => {
+    const store = new MemoryStore()
+    const { client } = clientOver(() => json(order, 201), {
+      store,
+      codec: { encrypt: (text) => btoa(text), decrypt: async (text) => atob(text) },
+    })
+    const named = { ...request, metadata: { externalOrderId: 'e1' } }
+    await client.orders.create(named)
+    const rows = (await store.list(JSON.stringify([BASE_URL, null]), { limit: 10 })).rows
+    expect(rows).toHaveLength(1)
+    expect(rows[0]?.data).not.toContain('ord_1')
+    expect(await client.orders.create(named)).toEqual(order)
+  })
+
+  it('of one create are checked before anything is sent', async () => {
+    const { client, requests } = clientOver(() => json(order, 201))
+    for (const options of [
+      { idempotencyKey: 'a b' },
+      { allowDuplicate: 1 },
+      { idempotencykey: 'k' },
+      { service: 'svc' },
+    ]) {
+      await expect(client.orders.create(request, options as never)).rejects.toThrow(InvalidRequestError)
+    }
+    expect(requests).toHaveLength(0)
+  })
+
+  it('reach the journal: the public surface works against a sandbox', async () => {
+    const sandbox = createSandbox()
+    const settled: SettledEvent[] = []
+    const client = clientOf(sandbox, {
+      account: 'shop',
+      hooks: { onSettled: (event) => settled.push(event) },
+    })
+    const reference = { externalOrderId: 'e1' }
+    const placed = await client.orders.create({ ...request, metadata: reference })
+    expect(await all(client.orders.remembered(reference))).toMatchObject([
+      { slot: 'ref:e1', state: 'created' },
+    ])
+    expect(await all(client.orders.unresolved())).toEqual([])
+    expect(await all(client.orders.recover())).toEqual([])
+    expect(await all(client.orders.reconcile())).toMatchObject([
+      { kind: 'matched', order: { id: placed.id } },
+    ])
+    expect(await client.orders.forget(reference)).toBe(true)
+    expect(await client.orders.forget(reference)).toBe(false)
+    await expect(client.orders.resolve(reference, { as: 'abandoned' })).rejects.toThrow(InvalidRequestError)
+    expect(() => client.orders.recover({ replay: 'some' as 'all' })).toThrow(InvalidRequestError)
+    expect(() => client.orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)
+    expect(settled[0]).toMatchObject({ operation: 'orders.create', ok: true, charged: 'yes' })
+  })
+})

@@ -1,0 +1,480 @@
+import { inspect } from 'node:util'
+import {
+  type ApiError,
+  type ClientOptions,
+  ConfigurationError,
+  CustomerOrderingClient,
+  CustomerOrderingError,
+  MemoryStore,
+  responseInfo,
+  type StandardSchemaV1,
+  type StoredRow,
+} from 'customer-ordering-sdk'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { sample } from '../../support/effort.ts'
+import { leaks as leaksOf } from '../../support/leaks.ts'
+import { rawServer } from '../../support/raw-server.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
+import { errorOf } from '../../support/service.ts'
+
+/** An API key that every encoding changes, and that nothing else looks like. */
+const CANARY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
+
+/** Says where the key leaks and how. */
+const leaks = (values: Readonly<Record<string, unknown>>): string[] => leaksOf(CANARY, values)
+
+/** A client whose every output is collected. */
+function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, options: ClientOptions = {}) {
+  const runtime = fetch === undefined ? undefined : fakeRuntime({ auto: true })
+  const events: unknown[] = []
+  const lines: unknown[] = []
+  const consoles = (['log', 'info', 'warn', 'error', 'debug'] as const).map((name) =>
+    vi.spyOn(console, name).mockImplementation((...args) => void lines.push(args)),
+  )
+  const tell = (event: unknown): void => void events.push(event)
+  const log = (...line: unknown[]): void => void lines.push(line)
+  const written: unknown[] = []
+  class WatchedStore extends MemoryStore {
+    override insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
+      written.push(row)
+      return super.insert(row)
+    }
+    override update(row: StoredRow, expected: number): ReturnType<MemoryStore['update']> {
+      written.push(row)
+      return super.update(row, expected)
+    }
+  }
+  const store = new WatchedStore()
+  const client = new CustomerOrderingClient(
+    {
+      baseUrl: 'https://api.example.com',
+      apiKey: CANARY,
+      account: 'shop',
+      store,
+      maxRetries: 1,
+      hooks: { onRequest: tell, onResponse: tell, onRetry: tell, onSettled: tell },
+      logger: { debug: log, info: log, warn: log, error: log },
+      logLevel: 'debug',
+      ...(fetch === undefined
+        ? {}
+        : { fetch: (input, init) => fetch(new Request(input, init)) as Promise<Response> }),
+      ...options,
+    },
+    runtime ?? {},
+  )
+  const everything = async (): Promise<Record<string, unknown>> => {
+    const rows = []
+    for await (const record of client.orders.remembered({ since: 0 })) rows.push(record)
+    expect(events.length + lines.length).toBeGreaterThan(0)
+    return {
+      client,
+      'parts of the client': { ...client },
+      events,
+      lines,
+      store,
+      rows,
+      written,
+      consoles: consoles.length,
+    }
+  }
+  return { client, everything, runtime }
+}
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+type Client = CustomerOrderingClient
+const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'ref-1' } }
+const calls: [string, (client: Client) => Promise<unknown>][] = [
+  ['orders.create', (client) => client.orders.create(request)],
+  ['orders.create without a reference', (client) => client.orders.create({ ...request, metadata: {} })],
+  ['orders.retrieve', (client) => client.orders.retrieve('ord_1')],
+  ['orders.list', (client) => client.orders.list().toArray({ max: 5 })],
+  ['services.retrieve', (client) => client.services.retrieve('svc_1')],
+  ['balance.retrieve', (client) => client.balance.retrieve()],
+  ['request', (client) => client.request({ method: 'POST', path: '/v1/refunds', body: {}, schema: picky })],
+]
+
+/** A schema whose issues quote what they do not like, as some libraries' do. */
+const picky: StandardSchemaV1 = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (value) => ({
+      issues: [{ message: `was ${JSON.stringify(value)}`, path: Object.values(Object(value)) as string[] }],
+    }),
+  },
+}
+
+/** What a server makes of the Authorization header that it got: all the places where one was seen to come back. */
+const echoes: [string, (authorization: string) => Response][] = []
+const echo = (name: string, respond: (authorization: string) => Response): void =>
+  void echoes.push([name, respond])
+for (const status of [200, 201, 202, 400, 401, 402, 403, 404, 409, 418, 422, 429, 500, 503]) {
+  const spellings: [string, (text: string) => string][] = [
+    ['as it is', (text) => text],
+    ['without its scheme', (text) => text.replace('Bearer ', '')],
+    ['in base64', (text) => btoa(text)],
+    ['in base64 for URLs', (text) => Buffer.from(text).toString('base64url')],
+    ['percent-encoded', encodeURIComponent],
+    ['in hexadecimal', (text) => Buffer.from(text).toString('hex')],
+    ['in big hexadecimal', (text) => Buffer.from(text).toString('hex').toUpperCase()],
+    ['as JSON in JSON', (text) => JSON.stringify(text).slice(1, -1)],
+    ['as JSON with escaped slashes', (text) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/')],
+  ]
+  for (const [how, spell] of spellings) {
+    echo(`${status} with the key ${how} everywhere`, (authorization) => {
+      const text = spell(authorization)
+      const code = text.replace('Bearer ', 'Bearer:')
+      const body = {
+        code,
+        message: `The key ${text} is wrong.`,
+        error: { code, reason: code, detail: text },
+        errors: [{ code, message: text }],
+        type: `https://errors.example.com/${code}`,
+        title: text,
+        status: text,
+        amount: text,
+        [text]: text,
+      }
+      return Response.json(body, { status, headers: headersWith(text) })
+    })
+  }
+  echo(`${status} with a message that ends amid the key where it is truncated`, (authorization) =>
+    Response.json({ message: `${'x'.repeat(470)}${authorization}` }, { status }),
+  )
+  echo(
+    `${status} with the key in HTML`,
+    (authorization) =>
+      new Response(`<h1>${status}</h1><pre>${authorization}</pre>`, {
+        status,
+        headers: { 'content-type': 'text/html' },
+      }),
+  )
+}
+for (const status of [301, 302, 307]) {
+  echo(`redirect ${status} to a place that names the key`, (authorization) => {
+    const location = `https://elsewhere.example/?key=${encodeURIComponent(authorization)}`
+    return new Response(authorization, { status, headers: { ...headersWith(authorization), location } })
+  })
+}
+echo('a list of rows with the key', (authorization) =>
+  Response.json([{ id: authorization, [authorization]: 1 }]),
+)
+echo('lists named by the key', (authorization) =>
+  Response.json({ [authorization]: [], [`${authorization}2`]: [1] }),
+)
+echo('a body that ends amid the key', (authorization) => {
+  const stream = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(`{"code":"${authorization.slice(0, -3)}`))
+      controller.error(new Error(`lost amid ${authorization}`))
+    },
+  })
+  return new Response(stream, { status: 201 })
+})
+
+function headersWith(text: string): Record<string, string> {
+  return {
+    'x-request-id': text.replaceAll(' ', ''),
+    'request-id': text,
+    'x-echo': text,
+    'retry-after': text,
+    'idempotent-replayed': text,
+    'set-cookie': `key=${text}`,
+    'www-authenticate': `Bearer realm="${text}"`,
+  }
+}
+
+describe.each(calls)('the API key does not leave %s', (_name, call) => {
+  test.each(sample(echoes, 5))('when a server answers %s', async (_what, respond) => {
+    const { client, everything } = observed(async (input) =>
+      respond(input.headers.get('authorization') ?? ''),
+    )
+    const error = await errorOf(call(client))
+    expect(error).toBeInstanceOf(CustomerOrderingError)
+    const { serverMessage } = error as ApiError
+    expect(leaks({ error, serverMessage, ...(await everything()) })).toEqual([])
+  })
+
+  const thrown: [string, (text: string) => unknown][] = [
+    ['an error with the key in its text', (text) => new TypeError(`${text} is an invalid header value`)],
+    [
+      'an error with the key in its cause',
+      (text) => new TypeError('fetch failed', { cause: new Error(text) }),
+    ],
+    [
+      'an error with the request on it',
+      (text) => Object.assign(new Error('x'), { request: { headers: { authorization: text } } }),
+    ],
+    [
+      'an error named by the key',
+      (text) => Object.assign(new Error('x'), { name: text, code: text, syscall: text }),
+    ],
+    [
+      'an error named by the bare key',
+      (text) =>
+        Object.assign(new Error('x'), { name: text.slice(7), code: text.slice(7), syscall: text.slice(7) }),
+    ],
+    ['many errors with the key', (text) => new AggregateError([new Error(text)], text)],
+    ['the key itself', (text) => text],
+    [
+      'the request itself',
+      (text) => new Request('https://api.example.com', { headers: { authorization: text } }),
+    ],
+  ]
+  test.each(thrown)('when a fetch throws %s', async (_what, make) => {
+    const { client, everything } = observed((input) =>
+      Promise.reject(make(input.headers.get('authorization') ?? '')),
+    )
+    const error = await errorOf(call(client))
+    expect(error).toMatchObject({ code: 'connection' })
+    expect(leaks({ error, ...(await everything()) })).toEqual([])
+  })
+
+  test('when there is no answer, or the caller leaves', async () => {
+    const silent = observed(() => new Promise(() => {}))
+    const late = await errorOf(call(silent.client))
+    expect(late).toMatchObject({ code: 'timeout' })
+    expect(leaks({ late, ...(await silent.everything()) })).toEqual([])
+  })
+
+  test('when the connection is reset', async () => {
+    const server = await rawServer((socket) => socket.resetAndDestroy())
+    const { client, everything } = observed(undefined, { baseUrl: server.url })
+    const error = await errorOf(call(client))
+    expect(error).toMatchObject({ code: 'connection' })
+    expect(leaks({ error, ...(await everything()) })).toEqual([])
+    expect(server.requests[0]?.headers).toContainEqual(['authorization', `Bearer ${CANARY}`])
+  })
+
+  test('when nobody listens', async () => {
+    const { client, everything } = observed(undefined, { baseUrl: 'http://127.0.0.1:1', maxRetries: 0 })
+    const error = await errorOf(call(client))
+    expect(error).toMatchObject({ code: 'connection' })
+    expect(leaks({ error, ...(await everything()) })).toEqual([])
+  })
+})
+
+describe('the API key does not leave a success', () => {
+  test.each(['as it is', 'in base64'])('whose headers have it %s', async (how) => {
+    const { client, everything } = observed(async (input) => {
+      const { headers, method } = input
+      const text =
+        how === 'in base64' ? btoa(headers.get('authorization') ?? '') : (headers.get('authorization') ?? '')
+      const body =
+        method === 'POST' ? { id: 'ord_1', status: 'pending', amount: 1 } : { amount: 1, currency: 'EUR' }
+      return Response.json(body, { status: method === 'POST' ? 201 : 200, headers: headersWith(text) })
+    })
+    const order = await client.orders.create(request)
+    const balance = await client.balance.retrieve()
+    const infos = [responseInfo(order), responseInfo(balance)]
+    const headers = infos.map((info) => JSON.stringify([...(info?.headers ?? [])]))
+    expect(headers.join()).toContain('[redacted]')
+    expect(infos[0]?.headers.get('x-echo')).toMatch(/\[redacted\]/)
+    const all = await everything()
+    expect([all['written'], all['rows']]).toEqual([expect.any(Array), [expect.anything()]])
+    expect((all['written'] as unknown[]).length).toBeGreaterThan(1)
+    expect(leaks({ order, balance, infos, headers, ...all })).toEqual([])
+  })
+
+  test.each([
+    ['whole', { id: 'ord_1', status: 'pending', amount: 1 }],
+    ['flawed', { id: 'ord_1', status: 'pending', amount: 'much' }],
+    ['named by the key', { status: 'pending', amount: 1 }],
+    ['named by the key and flawed', { status: 'pending' }],
+  ])('whose order is %s and says how it was asked for', async (_what, order) => {
+    const { client, everything } = observed(async ({ headers }) => {
+      const authorization = headers.get('authorization') ?? ''
+      const echoed = { authorization, headers: [{ authorization: btoa(authorization) }] }
+      return Response.json({ id: authorization, ...order, echoed }, { status: 201 })
+    })
+    const told = await client.orders.create(request).catch((error: unknown) => error)
+    const again = await client.orders.create(request).catch((error: unknown) => error)
+    expect(inspect([told, again])).toMatch(/ord_1|\[redacted\]/)
+    expect(leaks({ told, again, ...(await everything()) })).toEqual([])
+  })
+
+  test('and a short one changes nothing in an order', async () => {
+    const order = { id: 'ord_key_1', status: 'key', amount: 1, key: 'key' }
+    const { client } = observed(async () => Response.json(order, { status: 201 }), { apiKey: 'key' })
+    expect(await client.orders.create(request)).toEqual(order)
+  })
+
+  test('and comes to the right place all the same', async () => {
+    const seen: unknown[] = []
+    const { client } = observed(async (input) => {
+      seen.push([...input.headers].filter(([, value]) => value.includes(CANARY)))
+      expect(input.url + (await input.text())).not.toContain(CANARY)
+      return Response.json({ amount: 1, currency: 'EUR' })
+    })
+    await client.balance.retrieve()
+    expect(seen).toEqual([[['authorization', `Bearer ${CANARY}`]]])
+  })
+})
+
+describe.each([
+  ['as it is', (text: string) => text],
+  ['in base64', btoa],
+  ['in base64 for URLs', (text: string) => Buffer.from(text).toString('base64url')],
+  ['percent-encoded', encodeURIComponent],
+])('a service whose every answer has the API key %s', (_how, spell) => {
+  const CALL = { ...request, metadata: {} }
+  const named = (externalOrderId: string) => ({ ...CALL, metadata: { externalOrderId } })
+
+  /** A service that works, and says in each order how it was asked for. The answers to some orders are lost. */
+  function echoing() {
+    const orders: { readonly id: string }[] = []
+    return observed(async (input) => {
+      const text = spell(input.headers.get('authorization') ?? '')
+      const { pathname, searchParams } = new URL(input.url)
+      const answer = (body: unknown, status = 200) =>
+        Response.json(body, { status, headers: headersWith(text) })
+      if (input.method === 'POST') {
+        const { metadata } = JSON.parse(await input.text())
+        const order = {
+          id: `ord_${orders.length}`,
+          status: 'pending',
+          amount: 1,
+          metadata,
+          note: text,
+          echoed: { [text]: [text] },
+        }
+        orders.push(order)
+        if (metadata?.externalOrderId?.startsWith('lost-')) throw new TypeError(text)
+        return answer(order, 201)
+      }
+      if (pathname !== '/v1/orders') return answer(orders.find(({ id }) => pathname.endsWith(`/${id}`)))
+      const offset = Number(searchParams.get('offset'))
+      return answer(orders.slice(offset, offset + Number(searchParams.get('limit') ?? 50)))
+    })
+  }
+
+  const list = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
+    const found: T[] = []
+    for await (const item of items) found.push(item)
+    return found
+  }
+
+  test('hears of it neither from what is placed or settled, nor from what is remembered', async () => {
+    const { client, everything, runtime } = echoing()
+    const { orders } = client
+    const create = await orders.create(named('r1'))
+    const again = await orders.create(named('r1'))
+    const createMany = await list(orders.createMany([named('r2'), named('lost-3'), named('lost-4')]))
+    expect(createMany.filter((result) => 'order' in result)).toHaveLength(1)
+    const enqueue = await orders.enqueue(named('r5'))
+    const unresolved = await list(orders.unresolved())
+    expect(unresolved).toHaveLength(3)
+    const resolve = await orders.resolve({ externalOrderId: 'lost-3' }, { as: 'created', orderId: 'ord_2' })
+    expect(resolve).toMatchObject({ state: 'created' })
+    // What was lost is too old to be sent again, and is looked up in the list.
+    runtime?.jump(60 * 60_000)
+    const recover = await list(orders.recover())
+    expect(recover.map(({ outcome, order }) => [outcome, order?.amount])).toEqual([
+      ['created', 1],
+      ['created', 1],
+    ])
+    const remembered = await list(orders.remembered({ since: 0 }))
+    expect(remembered).toHaveLength(5)
+    const values = { create, again, createMany, enqueue, unresolved, resolve, recover, remembered }
+    expect(inspect(values, { depth: 9 })).toContain('[redacted]')
+    expect(leaks({ ...values, ...(await everything()) })).toEqual([])
+  })
+
+  test('hands it out in what is read, and it is neither remembered nor printed', async () => {
+    const { client, everything } = echoing()
+    await client.orders.create(named('r1'))
+    const read: Readonly<Record<string, unknown>> = {
+      list: await client.orders.list().toArray({ max: 1 }),
+      retrieve: await client.orders.retrieve('ord_0'),
+      waitFor: await client.orders.waitFor('ord_0', { until: () => true }),
+      request: await client.request({ method: 'GET', path: '/v1/orders' }),
+      reconcile: await list(client.orders.reconcile()),
+    }
+    for (const [name, value] of Object.entries(read)) expect(leaks({ [name]: value }), name).not.toEqual([])
+    expect(leaks(await everything())).toEqual([])
+  })
+})
+
+describe('an API key that no header can carry never reaches the platform', () => {
+  const bad: [string, string][] = [
+    ['a line break within', `${CANARY}\r\nx-evil: 1`],
+    ['two line breaks at its end', `${CANARY}\n\n`],
+    ['a line break at its beginning', `\n${CANARY}`],
+    ['a carriage return', `${CANARY}\r`],
+    ['a space', `${CANARY} `],
+    ['a NUL', `${CANARY}\0`],
+    ['letters beyond ASCII', `${CANARY}ключ`],
+    ['too many letters', CANARY.repeat(200)],
+  ]
+
+  test.each(bad)('because of %s, as a literal or from the environment', (_what, apiKey) => {
+    vi.stubEnv('CUSTOMER_ORDERING_API_KEY', apiKey.replaceAll('\0', ' '))
+    const fetch = vi.fn<typeof globalThis.fetch>()
+    for (const options of [{ apiKey }, {}]) {
+      let error: unknown
+      try {
+        new CustomerOrderingClient({ baseUrl: 'https://api.example.com', fetch, ...options })
+      } catch (caught) {
+        error = caught
+      }
+      expect(error).toBeInstanceOf(ConfigurationError)
+      expect(leaks({ error })).toEqual([])
+    }
+    vi.unstubAllEnvs()
+    expect(fetch).not.toHaveBeenCalled()
+  })
+
+  test.each(bad)('because of %s, from a function', async (_what, apiKey) => {
+    const fetch = vi.fn<typeof globalThis.fetch>()
+    for (const source of [() => apiKey, async () => apiKey]) {
+      const { client, everything } = observed(fetch, { apiKey: source })
+      for (const [, call] of calls) {
+        const error = await errorOf(call(client))
+        expect(error).toMatchObject({ code: 'configuration', attempts: 0 })
+        expect(leaks({ error, ...(await everything()) })).toEqual([])
+      }
+    }
+    expect(fetch).not.toHaveBeenCalled()
+  })
+
+  test('while the line break that ends it in a file is cut off', async () => {
+    for (const end of ['\n', '\r\n']) {
+      const seen: (string | null)[] = []
+      const { client } = observed(
+        async (input) => {
+          seen.push(input.headers.get('authorization'))
+          return Response.json({ amount: 1, currency: 'EUR' })
+        },
+        { apiKey: `${CANARY}${end}` },
+      )
+      await client.balance.retrieve()
+      expect(seen).toEqual([`Bearer ${CANARY}`])
+    }
+  })
+})
+
+test('options that are refused are not quoted', () => {
+  const wrong: object[] = [
+    { baseUrl: `https://user:${CANARY}@api.example.com` },
+    { baseUrl: `https://api.example.com?key=${CANARY}` },
+    { baseUrl: CANARY },
+    { defaultHeaders: { authorization: `Bearer ${CANARY}` } },
+    { defaultHeaders: { 'x-key': `${CANARY}\n` } },
+    { account: { secret: CANARY } },
+    { timeout: CANARY },
+    { apiKey: { key: CANARY } },
+    { logLevel: CANARY },
+  ]
+  for (const options of wrong) {
+    let error: unknown
+    try {
+      new CustomerOrderingClient({ baseUrl: 'https://api.example.com', apiKey: CANARY, ...options })
+    } catch (caught) {
+      error = caught
+    }
+    expect(error, inspect(options)).toBeInstanceOf(ConfigurationError)
+    expect(leaks({ error })).toEqual([])
+  }
+})

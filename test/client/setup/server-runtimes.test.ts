@@ -1,0 +1,53 @@
+// What browsers keep for themselves or do not have.
+import { fileURLToPath } from 'node:url'
+import { type CustomerOrderingClient, MemoryStore } from 'customer-ordering-sdk'
+import { build } from 'esbuild'
+import { expect, it } from 'vitest'
+import { API_KEY, BASE_URL, clientOver } from '../../support/client.ts'
+
+const balance = { amount: 1000, currency: 'EUR' }
+
+it('the name of the package is sent as the User-Agent, which a browser keeps for itself', async () => {
+  const { client, requests } = clientOver(() => balance)
+  await client.balance.retrieve()
+  expect(requests[0]?.headers.get('user-agent')).toMatch(/^customer-ordering-sdk\/\d/)
+})
+
+it('a client is closed at the end of an await using block', async () => {
+  class ClosingStore extends MemoryStore {
+    closed = 0
+    override async close(): Promise<void> {
+      this.closed++
+    }
+  }
+  const store = new ClosingStore()
+  {
+    await using client = clientOver(() => balance, { store }).client
+    await client.balance.retrieve()
+    expect(store.closed).toBe(0)
+  }
+  expect(store.closed).toBe(1)
+})
+
+it('close() is all there is to close a client where the runtime has no Symbol.asyncDispose', async () => {
+  const bundle = await build({
+    entryPoints: [fileURLToPath(new URL('../../../src/index.ts', import.meta.url))],
+    bundle: true,
+    write: false,
+    format: 'iife',
+    globalName: 'sdk',
+  })
+  const older = Object.assign((description?: string) => Symbol(description), { for: Symbol.for })
+  for (const name of ['iterator', 'asyncIterator', 'hasInstance', 'toStringTag'] as const) {
+    Object.defineProperty(older, name, { value: Symbol[name] })
+  }
+  const load = new Function('Symbol', `${bundle.outputFiles[0]?.text}; return sdk.CustomerOrderingClient`)
+  const Client = load(older) as typeof CustomerOrderingClient
+  expect(Object.getOwnPropertyNames(Client.prototype)).toContain('close')
+  expect(Object.getOwnPropertyNames(Client.prototype)).not.toContain('undefined')
+  expect(Object.getOwnPropertySymbols(Client.prototype)).toEqual([])
+  await new Client({ baseUrl: BASE_URL, apiKey: API_KEY }).close()
+  expect(
+    Object.getOwnPropertySymbols((load(Symbol) as typeof CustomerOrderingClient).prototype),
+  ).toHaveLength(1)
+})

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest'
+import { effort } from '../../support/effort.ts'
+import { killRound, type Round } from './kill-rounds.ts'
+
+/** `npm run verify kills` runs 500, or those of a seed. */
+const ROUNDS = effort(3, 50)
+const FIRST_SEED = 1
+const AT_ONCE = 2
+
+describe('a process that is killed while it places orders', () => {
+  it(
+    `has every order charged at most once, none lost and none told 'no' that was charged, in ${ROUNDS} rounds`,
+    async () => {
+      const rounds: Round[] = []
+      let seed = FIRST_SEED
+      await Promise.all(
+        Array.from({ length: AT_ONCE }, async () => {
+          while (seed < FIRST_SEED + ROUNDS) rounds.push(await killRound(seed++))
+        }),
+      )
+      const broken = rounds.flatMap((round) => round.violations.map((text) => `seed ${round.seed}: ${text}`))
+      console.log(
+        `${rounds.length} rounds, ${rounds.reduce((sum, { kills }) => sum + kills, 0)} processes killed`,
+      )
+      expect(broken).toEqual([])
+      // Rounds in which nothing was killed in mid-order would prove nothing.
+      expect(rounds.reduce((sum, { kills }) => sum + kills, 0)).toBeGreaterThan(ROUNDS)
+      expect(rounds.every(({ charges }) => charges > 0)).toBe(true)
+    },
+    ROUNDS * 20_000,
+  )
+})

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { HOOK_TIMEOUT } from '../../stores/support/postgres.ts'
+import { effort } from '../../support/effort.ts'
+import { leaksInFiles } from '../../support/leaks.ts'
+import type { StoreName } from './open-store.ts'
+import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
+import { type SharedStore, startSharedStore } from './shared-store.ts'
+
+/** `npm run verify fleet` runs 500, or those of a seed. */
+const ROUNDS = effort(1, 20)
+const FIRST_SEED = 1
+
+/** The test of a fleet over one store; each store has a file of its own, so that they run side by side. */
+export function fleetHolds(name: StoreName): void {
+  let shared: SharedStore | undefined
+  beforeAll(async () => {
+    shared = await startSharedStore(name)
+  }, HOOK_TIMEOUT)
+  afterAll(() => shared?.stop(), HOOK_TIMEOUT)
+
+  it(
+    `charges each of 200 orders exactly once, loses none and tells nobody anything else, in ${ROUNDS} rounds`,
+    async () => {
+      if (shared === undefined) throw new Error('not started')
+      const done: Round[] = []
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + ROUNDS; seed++) {
+        const round = await fleetRound(shared, seed)
+        done.push(round)
+        if (round.violations.length > 0) expect.fail([summaryOf(round), ...round.violations].join('\n'))
+      }
+      const sum = (of: (round: Round) => number): number =>
+        done.reduce((total, round) => total + of(round), 0)
+      console.log(
+        `${name}: ${done.length} rounds, ${sum(({ kills }) => kills)} processes killed, ` +
+          `${sum(({ stops }) => stops)} stopped, ${sum(({ crashes }) => crashes)} ends of the server, ` +
+          `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round`,
+      )
+      expect(leaksInFiles(API_KEY, shared.folder)).toEqual([])
+      // Rounds in which nobody was killed, stopped or refused in the middle of work would prove nothing.
+      expect(sum(({ kills }) => kills)).toBeGreaterThan(ROUNDS)
+      expect(sum(({ stops }) => stops)).toBeGreaterThan(ROUNDS)
+      expect(sum(({ told }) => told.unknown)).toBeGreaterThan(ROUNDS)
+      expect(sum(({ told }) => told.no)).toBeGreaterThan(ROUNDS / 2)
+      expect(sum(({ crashes }) => crashes)).toBe(name === 'sqlite' ? 0 : ROUNDS)
+    },
+    600_000 + ROUNDS * 60_000,
+  )
+}

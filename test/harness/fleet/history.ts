@@ -1,0 +1,383 @@
+/**
+ * Brings what the processes, the service and the parent wrote down into the one order of events that the invariants
+ * want. All use the same clock, so only one thing has to be concluded: when a row was there. Between a write and its
+ * confirmation a process may be stopped for long, or killed, while others already see what it wrote; so a row counts as
+ * written at the first moment at which anybody knew of it, or of a later version.
+ */
+import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { SandboxCharge, SandboxRequest } from '../../../src/sandbox/index.ts'
+import {
+  type LoggedCall,
+  type LoggedRequest,
+  type Recovered,
+  RunRecorder,
+  type Told,
+} from '../../support/run-log.ts'
+import { CALL_HEADER, type FleetEvent } from './events.ts'
+
+/** A process as its parent saw it. */
+export interface Life {
+  readonly name: string
+  readonly events: readonly FleetEvent[]
+  /** When it was gone. */
+  readonly endedAt: number
+  readonly killed: boolean
+  /** When it stood still. */
+  readonly stops: readonly { readonly from: number; readonly to: number }[]
+}
+
+/** An order request as the service saw it. */
+export interface Arrival {
+  readonly at: number
+  readonly call: string
+  readonly key: string
+  readonly reference: string
+  readonly body: string
+  readonly charged: boolean
+  /** Absent if there was no answer, or none of it got through. */
+  readonly answer?: {
+    readonly at: number
+    readonly status: number
+    readonly code?: string
+    readonly requestId: string
+    readonly whole: boolean
+  }
+}
+
+/** A request that only reads orders, as the service saw it. */
+export interface Reading {
+  readonly at: number
+  readonly call: string
+  readonly path: string
+}
+
+/** Everything that was written down in a round. */
+export interface Records {
+  readonly references: readonly string[]
+  readonly lives: readonly Life[]
+  readonly arrivals: readonly Arrival[]
+  readonly readings: readonly Reading[]
+  readonly ledger: readonly SandboxCharge[]
+  /** Rows as they were at the end. */
+  readonly rows: readonly StoredRow[]
+  readonly totalTimeout: number
+  readonly maxRetries: number
+  /** For how long after its first send every recovery sends a key again, milliseconds. */
+  readonly repeatsFor: number
+}
+
+/** How much longer than its time a call may take on a machine that has much else to do. */
+const SLOWNESS = 30_000
+const LONGEST_HISTORY = 150
+
+/** What the service saw of the fleet's orders. */
+export function arrivalsOf(
+  requests: readonly SandboxRequest[],
+  answers: ReadonlyMap<number, NonNullable<Arrival['answer']>>,
+): Arrival[] {
+  return requests.flatMap(({ operation, headers, body, idempotencyKey, at, charged, number }) => {
+    if (operation !== 'createOrder') return []
+    const answer = answers.get(number)
+    return {
+      at,
+      call: headers[CALL_HEADER] ?? '',
+      key: idempotencyKey ?? '',
+      reference: referenceOf(body),
+      body,
+      charged,
+      ...(answer === undefined ? {} : { answer }),
+    }
+  })
+}
+
+/** What the service saw of calls that read orders. A person who looks through the list is no call. */
+export function readingsOf(requests: readonly SandboxRequest[]): Reading[] {
+  return requests.flatMap(({ operation, headers, path, at }) => {
+    const call = headers[CALL_HEADER]
+    const reads = operation === 'listOrders' || operation === 'retrieveOrder'
+    return reads && call !== undefined ? { at, call, path } : []
+  })
+}
+
+function referenceOf(body: string): string {
+  const { metadata } = JSON.parse(body) as { readonly metadata?: { readonly externalOrderId?: string } }
+  return metadata?.externalOrderId ?? ''
+}
+
+/** When each version of a row was there, oldest version first. Two different rows of one version are both in it. */
+function writtenRows(records: Records): Map<string, { readonly row: StoredRow; readonly at: number }> {
+  const known = new Map<string, { readonly row: StoredRow; readonly at: number }>()
+  const add = (row: StoredRow, at: number): void => {
+    if (at < (known.get(nameOf(row))?.at ?? Number.POSITIVE_INFINITY)) known.set(nameOf(row), { row, at })
+  }
+  for (const { events } of records.lives)
+    for (const event of events) if (event.event === 'wrote' || event.event === 'saw') add(event.row, event.at)
+  for (const row of records.rows) add(row, Number.MAX_VALUE)
+
+  const newestFirst = [...known.values()].sort(
+    (one, other) => other.row.version - one.row.version || other.at - one.at,
+  )
+  const earliest = new Map<string, number>()
+  const written = newestFirst.map(({ row, at }) => {
+    const time = Math.min(at, earliest.get(row.id) ?? Number.MAX_VALUE)
+    earliest.set(row.id, time)
+    return [nameOf(row), { row, at: time }] as const
+  })
+  return new Map(written.reverse())
+}
+
+function nameOf({ id, version, data }: StoredRow): string {
+  return `${id} ${version} ${data}`
+}
+
+/** A call, as its process wrote it down. */
+interface Call {
+  readonly kind: 'create' | 'recover' | 'resolve'
+  readonly reference: string | undefined
+  readonly life: Life
+  /** At the latest, as far as the client's own clock is concerned. */
+  beganAt: number
+  /** By the clock on the wall, before it began. */
+  readonly wall: number
+  ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
+  /** Rows that it began to write. */
+  readonly rows: StoredRow[]
+  /** When it last asked the store for something. */
+  lastAsked: number
+  storeFailed: boolean
+}
+
+function callsOf(lives: readonly Life[]): Map<string, Call> {
+  const calls = new Map<string, Call>()
+  for (const life of lives) {
+    for (const event of life.events) {
+      if (event.event === 'began') {
+        const { at, kind, reference } = event
+        calls.set(event.call, {
+          ...{ kind, reference, life, beganAt: at, wall: event.wall },
+          ...{ rows: [], lastAsked: at, storeFailed: false },
+        })
+        continue
+      }
+      const call = 'call' in event && event.call !== undefined ? calls.get(event.call) : undefined
+      if (call === undefined) continue
+      const { at } = event
+      if (event.event === 'called') call.beganAt = at
+      else if (event.event === 'told') {
+        call.ended = { at, told: event.told }
+        call.storeFailed ||= event.waiting
+      } else if (event.event === 'recovered') call.ended = { at, recovered: [...event.recovered] }
+      else if (event.event === 'resolved') call.ended = { at }
+      else if (event.event === 'store_failed' || event.event === 'unstored') call.storeFailed = true
+      else if (event.event === 'asked') call.lastAsked = at
+      else if (event.event === 'writing') call.rows.push(event.row)
+    }
+  }
+  return calls
+}
+
+/** The run as the invariants read it. */
+export function runLogOf(records: Records): RunRecorder {
+  const log = new RunRecorder()
+  log.stopped = true
+  log.recovered = true
+  for (const reference of records.references) log.intent(reference, [`ref:${reference}`])
+  const entries: { readonly at: number; readonly record: () => void }[] = []
+  const rows = writtenRows(records)
+  for (const { row, at } of rows.values()) entries.push({ at, record: () => log.row(row) })
+
+  const logged = new Map<string, LoggedCall>()
+  const calls = callsOf(records.lives)
+  const troubled = new Set<string | undefined>()
+  for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
+  for (const [name, call] of calls) {
+    const { kind, reference, life, beganAt, wall } = call
+    entries.push({
+      at: beganAt,
+      record: () =>
+        logged.set(
+          name,
+          log.call({
+            kind,
+            time: beganAt,
+            wall,
+            repeatsFor: records.repeatsFor,
+            totalTimeout: records.totalTimeout + SLOWNESS,
+            maxRetries: records.maxRetries,
+            ...(reference === undefined ? {} : { intent: reference }),
+            // What one call could not store, its process stores later, while other calls are at work.
+            ...(troubled.has(reference) ? { storeTrouble: true } : {}),
+          }),
+        ),
+    })
+    const died = call.ended === undefined && life.killed
+    if (call.ended === undefined && !died) continue
+    const endedAt = died ? life.endedAt : endOf(call, rows)
+    const took = (call.ended?.at ?? life.endedAt) - beganAt - stoodStill(life, beganAt, life.endedAt)
+    entries.push({
+      at: endedAt,
+      record: () => {
+        const found = logged.get(name)
+        if (found === undefined) throw new Error(`${name} ended before it began`)
+        const { told, recovered } = call.ended ?? {}
+        log.ended(found, beganAt + took, {
+          ...(told === undefined ? {} : { told }),
+          ...(recovered === undefined ? {} : { recovered }),
+        })
+        if (died) found.died = true
+      },
+    })
+  }
+
+  const requests = new Map<Arrival, LoggedRequest>()
+  const heard = new Set<string>()
+  for (const { events } of records.lives)
+    for (const event of events) if (event.event === 'heard') heard.add(event.requestId)
+  for (const arrival of records.arrivals) {
+    const { at, key, reference, body, answer } = arrival
+    entries.push({
+      at,
+      record: () => {
+        const call = logged.get(arrival.call)?.id
+        const request = { intent: reference, key, body, ...(call === undefined ? {} : { call }) }
+        requests.set(arrival, log.request(request))
+      },
+    })
+    if (answer === undefined) continue
+    entries.push({
+      at: answer.at,
+      record: () => {
+        const request = requests.get(arrival)
+        if (request === undefined) throw new Error('an answer came before its request')
+        const { status, code, requestId, whole } = answer
+        log.answered(request, status, code, whole && heard.has(requestId))
+      },
+    })
+  }
+  for (const { at, call: name, path } of records.readings) {
+    const record = (): void => {
+      const call = logged.get(name)?.id
+      log.read({ path, ...(call === undefined ? {} : { call }) })
+    }
+    entries.push({ at, record })
+  }
+  for (const { at, idempotencyKey: key, orderId, externalOrderId } of records.ledger) {
+    entries.push({
+      at,
+      record: () => {
+        const cause = [...requests].findLast(
+          ([arrival]) => arrival.key === key && arrival.charged && arrival.at <= at,
+        )?.[1]
+        log.charge({
+          ...{ intent: externalOrderId ?? '', key, orderId },
+          requestedAt: cause?.at ?? 0,
+          ...(cause?.call === undefined ? {} : { call: cause.call }),
+        })
+      },
+    })
+  }
+  entries.sort((one, other) => one.at - other.at)
+  for (const { record } of entries) record()
+  return log
+}
+
+/**
+ * The moment of which an ending speaks. `'no'` is said of the record as the call closed it: whoever orders the same again
+ * may do so while the caller has not heard it yet, if its process stands still just then.
+ */
+function endOf(
+  { ended, rows: own, lastAsked, beganAt }: Call,
+  rows: ReadonlyMap<string, { readonly at: number }>,
+): number {
+  if (ended?.told?.charged !== 'no') return ended?.at ?? beganAt
+  const written = own.flatMap((row) => rows.get(nameOf(row))?.at ?? [])
+  // Half a nanosecond later.
+  return written.length === 0 ? Math.max(beganAt, lastAsked) : Math.max(beganAt, ...written) + 5e-7
+}
+
+function stoodStill({ stops }: Life, from: number, to: number): number {
+  return stops.reduce((sum, stop) => sum + Math.max(0, Math.min(to, stop.to) - Math.max(from, stop.from)), 0)
+}
+
+/**
+ * What was sent although the sender's claim had ended, so that others may have been at work on the same order. Only where
+ * its log proves that it looked at the clock after that: it had something to write down before it sent.
+ */
+export function sentAfterClaim({ lives }: Records): string[] {
+  const broken: string[] = []
+  for (const { events } of lives) {
+    /** By call: until when its newest claim holds, and when it was last seen to be awake; both by the wall clock. */
+    const claims = new Map<
+      string,
+      { readonly key: unknown; readonly name: unknown; until: number; awake: number }
+    >()
+    for (const event of events) {
+      const call = 'call' in event ? event.call : undefined
+      if (call === undefined) continue
+      const claim = claims.get(call)
+      if (event.event === 'sending') {
+        // A recovery also goes on to orders that it does not claim.
+        if (claim !== undefined && claim.key === event.key && claim.awake > claim.until)
+          broken.push(
+            `${call} sent ${claim.name} ${Math.round(claim.awake - claim.until)} ms after its claim`,
+          )
+      } else if (event.event === 'writing') {
+        const { busyUntil: until, key, externalOrderId: name } = readData(event.row)
+        if (typeof until === 'number') claims.set(call, { key, name, until, awake: event.wall })
+        else claims.delete(call)
+      } else if (claim !== undefined) claim.awake = event.wall
+    }
+  }
+  return broken
+}
+
+/** All that is known of one order, in order. */
+export function historyOf(records: Records, reference: string): string[] {
+  const start = Math.min(...records.lives.flatMap(({ events }) => events[0]?.at ?? []))
+  const lines: { readonly at: number; readonly text: string }[] = []
+  const ids = new Set<string>()
+  const calls = callsOf(records.lives)
+  const aboutRow = (row: StoredRow): string => {
+    const { state, generation, key, ambiguous, claim, hold, rejection, order } = readData(row)
+    const shown = { state, generation, key, ambiguous, claim, hold, rejection, order }
+    return `version ${row.version} ${JSON.stringify(shown)}`
+  }
+  for (const { row } of writtenRows(records).values())
+    if (readData(row)['externalOrderId'] === reference) ids.add(row.id)
+  for (const { name, events, stops, endedAt, killed } of records.lives) {
+    for (const { from, to } of stops)
+      lines.push({ at: from, text: `${name} is stopped for ${Math.round(to - from)} ms` })
+    if (killed) lines.push({ at: endedAt, text: `${name} is killed` })
+    for (const event of events) {
+      const { at, event: what } = event
+      const call = 'call' in event && event.call !== undefined ? event.call : name
+      // What it saw, others wrote.
+      if (what === 'asked' || what === 'saw' || what === 'sending') continue
+      if (what === 'writing' || what === 'wrote') {
+        if (ids.has(event.row.id)) lines.push({ at, text: `${call} ${what} ${aboutRow(event.row)}` })
+      } else if (what !== 'heard' && calls.get(call)?.reference === reference) {
+        const told = event.event === 'told' ? ` ${JSON.stringify(event.told)}` : ''
+        lines.push({ at, text: `${call} ${what}${told}` })
+      }
+    }
+  }
+  for (const arrival of records.arrivals) {
+    if (arrival.reference !== reference) continue
+    const { at, call, key, charged, answer } = arrival
+    lines.push({ at, text: `${call} sent ${key}${charged ? ', charged' : ''}` })
+    const whole = answer?.whole === true ? '' : ', cut'
+    if (answer !== undefined)
+      lines.push({ at: answer.at, text: `${call} is answered ${answer.status} ${answer.code ?? ''}${whole}` })
+  }
+  for (const { externalOrderId, at, orderId, idempotencyKey } of records.ledger)
+    if (externalOrderId === reference) lines.push({ at, text: `CHARGE ${orderId} by ${idempotencyKey}` })
+  const told = lines
+    .sort((one, other) => one.at - other.at)
+    .map(({ at, text }) => `${(at - start).toFixed(3).padStart(10)} ms  ${text}`)
+  const left = told.length - LONGEST_HISTORY
+  return left <= 0 ? told : [...told.slice(0, LONGEST_HISTORY), `and ${left} lines more`]
+}
+
+function readData({ data }: StoredRow): Readonly<Record<string, unknown>> {
+  return data.startsWith('{') ? (JSON.parse(data) as Readonly<Record<string, unknown>>) : {}
+}

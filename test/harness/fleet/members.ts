@@ -1,0 +1,96 @@
+/** The processes of a round: how they are started and killed, and what they leave. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
+import { type FleetEvent, machineTime, type Task } from './events.ts'
+import type { Life } from './history.ts'
+import { openStore, type StoreAddress } from './open-store.ts'
+
+const PROGRAM = fileURLToPath(new URL('./processes/race.ts', import.meta.url))
+const COMPILE_CACHE = fileURLToPath(new URL('../../../node_modules/.cache/fleet', import.meta.url))
+
+/** A process that was started, and what became of it. */
+export interface Member {
+  readonly name: string
+  readonly child: ChildProcess
+  readonly log: string
+  readonly stops: { readonly from: number; to: number }[]
+  readonly ended: Promise<void>
+  endedAt?: number
+  killed: boolean
+  /** What it wrote to its error output, if it ended badly by itself. */
+  failure?: string
+}
+
+export function start(task: Task): Member {
+  closeSync(openSync(task.log, 'a'))
+  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    // Else starting processes would take most of the time.
+    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
+  })
+  let output = ''
+  child.stderr?.on('data', (chunk) => {
+    output += String(chunk)
+  })
+  const member: Member = {
+    name: task.name,
+    child,
+    log: task.log,
+    stops: [],
+    killed: false,
+    ended: new Promise((resolve) => {
+      child.once('close', (code, signal) => {
+        member.endedAt = machineTime()
+        if (code !== 0 && !member.killed) member.failure = output || `it ended with ${signal ?? code}`
+        resolve()
+      })
+    }),
+  }
+  return member
+}
+
+export function end(member: Member): void {
+  member.killed = true
+  member.child.kill('SIGKILL')
+}
+
+export function lifeOf({ name, log, stops, killed, endedAt = machineTime() }: Member): Life {
+  // The last line may be half written.
+  const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []
+  return {
+    name,
+    stops: stops.map(({ from, to }) => ({ from, to: Math.min(to, endedAt) })),
+    killed,
+    endedAt,
+    events: lines.map((line) => JSON.parse(line) as FleetEvent),
+  }
+}
+
+/** All rows that the store has at the end. */
+export async function allRows(address: StoreAddress, members: readonly Member[]): Promise<StoredRow[]> {
+  const { store, close } = await openStore(address)
+  try {
+    const scopes = new Set<string>()
+    for (const { events } of members.map(lifeOf))
+      for (const event of events) if (event.event === 'writing') scopes.add(event.row.scope)
+    const rows: StoredRow[] = []
+    for (const scope of scopes) rows.push(...(await rowsOf(store, scope)))
+    return rows
+  } finally {
+    await store.close()
+    await close()
+  }
+}
+
+async function rowsOf(store: OrderStore, scope: string): Promise<StoredRow[]> {
+  const rows: StoredRow[] = []
+  let after: string | undefined
+  do {
+    const page = await store.list(scope, { limit: 100, ...(after === undefined ? {} : { after }) })
+    rows.push(...page.rows)
+    after = page.next
+  } while (after !== undefined)
+  return rows
+}

@@ -1,0 +1,43 @@
+/** Where shared stores are, and how each process opens one for itself. */
+import type { OrderStore } from '../../../src/idempotency/store.ts'
+import { PostgresStore } from '../../../src/stores/postgres.ts'
+import { RedisStore } from '../../../src/stores/redis.ts'
+import { SqliteStore } from '../../../src/stores/sqlite.ts'
+import { makePool } from '../../stores/support/postgres-clients.ts'
+import { type ClientName, connect } from '../../stores/support/redis-clients.ts'
+
+export const STORE_NAMES = ['sqlite', 'postgres', 'redis'] as const
+export type StoreName = (typeof STORE_NAMES)[number]
+
+/** What a process has to know to open the store. */
+export type StoreAddress =
+  | { readonly store: 'sqlite'; readonly path: string }
+  | { readonly store: 'postgres'; readonly url: string; readonly table: string }
+  | { readonly store: 'redis'; readonly port: number; readonly prefix: string; readonly client: ClientName }
+
+/** An open store, and how to let go of everything under it. */
+export interface OpenStore {
+  readonly store: OrderStore
+  close(): Promise<void>
+}
+
+/** Opens the store, as each process does for itself. */
+export async function openStore(address: StoreAddress): Promise<OpenStore> {
+  switch (address.store) {
+    case 'sqlite': {
+      const store = new SqliteStore({ path: address.path })
+      return { store, close: () => store.close() }
+    }
+    case 'postgres': {
+      const pool = makePool(address.url, { max: 4, connectionTimeoutMillis: 2_000 })
+      const store = new PostgresStore({ client: pool, table: address.table })
+      return { store, close: () => pool.end() }
+    }
+    case 'redis': {
+      const options = address.client === 'ioredis' ? { maxRetriesPerRequest: 3 } : {}
+      const connection = await connect(address.client, [address.port], options)
+      const store = new RedisStore({ client: connection.client, prefix: address.prefix })
+      return { store, close: async () => connection.close() }
+    }
+  }
+}

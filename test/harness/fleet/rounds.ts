@@ -1,0 +1,381 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { oneOf, positiveInteger, readArguments } from '../../../scripts/arguments.ts'
+import type { FaultAction, FaultRule } from '../../../src/sandbox/index.ts'
+import { serveSandbox } from '../../../src/sandbox/server.ts'
+import { seeded } from '../../../src/stores/contract/seeded.ts'
+import { brokenPromises } from '../../support/invariants.ts'
+import { leaksInFiles } from '../../support/leaks.ts'
+import { machineTime, type Task } from './events.ts'
+import { arrivalsOf, historyOf, type Records, readingsOf, runLogOf, sentAfterClaim } from './history.ts'
+import { allRows, end, lifeOf, type Member, start } from './members.ts'
+import { STORE_NAMES, type StoreName } from './open-store.ts'
+import { type SharedStore, startSharedStore } from './shared-store.ts'
+import { watchedSandbox } from './watched-sandbox.ts'
+
+const PROCESSES = 4
+const ORDERS = 200
+const CONCURRENCY = 6
+const KILLS = 3
+const STOPS = 4
+/** Price of one order in the sandbox. */
+const PRICE = 250
+/** When a round that does not end is given up, milliseconds. Nothing depends on it while all is well. */
+const PATIENCE = 300_000
+
+/** What racing processes are given: short enough that the end of a claim comes while the others race. */
+const RACING = { concurrency: CONCURRENCY, timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
+/** What the last process is given, when everything is quiet. */
+const FINISHING = { concurrency: CONCURRENCY, timeout: 10_000, totalTimeout: 30_000, maxRetries: 4 } as const
+
+/** What a round showed. */
+export interface Round {
+  readonly store: StoreName
+  readonly seed: number
+  readonly charges: number
+  readonly kills: number
+  /** Processes that were stopped and went on. */
+  readonly stops: number
+  /** Ends of the store's server. */
+  readonly crashes: number
+  /** Order requests that reached the service. */
+  readonly requests: number
+  /** Endings that callers were told. */
+  readonly told: Readonly<Record<'yes' | 'no' | 'unknown', number>>
+  readonly milliseconds: number
+  /** Broken promises, in words, each with the history of its order; empty if all held. */
+  readonly violations: readonly string[]
+}
+
+/** Something that is done to the fleet when the service has seen so many order requests. */
+type Disturbance = { readonly after: number } & (
+  | { readonly does: 'kill'; readonly victim: number; readonly recover: Task['recover'] }
+  | { readonly does: 'stop'; readonly victim: number; readonly milliseconds: number }
+  | { readonly does: 'crash' }
+)
+
+interface Plan {
+  readonly disturbances: readonly Disturbance[]
+  /** Whether the service answers a refusal again and again under its key, so that only a person, or a new key, can go on. */
+  readonly rememberedRefusals: readonly (402 | 422)[]
+  readonly processingTime: number
+  /** Long, or so short that some orders are left to a person. */
+  readonly safeRetryWindow: number
+  /** Orders that the wallet can pay for at first. */
+  readonly funded: number
+  /** Refusals after which it can pay for all. */
+  readonly refusals: number
+}
+
+/** All that the seed decides, beside the faults and what each process does. */
+function planOf(seed: number): Plan {
+  const random = seeded(seed)
+  // Counted in requests and not in milliseconds from the start, so that slow machines disturb in the middle of work, too.
+  const moment = (): number => 4 + random(ORDERS - 10)
+  const recoveries = ['no', 'yes', 'takeOver'] as const
+  const kills = Array.from({ length: KILLS }, () => ({
+    does: 'kill' as const,
+    after: moment(),
+    victim: random(PROCESSES),
+    recover: recoveries[random(recoveries.length)] ?? 'no',
+  }))
+  const stops = Array.from({ length: STOPS }, () => ({
+    does: 'stop' as const,
+    after: moment(),
+    victim: random(PROCESSES),
+    // Some are over before their claim is, some long after it.
+    milliseconds: 50 + random(2_000),
+  }))
+  const crash = { does: 'crash' as const, after: moment() }
+  return {
+    disturbances: [...kills, ...stops, crash].sort((one, other) => one.after - other.after),
+    rememberedRefusals: random(2) === 0 ? [] : [402, 422],
+    processingTime: random(15),
+    safeRetryWindow: random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout,
+    funded: 40 + random(ORDERS - 60),
+    refusals: 1 + random(60),
+  }
+}
+
+/** What goes wrong with an order request, and how often in a thousand. */
+const FAULTS: readonly (readonly [perMille: number, action: FaultAction])[] = [
+  [60, { type: 'commitThenDrop' }],
+  [40, { type: 'drop' }],
+  [30, { type: 'cutBody' }],
+  [40, { type: 'status', status: 503, commit: true }],
+  [20, { type: 'status', status: 502, html: true }],
+  [20, { type: 'inProgress', commit: true }],
+  [20, { type: 'retryAfter', value: '0' }],
+  [10, { type: 'crash' }],
+  [30, { type: 'delay', ms: 100, when: 'before' }],
+  [30, { type: 'delay', ms: 150, when: 'during' }],
+  // Longer than an attempt may take.
+  [15, { type: 'delay', ms: 600, when: 'before' }],
+  [15, { type: 'delay', ms: 600, when: 'after' }],
+]
+
+function faults(): FaultRule[] {
+  return FAULTS.map(([perMille, action]) => ({
+    match: { operation: 'createOrder' },
+    probability: perMille / 1000,
+    times: 'always',
+    action,
+  }))
+}
+
+/** The key of all rounds, to be looked for wherever something is kept. */
+export const API_KEY = 'sk_live_Kq7-fleet-of-workers_Zx94'
+
+/** Runs one round over the store. */
+export async function fleetRound(shared: SharedStore, seed: number): Promise<Round> {
+  const began = performance.now()
+  const plan = planOf(seed)
+  const folder = mkdtempSync(join(tmpdir(), 'fleet-round-'))
+  const roundName = `${seed}_${process.pid}_${++roundsRun}`
+  const { sandbox, served, answers, observers } = watchedSandbox({
+    seed,
+    apiKey: API_KEY,
+    balance: plan.funded * PRICE,
+    behaviour: { processingTime: plan.processingTime, rememberedRefusals: plan.rememberedRefusals },
+    faults: faults(),
+  })
+  const server = await serveSandbox(served, { port: 0 })
+  const references = Array.from({ length: ORDERS }, (_, index) => `seed-${seed}-order-${index}`)
+  const members: Member[] = []
+  const violations: string[] = []
+  const count = { kills: 0, stops: 0, crashes: 0 }
+
+  const launch = (role: Task['role'], recover: Task['recover']): Member => {
+    const number = members.length
+    const name = `process-${number}`
+    const task: Task = {
+      name,
+      role,
+      recover,
+      seed: seed * 100 + number,
+      baseUrl: server.url,
+      apiKey: sandbox.apiKey,
+      store: shared.address(roundName, number),
+      log: join(folder, `${name}.jsonl`),
+      references,
+      safeRetryWindow: plan.safeRetryWindow,
+      ...(role === 'race' ? RACING : FINISHING),
+    }
+    const member = start(task)
+    members.push(member)
+    return member
+  }
+  const alive = (): Member[] => members.filter(({ endedAt }) => endedAt === undefined)
+  const allEnded = async (): Promise<void> => {
+    const late = setTimeout(() => {
+      violations.push(`the fleet did not end within ${PATIENCE} ms`)
+      for (const member of alive()) end(member)
+    }, PATIENCE)
+    for (let left = alive(); left.length > 0; left = alive())
+      await Promise.all(left.map(({ ended }) => ended))
+    clearTimeout(late)
+  }
+
+  const leave = (): void => alive().forEach(end)
+  process.once('exit', leave)
+  try {
+    const pending = [...plan.disturbances]
+    const works: Promise<unknown>[] = []
+    const timers = new Set<NodeJS.Timeout>()
+    const disturb = (what: Disturbance): void => {
+      if (what.does === 'crash') {
+        if (shared.crash === undefined) return
+        count.crashes++
+        works.push(shared.crash().catch((error) => violations.push(`the server did not come back: ${error}`)))
+        return
+      }
+      // Who stands still already is not stopped again, for the first of two ends would wake it.
+      const all = alive()
+      const living =
+        what.does === 'kill' ? all : all.filter(({ stops }) => (stops.at(-1)?.to ?? 0) < machineTime())
+      const victim = living[what.victim % living.length]
+      if (victim === undefined) return
+      if (what.does === 'kill') {
+        end(victim)
+        count.kills++
+        launch('race', what.recover)
+        return
+      }
+      victim.child.kill('SIGSTOP')
+      count.stops++
+      const stop = { from: machineTime(), to: Number.POSITIVE_INFINITY }
+      victim.stops.push(stop)
+      const timer = setTimeout(() => {
+        timers.delete(timer)
+        victim.child.kill('SIGCONT')
+        stop.to = machineTime()
+      }, what.milliseconds)
+      timers.add(timer)
+    }
+    let seen = 0
+    const observe = (): void => {
+      for (; seen < sandbox.requests.length; seen++) {
+        const arrived = seen + 1
+        while ((pending[0]?.after ?? Number.POSITIVE_INFINITY) <= arrived) {
+          const next = pending.shift()
+          if (next !== undefined) disturb(next)
+        }
+      }
+      const refused = [...answers.values()].filter(({ status }) => status === 402).length
+      if (refused >= plan.refusals) sandbox.setBalance(sandbox.customerId, ORDERS * PRICE * 10)
+    }
+    observers.add(observe)
+    for (let number = 0; number < PROCESSES; number++) launch('race', 'no')
+    await allEnded()
+    observers.delete(observe)
+    await Promise.all(works)
+
+    // Everything is quiet now: no process, no fault, no request, money enough.
+    sandbox.faults.clear()
+    sandbox.setBalance(sandbox.customerId, ORDERS * PRICE * 10)
+    while (sandbox.requests.some(({ status }) => status === 'running')) await pause(10)
+    launch('finish', 'no')
+    await allEnded()
+
+    for (const timer of timers) clearTimeout(timer)
+    for (const { name, failure } of members)
+      if (failure !== undefined) violations.push(`${name} failed: ${failure}`)
+    const records: Records = {
+      references,
+      lives: members.map(lifeOf),
+      arrivals: arrivalsOf(sandbox.requests, answers),
+      readings: readingsOf(sandbox.requests),
+      ledger: sandbox.ledger,
+      rows: await allRows(shared.address(roundName, 0), members),
+      totalTimeout: FINISHING.totalTimeout,
+      maxRetries: RACING.maxRetries,
+      repeatsFor: plan.safeRetryWindow - Math.max(RACING.timeout, FINISHING.timeout),
+    }
+    violations.push(...judge(records))
+    for (const leak of leaksInFiles(API_KEY, folder)) violations.push(`I8: the API key is in a log: ${leak}`)
+    const endings = records.lives.flatMap(({ events }) =>
+      events.flatMap((event) => (event.event === 'told' ? [event.told.charged] : [])),
+    )
+    const told = { yes: 0, no: 0, unknown: 0 }
+    for (const charged of endings) told[charged]++
+    return {
+      store: shared.name,
+      seed,
+      charges: sandbox.ledger.length,
+      ...count,
+      requests: records.arrivals.length,
+      told,
+      milliseconds: performance.now() - began,
+      violations,
+    }
+  } finally {
+    leave()
+    process.off('exit', leave)
+    await server.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+let roundsRun = 0
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** What the fleet broke, each with the history of the order that it is about. */
+function judge(records: Records): string[] {
+  const { references, ledger, rows, lives } = records
+  const broken: string[] = []
+  if (ledger.length !== references.length)
+    broken.push(`${ledger.length} charges for ${references.length} orders`)
+  const told = new Set(
+    lives.at(-1)?.events.flatMap((event) => (event.event === 'told' ? (event.told.orderId ?? []) : [])),
+  )
+  const stored = new Map(
+    rows.map(({ data }) => {
+      const record = JSON.parse(data) as { state?: string; externalOrderId?: string; order?: { id?: string } }
+      return [record.externalOrderId, record] as const
+    }),
+  )
+  for (const reference of references) {
+    const charges = ledger.filter(({ externalOrderId }) => externalOrderId === reference)
+    const record = stored.get(reference)
+    const orderId = charges[0]?.orderId
+    if (charges.length !== 1) broken.push(`${reference} was charged ${charges.length} times`)
+    if (record?.state !== 'created' || record.order?.id !== orderId)
+      broken.push(
+        `${reference} is remembered as ${record?.state}, order ${record?.order?.id}; charged was ${orderId}`,
+      )
+    if (orderId !== undefined && !told.has(orderId))
+      broken.push(`${reference} was not found again at the end`)
+  }
+  broken.push(...brokenPromises(runLogOf(records)), ...sentAfterClaim(records))
+  // A few histories tell as much as all.
+  const shown = new Set<string>()
+  return broken.map((text) => {
+    const reference = references.findLast((each) => new RegExp(`\\b${each}(?!\\d)`).test(text))
+    if (reference === undefined || shown.has(reference) || shown.size === 3) return text
+    shown.add(reference)
+    return `${text}\n${historyOf(records, reference).join('\n')}`
+  })
+}
+
+/** One line about a round. */
+export function summaryOf(round: Round): string {
+  const { store, seed, charges, kills, stops, crashes, requests, told, milliseconds, violations } = round
+  const server = store === 'sqlite' ? '' : `, server ended ${crashes}×`
+  const ended = violations.length === 0 ? 'held' : `BROKEN: ${violations.length}`
+  return `${store} seed ${seed}: ${charges} charges, ${requests} requests, ${kills} killed, ${stops} stopped${server}, told ${told.yes} yes ${told.no} no ${told.unknown} unknown, ${(milliseconds / 1000).toFixed(1)} s, ${ended}`
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  // So that no process is left behind, stopped for ever.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+  const { which, rounds, first } = readArguments(
+    {
+      usage: `npx node test/harness/fleet/rounds.ts [STORE|all] [ROUNDS] [FIRST_SEED]
+  runs that many rounds (default 500) over ${STORE_NAMES.join(', ')} or all of them (default), from that seed on (default 1)`,
+      positionals: 3,
+      options: {},
+    },
+    ({ positionals: [which = 'all', rounds = '500', first = '1'] }) => ({
+      which: oneOf('STORE', which, [...STORE_NAMES, 'all']),
+      rounds: positiveInteger('ROUNDS', rounds),
+      first: positiveInteger('FIRST_SEED', first),
+    }),
+  )
+  const names = STORE_NAMES.filter((name) => which === 'all' || which === name)
+  let failed = 0
+  let charges = 0
+  for (const name of names) {
+    const shared = await startSharedStore(name)
+    const done: Round[] = []
+    try {
+      for (let seed = first; seed < first + rounds; seed++) {
+        const round = await fleetRound(shared, seed)
+        done.push(round)
+        console.log(summaryOf(round))
+        for (const violation of round.violations) console.log(`  ${violation}`)
+      }
+    } finally {
+      await shared.stop()
+    }
+    const sum = (of: (round: Round) => number): number => done.reduce((total, round) => total + of(round), 0)
+    const broken = done.filter(({ violations }) => violations.length > 0).length
+    failed += broken
+    charges += sum((round) => round.charges)
+    console.log(
+      `${name}: ${done.length} rounds, ${sum(({ charges }) => charges)} charges for ${done.length * ORDERS} orders, ` +
+        `${sum(({ kills }) => kills)} processes killed, ${sum(({ stops }) => stops)} stopped, ` +
+        `${sum(({ crashes }) => crashes)} ends of the server, ${sum(({ told }) => told.no)} times told 'no', ` +
+        `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round, ` +
+        `${broken} rounds with a broken promise`,
+    )
+  }
+  console.log(
+    `${names.join(', ')}: ${rounds} rounds each, ${charges} charges for ${names.length * rounds * ORDERS} orders, ` +
+      `${failed} rounds with a broken promise`,
+  )
+  process.exitCode = failed === 0 ? 0 : 1
+}

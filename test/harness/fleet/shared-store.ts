@@ -1,0 +1,61 @@
+/** Stores that a fleet can share, and their servers. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PostgresServer } from '../../stores/support/postgres.ts'
+import { RedisServers } from '../../stores/support/redis.ts'
+import type { StoreAddress, StoreName } from './open-store.ts'
+
+/** What a fleet shares, for many rounds. */
+export interface SharedStore {
+  readonly name: StoreName
+  /** Where everything lies that the store, or its server, keeps on disk. */
+  readonly folder: string
+  /** A store without rows; `process` is the number of the process that opens it. */
+  address(round: string, process: number): StoreAddress
+  /** The server dies at once, as it is, and begins again with what it has written down. Absent if there is no server. */
+  crash?(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Starts what the store needs. */
+export async function startSharedStore(name: StoreName): Promise<SharedStore> {
+  switch (name) {
+    case 'sqlite': {
+      const folder = mkdtempSync(join(tmpdir(), 'fleet-'))
+      return {
+        name,
+        folder,
+        address: (round) => ({ store: name, path: join(folder, `${round}.db`) }),
+        stop: async () => rmSync(folder, { recursive: true, force: true }),
+      }
+    }
+    case 'postgres': {
+      const server = await PostgresServer.start()
+      return {
+        name,
+        folder: server.directory,
+        address: (round) => ({ store: name, url: server.url, table: `fleet_${round}` }),
+        crash: () => server.crash(),
+        stop: () => server.stop(),
+      }
+    }
+    case 'redis': {
+      // With `everysec` Redis confirms writes that it has not handed to the system yet, while it waits for the disk.
+      const servers = await RedisServers.start('single', '--appendfsync', 'always')
+      return {
+        name,
+        folder: servers.directory,
+        address: (round, process) => ({
+          store: name,
+          port: servers.port,
+          prefix: `fleet-${round}:`,
+          // Half of the fleet uses the one client, half the other.
+          client: process % 2 === 0 ? 'ioredis' : 'node-redis',
+        }),
+        crash: () => servers.crash(),
+        stop: () => servers.stop(),
+      }
+    }
+  }
+}

@@ -1,0 +1,592 @@
+/**
+ * Answers of a service that has lost its mind: valid bodies of every documented answer with changes to their structure,
+ * changes to their text, wrong headers, wrong statuses, and deliveries that end badly or never. Drawn by fast-check, so
+ * that a failing one shrinks.
+ */
+import fc from 'fast-check'
+import { createRandom } from '../../../src/sandbox/random.ts'
+import { used } from '../../support/heap.ts'
+import { spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
+import type { VirtualTime } from '../../support/virtual-time.ts'
+
+/** What stands in place of the Authorization header that a service echoes. */
+const ECHO = '@@authorization@@'
+
+const order = {
+  id: 'ord_1',
+  status: 'pending',
+  amount: 2500,
+  currency: 'EUR',
+  metadata: { externalOrderId: 'r-1' },
+}
+const other = { id: 'ord_2', status: 'delivered', amount: 100, serviceId: 'svc_1', quantity: 1 }
+const service = {
+  productId: 'svc_1',
+  amount: 250,
+  currency: 'EUR',
+  minQuantity: 1,
+  maxQuantity: 1000,
+  stepQuantity: 1,
+  stock: 'in_stock',
+}
+const CODES = [
+  'IDEMPOTENCY_CONFLICT',
+  'IDEMPOTENCY_IN_PROGRESS',
+  'INSUFFICIENT_FUNDS',
+  'https://errors.example.com/IDEMPOTENCY_IN_PROGRESS',
+  'not found',
+  '',
+  ECHO,
+] as const
+
+const TEMPLATES: Readonly<Record<string, unknown>> = {
+  order,
+  service,
+  balance: { amount: 100_000, currency: 'EUR', updatedAt: '2026-01-01T00:00:00Z' },
+  array: [order, other],
+  orders: { orders: [order, other], total: 2 },
+  items: { items: [order], hasMore: true, pagination: { offset: 0, limit: 50, total: 1000 } },
+  services: { data: [service, { ...service, productId: 'svc_2' }], meta: { total: 2, has_more: false } },
+  nested: { data: { orders: [order] } },
+  twoArrays: { items: [order], services: [service] },
+  empty: { items: [], total: 0 },
+  nothing: null,
+  object: {},
+  text: 'ok',
+  echoedOrder: { ...order, authorization: ECHO },
+  ...Object.fromEntries(
+    CODES.flatMap((code, index) => [
+      [`error ${index}`, { code, message: 'It did not work.' }],
+      [`nested error ${index}`, { error: { code, message: 'It did not work.', details: [ECHO] } }],
+      [`first of errors ${index}`, { errors: [{ code, detail: 'It did not work.' }] }],
+      [
+        `problem ${index}`,
+        {
+          type: `https://errors.example.com/${code}`,
+          title: 'It did not work.',
+          status: 409,
+          instance: '/v1/orders',
+        },
+      ],
+      [`words ${index}`, { statusCode: 422, error: 'Unprocessable', reason: code }],
+    ]),
+  ),
+  bothCodes: { code: 'IDEMPOTENCY_CONFLICT', previous: 'IDEMPOTENCY_IN_PROGRESS' },
+}
+const TEMPLATE_NAMES = Object.keys(TEMPLATES)
+
+/** What a call asks for. */
+export type TemplateName = 'order' | 'orders' | 'service' | 'services' | 'balance'
+
+const parsed = (text: string): unknown => JSON.parse(text) as unknown
+
+/** Values that stand where something else should. Numbers that JavaScript cannot write are put into the text later. */
+const VALUES: readonly unknown[] = [
+  null,
+  true,
+  false,
+  '',
+  ' ',
+  0,
+  -1,
+  1.5,
+  1e21,
+  Number.MAX_SAFE_INTEGER,
+  '@@9007199254740993@@',
+  '@@1e400@@',
+  '@@-0@@',
+  '@@-1e400@@',
+  '@@NaN@@',
+  '@@0x10@@',
+  '@@1E2@@',
+  'NaN',
+  'Infinity',
+  '100',
+  '1e3',
+  [],
+  {},
+  [null],
+  [[]],
+  { length: 3 },
+  parsed('{"__proto__":{"polluted":true,"id":"ord_p","amount":1}}'),
+  parsed('{"constructor":{"prototype":{"polluted":true}}}'),
+  parsed('{"toString":null,"valueOf":1,"toJSON":"x","then":"y"}'),
+  parsed('{"then":null,"hasOwnProperty":1}'),
+  nest(60),
+  'x'.repeat(3000),
+  '\0\u202e\ud800\udfff\ufeff😀\u2028',
+  'ord_1',
+  '../../balance',
+  '%2e%2e%2f',
+  'a\r\nx-evil: 1',
+  ECHO,
+  [order, order],
+  order,
+]
+
+function nest(depth: number): unknown {
+  let value: unknown = 'deep'
+  for (let level = 0; level < depth; level++) value = level % 2 === 0 ? [value] : { in: value }
+  return value
+}
+
+const MUTATIONS = ['replace', 'remove', 'add', 'wrap', 'list', 'rename', 'proto'] as const
+const TEXT_CHANGES = [
+  'truncate',
+  'byte order mark',
+  'prefix',
+  'suffix',
+  'invalid UTF-8',
+  'random bytes',
+  'twice',
+  'quoted',
+  'duplicate keys',
+  'UTF-16',
+  'nothing',
+  'white space',
+  'deep arrays',
+  'deep objects',
+  'HTML',
+] as const
+const DELIVERIES = [
+  'whole',
+  'chunks',
+  'breaks',
+  'stops',
+  'drips',
+  'text only',
+  'text that breaks',
+  'no body',
+  'texts for bytes',
+  'reader that throws',
+  'refused',
+  'silent',
+  'endless',
+] as const
+
+/** One answer, as plain data. */
+export interface AnswerPlan {
+  readonly status: number
+  /** True for the template that the call asks for, whatever `template` says. */
+  readonly fitting: boolean
+  readonly template: number
+  readonly mutations: readonly { readonly at: number; readonly how: number; readonly value: number }[]
+  readonly changes: readonly { readonly how: (typeof TEXT_CHANGES)[number]; readonly at: number }[]
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly delivery: (typeof DELIVERIES)[number]
+  /** How a service writes the Authorization header that it echoes. */
+  readonly echo: number
+}
+
+const STATUSES = [400, 401, 402, 403, 404, 408, 409, 422, 425, 429, 500, 502, 503] as const
+const HEADERS: readonly string[] = [
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'retry-after',
+  'x-request-id',
+  'request-id',
+  'location',
+  'idempotent-replayed',
+  'set-cookie',
+  'www-authenticate',
+  'x-echo',
+]
+const HEADER_VALUES: readonly string[] = [
+  'application/json',
+  'application/problem+json; charset=utf-16',
+  'text/html',
+  'application/json; charset=nonsense',
+  '0',
+  '1',
+  '5',
+  '-1',
+  '1.5',
+  '1e400',
+  '99999999999999999999',
+  'NaN',
+  'Wed, 21 Oct 2099 07:28:00 GMT',
+  'Wed, 21 Oct 1999 07:28:00 GMT',
+  'soon',
+  '2026-01-01',
+  '',
+  'gzip',
+  'br, gzip, deflate',
+  'true',
+  'false',
+  `https://elsewhere.example/?key=${ECHO}`,
+  ECHO,
+  `Bearer realm="${ECHO}"`,
+  'x'.repeat(2000),
+  '\xff\x80',
+]
+
+/** How the header comes back. */
+const ECHOES: readonly ((text: string) => string)[] = [
+  (text) => text,
+  (text) => text.replace('Bearer ', ''),
+  (text) => Buffer.from(text).toString('base64'),
+  (text) => Buffer.from(`a${text}`).toString('base64'),
+  (text) => Buffer.from(text.replace('Bearer', 'key')).toString('base64url'),
+  encodeURIComponent,
+  (text) => Buffer.from(text).toString('hex'),
+  (text) => JSON.stringify(text).slice(1, -1),
+]
+
+/** Draws an answer. Most begin well and have one or two things wrong; some are noise. */
+export const answerPlan: fc.Arbitrary<AnswerPlan> = fc.record({
+  status: fc.oneof(
+    { weight: 5, arbitrary: fc.constantFrom(200, 201) },
+    { weight: 8, arbitrary: fc.constantFrom(...STATUSES) },
+    { weight: 2, arbitrary: fc.integer({ min: 100, max: 599 }) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom(0, 99, 600, 999, -1, 301, 302, 303, 304, 307, 308, 204, 205, 101, 103),
+    },
+  ),
+  fitting: fc.boolean(),
+  template: fc.nat(TEMPLATE_NAMES.length - 1),
+  mutations: fc.array(
+    fc.record({
+      at: fc.nat(40),
+      how: fc.nat(MUTATIONS.length - 1),
+      value: fc.nat(VALUES.length - 1),
+    }),
+    { maxLength: 3 },
+  ),
+  changes: fc.oneof(
+    { weight: 3, arbitrary: fc.constant([]) },
+    {
+      weight: 1,
+      arbitrary: fc.array(fc.record({ how: fc.constantFrom(...TEXT_CHANGES), at: fc.nat(1000) }), {
+        minLength: 1,
+        maxLength: 2,
+      }),
+    },
+  ),
+  headers: fc.array(fc.tuple(fc.constantFrom(...HEADERS), fc.constantFrom(...HEADER_VALUES)), {
+    maxLength: 3,
+  }),
+  delivery: fc.oneof(
+    { weight: 30, arbitrary: fc.constant<'whole'>('whole') },
+    { weight: 10, arbitrary: fc.constantFrom(...DELIVERIES.slice(1, -1)) },
+    { weight: 1, arbitrary: fc.constant<'drips'>('drips') },
+  ),
+  echo: fc.nat(ECHOES.length - 1),
+})
+
+/** Rarer than a draw can be: a stream without an end costs as much as thousands of other answers. */
+export const endlessPlan: AnswerPlan = {
+  status: 200,
+  fitting: false,
+  template: 0,
+  mutations: [],
+  changes: [],
+  headers: [],
+  delivery: 'endless',
+  echo: 0,
+}
+
+/** An answer as it goes out, and what the one who sent it knows of it. */
+export interface Answer {
+  readonly plan: AnswerPlan
+  readonly status: number
+  /** The text that was, or was about to be, delivered to its last letter; absent if it was not. */
+  readonly text?: string
+  /** True if nothing was answered at all. */
+  readonly failed: boolean
+  /** True if the API key is in the answer's body. */
+  readonly echoes: boolean
+  /** True if no more than a piece of it is there: a key that is broken cannot be told from any other text. */
+  readonly broken: boolean
+  /** Bytes that the reader has taken so far. */
+  taken(): number
+  /** Most memory of this thread while a body without an end was read, bytes; 0 for others. */
+  peak(): number
+}
+
+/** Size of a piece of a stream without an end. */
+export const PIECE: number = 64 * 1024
+const noise = new Uint8Array(PIECE).fill(0x20)
+
+/** Sends an answer. What a fetch would throw is thrown. */
+export function send(
+  plan: AnswerPlan,
+  suits: TemplateName,
+  authorization: string,
+  time: VirtualTime,
+  owner: object,
+  told: (answer: Answer) => void,
+): Promise<Response> {
+  const echo = ECHOES[plan.echo]?.(authorization) ?? authorization
+  const bytes = bodyOf(plan, suits, echo)
+  const sentText = bytes.toString('latin1')
+  const key = authorization.replace('Bearer ', '')
+  let taken = 0
+  let peak = 0
+  const { delivery } = plan
+  // Before a stream breaks or stops, all of the text has come.
+  const whole = ['whole', 'chunks', 'text only', 'drips', 'breaks', 'stops'].includes(delivery)
+  const failed = delivery === 'refused' || delivery === 'silent'
+  told({
+    plan,
+    status: plan.status,
+    ...(whole ? { text: new TextDecoder().decode(bytes) } : {}),
+    failed,
+    // A piece of the key may be whole only where JSON no longer escapes what is in it.
+    echoes: [sentText, sentText.replaceAll('\\"', '"')].some((text) => spellingsIn(text, key).length > 0),
+    broken: spellingsIn(sentText, key).length > 0 && wholeSpellingsIn(sentText, key).length === 0,
+    taken: () => taken,
+    peak: () => peak,
+  })
+  if (delivery === 'silent') return new Promise<never>(() => {})
+  if (delivery === 'refused') return Promise.reject(thrown(plan, authorization))
+  const piece = Math.max(1, Math.ceil(bytes.length / 3))
+  let at = 0
+  const next = (): Uint8Array | undefined => {
+    const chunk = bytes.subarray(at, at + piece)
+    at += piece
+    taken += chunk.length
+    return chunk.length === 0 ? undefined : chunk
+  }
+  const stream = (pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>) =>
+    new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 })
+  const inPieces =
+    (end: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>) =>
+    (controller: ReadableStreamDefaultController<Uint8Array>): void | Promise<void> => {
+      const chunk = next()
+      if (chunk === undefined) return end(controller)
+      controller.enqueue(chunk)
+    }
+  switch (delivery) {
+    case 'chunks':
+      return response(plan, echo, stream(inPieces((controller) => controller.close())))
+    case 'breaks':
+      return response(
+        plan,
+        echo,
+        stream(inPieces((controller) => controller.error(new TypeError(`terminated ${authorization}`)))),
+      )
+    case 'stops':
+      return response(plan, echo, stream(inPieces(() => new Promise(() => {}))))
+    case 'drips': {
+      const drip = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+        await time.sleep(owner, 900)
+        const chunk = next()
+        if (chunk === undefined) controller.close()
+        else controller.enqueue(chunk)
+      }
+      return response(plan, echo, stream(drip))
+    }
+    case 'endless':
+      return response(
+        plan,
+        echo,
+        stream((controller) => {
+          taken += PIECE
+          peak = Math.max(peak, used())
+          controller.enqueue(noise)
+        }),
+      )
+    case 'no body':
+      return response(plan, echo, null)
+    case 'text only':
+    case 'text that breaks': {
+      const text = (): Promise<string> =>
+        delivery === 'text only'
+          ? Promise.resolve(new TextDecoder().decode(bytes))
+          : Promise.reject(new TypeError(authorization))
+      return response(plan, echo, null, { body: undefined, text })
+    }
+    case 'texts for bytes': {
+      const reader = { read: async () => ({ done: false, value: 'text' }), cancel: async () => {} }
+      return response(plan, echo, null, { body: { getReader: () => reader, cancel: async () => {} } })
+    }
+    case 'reader that throws': {
+      const getReader = (): never => {
+        throw new TypeError(authorization)
+      }
+      return response(plan, echo, null, { body: { getReader } })
+    }
+    default:
+      taken = bytes.length
+      return response(plan, echo, bytes)
+  }
+}
+
+function thrown(plan: AnswerPlan, authorization: string): unknown {
+  const kinds: readonly unknown[] = [
+    new TypeError('fetch failed'),
+    new TypeError('fetch failed', {
+      cause: Object.assign(new Error(authorization), { code: 'ECONNREFUSED' }),
+    }),
+    Object.assign(new Error(authorization), { code: 'ECONNRESET', syscall: 'read', name: authorization }),
+    new DOMException('aborted', 'AbortError'),
+    new AggregateError([new Error(authorization)], authorization),
+    authorization,
+    undefined,
+    null,
+    { headers: { authorization } },
+    new Proxy(new Error('x'), {
+      get() {
+        throw new Error(authorization)
+      },
+    }),
+  ]
+  return kinds[plan.template % kinds.length]
+}
+
+async function response(
+  plan: AnswerPlan,
+  echo: string,
+  body: BodyInit | null | Uint8Array,
+  properties: Readonly<Record<string, unknown>> = {},
+): Promise<Response> {
+  const headers = new Headers()
+  for (const [name, value] of plan.headers) {
+    try {
+      headers.append(name, value.replaceAll(ECHO, echo))
+    } catch {
+      // No header can carry it.
+    }
+  }
+  const { status } = plan
+  const bodiless = status === 204 || status === 205 || status === 304
+  const possible = status >= 200 && status <= 599 && !(bodiless && body !== null)
+  const made = new Response(body as BodyInit | null, possible ? { status, headers } : { headers })
+  const changed = {
+    ...properties,
+    ...(possible ? {} : { status, ok: status >= 200 && status < 300 }),
+  }
+  for (const [name, value] of Object.entries(changed)) Object.defineProperty(made, name, { value })
+  return made
+}
+
+function bodyOf(plan: AnswerPlan, suits: TemplateName, echo: string): Buffer {
+  const template = TEMPLATES[plan.fitting ? suits : (TEMPLATE_NAMES[plan.template] ?? suits)]
+  let text = JSON.stringify(mutated(template, plan.mutations))
+    .replace(/"@@([^@"]{1,40})@@"/g, (marker, raw: string) => (raw === 'authorization' ? marker : raw))
+    .replaceAll(ECHO, JSON.stringify(echo).slice(1, -1))
+  let bytes: Buffer | undefined
+  for (const { how, at } of plan.changes) {
+    const place = Math.floor((text.length * at) / 1001)
+    switch (how) {
+      case 'truncate':
+        text = text.slice(0, place)
+        break
+      case 'byte order mark':
+        text = `\ufeff${text}`
+        break
+      case 'prefix':
+        text = `${[")]}',\n", 'callback(', '<!-- -->', '\0'][at % 4]}${text}`
+        break
+      case 'suffix':
+        text = `${text}${[')', '\0\0', '}', ' // end', '\n{}'][at % 5]}`
+        break
+      case 'twice':
+        text += text
+        break
+      case 'quoted':
+        text = JSON.stringify(text)
+        break
+      case 'duplicate keys':
+        text = text.replace(
+          '{',
+          '{"id":"ord_dup","amount":1,"code":"IDEMPOTENCY_CONFLICT","amount":"2","id":null,',
+        )
+        break
+      case 'nothing':
+        text = ''
+        break
+      case 'white space':
+        text = `\n\t ${text} \r\n`
+        break
+      case 'deep arrays':
+        text = `${'['.repeat(20 * at)}${']'.repeat(20 * at)}`
+        break
+      case 'deep objects':
+        text = `${'{"error":'.repeat(10 * at)}"IDEMPOTENCY_CONFLICT"${'}'.repeat(10 * at)}`
+        break
+      case 'HTML':
+        text = `<!doctype html><title>502</title><pre>${echo}</pre>`
+        break
+      case 'UTF-16':
+        bytes = Buffer.from(text, 'utf16le')
+        break
+      case 'invalid UTF-8':
+        bytes = Buffer.concat([
+          Buffer.from(text.slice(0, place)),
+          Buffer.from([0xc3, 0x28, 0xff]),
+          Buffer.from(text.slice(place)),
+        ])
+        break
+      case 'random bytes': {
+        const random = createRandom(at)
+        bytes = Buffer.from(Array.from({ length: at % 200 }, () => Math.floor(random.next() * 256)))
+      }
+    }
+  }
+  return bytes ?? Buffer.from(text)
+}
+
+type Holder = { readonly container: Record<string, unknown> | unknown[]; readonly key: string }
+
+function mutated(template: unknown, mutations: AnswerPlan['mutations']): unknown {
+  if (mutations.length === 0) return template
+  const top = { root: structuredClone(template) }
+  for (const { at, how, value } of mutations) {
+    const places: Holder[] = []
+    collect(top, places)
+    const place = places[at % places.length]
+    if (place !== undefined) apply(place, MUTATIONS[how] ?? 'replace', VALUES[value])
+  }
+  return top.root ?? null
+}
+
+function collect(container: Record<string, unknown> | unknown[], places: Holder[]): void {
+  for (const key of Object.keys(container)) {
+    if (places.length >= 60) return
+    places.push({ container, key })
+    const value = (container as Record<string, unknown>)[key]
+    if (typeof value === 'object' && value !== null) collect(value as Record<string, unknown>, places)
+  }
+}
+
+function apply({ container, key }: Holder, how: (typeof MUTATIONS)[number], value: unknown): void {
+  const fields = container as Record<string, unknown>
+  const before = fields[key]
+  // A copy: a later change must not change the list of values.
+  const copy = typeof value === 'object' ? structuredClone(value) : value
+  switch (how) {
+    case 'remove':
+      if (Array.isArray(container)) container.splice(Number(key), 1)
+      else if (key === 'root') fields[key] = null
+      else delete fields[key]
+      return
+    case 'add':
+      if (typeof before === 'object' && before !== null) (before as Record<string, unknown>)['extra'] = copy
+      else fields['extra'] = copy
+      return
+    case 'wrap':
+      fields[key] = { data: before }
+      return
+    case 'list':
+      fields[key] = [before, copy]
+      return
+    case 'rename':
+      fields[`${key}_`] = before
+      if (key !== 'root') delete fields[key]
+      return
+    case 'proto':
+      if (typeof before === 'object' && before !== null)
+        Object.defineProperty(before, '__proto__', {
+          value: copy,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        })
+      return
+    default:
+      fields[key] = copy
+  }
+}

@@ -1,0 +1,596 @@
+/**
+ * One public call against answers of {@link answerPlan}, in virtual time, and what must hold of it whatever came: the
+ * call ends, in time, in a result of the documented shape or in one of this package's errors; `charged` says no more than
+ * the answers allow; the journal can be read and says what the caller was told; no API key is anywhere; nothing is left.
+ */
+import { inspect } from 'node:util'
+import fc from 'fast-check'
+import * as errors from '../../../src/errors.ts'
+import {
+  CustomerOrderingClient,
+  type CustomerOrderingError,
+  MemoryStore,
+  type OrderRecord,
+  type Reconciled,
+  type RecoveryOutcome,
+  responseInfo,
+  type StoredRow,
+} from '../../../src/index.ts'
+import { used } from '../../support/heap.ts'
+import {
+  agreement,
+  amplification,
+  monotony,
+  silence,
+  stability,
+  termination,
+  writeAhead,
+} from '../../support/invariants.ts'
+import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
+import { type LoggedCall, RunRecorder, recoveredOf } from '../../support/run-log.ts'
+import { VirtualTime } from '../../support/virtual-time.ts'
+import { type Answer, type AnswerPlan, answerPlan, PIECE, send, type TemplateName } from './answers.ts'
+import {
+  type Heard,
+  judgeReconciliation,
+  judgeRecovery,
+  judgeResolution,
+  type Known,
+  ORDER_ID,
+  REFERENCE,
+  type Reported,
+} from './settled.ts'
+
+/** An API key that every encoding changes. */
+const KEY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
+const TOTAL = 20_000
+const BASE_URL = 'https://api.example.com'
+const DISTURBED: AnswerPlan = {
+  status: 500,
+  fitting: true,
+  template: 0,
+  mutations: [],
+  changes: [],
+  headers: [],
+  delivery: 'breaks',
+  echo: 0,
+}
+
+/** The order's call heard 201, and could not read the order. */
+const UNREADABLE: AnswerPlan = {
+  ...DISTURBED,
+  status: 201,
+  delivery: 'whole',
+  mutations: [{ at: 2, how: 1, value: 0 }],
+}
+const PLACED: AnswerPlan = { ...UNREADABLE, mutations: [] }
+
+type Money = 'none' | 'order' | 'request'
+type Settling = 'recover' | 'reconcile' | 'resolve'
+
+interface Call {
+  readonly money: Money
+  readonly suits: TemplateName
+  /** Makes the call; what it gives is checked by `fits`. */
+  readonly make: (client: CustomerOrderingClient, name: number) => Promise<unknown>
+  readonly fits: (result: unknown) => boolean
+  /** Of a call that settles the order of an earlier one, or compares it: which it is. */
+  readonly settles?: Settling
+  /** What came before, so that there is something to settle: the answer to a first call, if it was sent, and the time since then. */
+  readonly before?: { readonly answer: AnswerPlan | 'queued'; readonly pause: number }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
+const isOrder = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value['id']) &&
+  typeof value['status'] === 'string' &&
+  Number.isSafeInteger(value['amount'])
+const isService = (value: unknown): boolean =>
+  isObject(value) &&
+  isText(value['productId']) &&
+  Number.isSafeInteger(value['amount']) &&
+  typeof value['currency'] === 'string' &&
+  ['minQuantity', 'maxQuantity', 'stepQuantity'].every((name) => typeof value[name] === 'number')
+const isBalance = (value: unknown): boolean =>
+  isObject(value) && Number.isSafeInteger(value['amount']) && typeof value['currency'] === 'string'
+const isListOf =
+  (fits: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    Array.isArray(value) && value.every(fits)
+const isPageOf =
+  (fits: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    isObject(value) && isListOf(fits)(value['items']) && Number.isSafeInteger(value['offset'])
+
+const request = { serviceId: 'svc_1', target: '@x', quantity: 2 }
+const named = { ...request, metadata: { externalOrderId: REFERENCE } }
+
+async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+const isOutcome = (value: unknown): boolean => {
+  if (!isObject(value)) return false
+  const { outcome, record, order, error } = value as Partial<RecoveryOutcome> & Fields
+  if (!['created', 'rejected', 'in_progress', 'still_open', 'needs_attention'].includes(String(outcome)))
+    return false
+  if (record !== undefined && !isObject(record)) return false
+  if (order !== undefined && !isOrder(order)) return false
+  return error === undefined || errors.isCustomerOrderingError(error)
+}
+const MINUTE = 60_000
+
+const recovering = (suits: TemplateName) =>
+  ({
+    money: 'none',
+    suits,
+    settles: 'recover',
+    make: (client: CustomerOrderingClient) => collected(client.orders.recover()),
+    fits: isListOf(isOutcome),
+  }) as const
+const reconciling = {
+  money: 'none',
+  suits: 'orders',
+  settles: 'reconcile',
+  make: (client: CustomerOrderingClient) => collected(client.orders.reconcile()),
+  fits: isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
+} as const
+
+/** Every way into the service. */
+export const CALLS: Readonly<Record<string, Call>> = {
+  'services.list': {
+    money: 'none',
+    suits: 'services',
+    make: (client) => client.services.list().toArray({ max: 12 }),
+    fits: isListOf(isService),
+  },
+  'services.list, one page': {
+    money: 'none',
+    suits: 'services',
+    make: (client) => client.services.list(),
+    fits: isPageOf(isService),
+  },
+  'services.retrieve': {
+    money: 'none',
+    suits: 'service',
+    make: (client) => client.services.retrieve('svc_1'),
+    fits: isService,
+  },
+  'balance.retrieve': {
+    money: 'none',
+    suits: 'balance',
+    make: (client) => client.balance.retrieve(),
+    fits: isBalance,
+  },
+  'orders.list': {
+    money: 'none',
+    suits: 'orders',
+    make: (client) => client.orders.list({ limit: 2 }).toArray({ max: 12 }),
+    fits: isListOf(isOrder),
+  },
+  'orders.list ahead': {
+    money: 'none',
+    suits: 'orders',
+    make: (client) => client.orders.list({ limit: 2 }, { prefetch: 3 }).toArray({ max: 12 }),
+    fits: isListOf(isOrder),
+  },
+  'orders.list, one page': {
+    money: 'none',
+    suits: 'orders',
+    make: (client) => client.orders.list(),
+    fits: isPageOf(isOrder),
+  },
+  'orders.retrieve': {
+    money: 'none',
+    suits: 'order',
+    make: (client) => client.orders.retrieve('ord_1'),
+    fits: isOrder,
+  },
+  'orders.waitFor': {
+    money: 'none',
+    suits: 'order',
+    make: (client) =>
+      client.orders.waitFor('ord_1', { until: ({ status }) => status === 'delivered', timeout: TOTAL }),
+    fits: isOrder,
+  },
+  'request GET': {
+    money: 'none',
+    suits: 'order',
+    make: (client) => client.request({ method: 'GET', path: '/v1/refunds' }),
+    fits: () => true,
+  },
+  'request POST': {
+    money: 'request',
+    suits: 'order',
+    make: (client, name) =>
+      client.request({
+        method: 'POST',
+        path: '/v1/refunds',
+        body: { a: 1 },
+        ...(name === 1 ? { idempotencyKey: 'key-1' } : {}),
+      }),
+    fits: () => true,
+  },
+  'orders.create': {
+    money: 'order',
+    suits: 'order',
+    make: (client) => client.orders.create(named),
+    fits: isOrder,
+  },
+  'orders.create with a key': {
+    money: 'order',
+    suits: 'order',
+    make: (client) => client.orders.create(request, { idempotencyKey: 'key-1' }),
+    fits: isOrder,
+  },
+  'orders.create without a name': {
+    money: 'order',
+    suits: 'order',
+    make: (client) => client.orders.create(request),
+    fits: isOrder,
+  },
+  'orders.recover by replay': {
+    ...recovering('order'),
+    before: { answer: DISTURBED, pause: MINUTE },
+  },
+  'orders.recover by a look-up': {
+    ...recovering('orders'),
+    before: { answer: DISTURBED, pause: 40 * MINUTE },
+  },
+  'orders.recover by id': {
+    ...recovering('order'),
+    before: { answer: UNREADABLE, pause: 40 * MINUTE },
+  },
+  'orders.recover of a queued order': {
+    ...recovering('order'),
+    before: { answer: 'queued', pause: MINUTE },
+  },
+  'orders.reconcile': {
+    ...reconciling,
+    before: { answer: DISTURBED, pause: MINUTE },
+  },
+  'orders.reconcile of a created order': {
+    ...reconciling,
+    before: { answer: PLACED, pause: MINUTE },
+  },
+  'orders.resolve': {
+    money: 'none',
+    suits: 'order',
+    settles: 'resolve',
+    before: { answer: DISTURBED, pause: MINUTE },
+    make: (client) =>
+      client.orders.resolve({ externalOrderId: REFERENCE }, { as: 'created', orderId: ORDER_ID }),
+    fits: (value) => isObject(value) && value['state'] === 'created',
+  },
+}
+
+/** One exchange, as plain data. */
+export interface Exchange {
+  readonly call: keyof typeof CALLS
+  readonly answers: readonly AnswerPlan[]
+  readonly maxRetries: number
+  readonly name: number
+}
+
+export const exchange: fc.Arbitrary<Exchange> = fc.record({
+  call: fc.constantFrom(...Object.keys(CALLS)),
+  answers: fc.array(answerPlan, { minLength: 1, maxLength: 3 }),
+  maxRetries: fc.nat(2),
+  name: fc.nat(1),
+})
+
+/** What came of an exchange. */
+export interface Ended {
+  readonly broken: readonly string[]
+  /** Answers that were sent. */
+  readonly answers: number
+  readonly accepted: boolean
+  /** Most bytes that were taken from one answer. */
+  readonly taken: number
+  /** How much more memory this thread had than before, while it read a body without an end, bytes. */
+  readonly peak: number
+}
+
+const CLASSES = new Set<unknown>(
+  Object.values(errors).filter((value) => typeof value === 'function' && value.prototype instanceof Error),
+)
+
+class WatchedStore extends MemoryStore {
+  readonly #written: (row: StoredRow) => void
+
+  constructor(written: (row: StoredRow) => void) {
+    super()
+    this.#written = written
+  }
+
+  override async insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
+    const result = await super.insert(row)
+    if (result.inserted) this.#written(row)
+    return result
+  }
+
+  override async update(row: StoredRow, expected: number): ReturnType<MemoryStore['update']> {
+    const applied = await super.update(row, expected)
+    if (applied) this.#written(row)
+    return applied
+  }
+}
+
+/** Runs one exchange and looks for anything that must not be. */
+export async function runExchange(plan: Exchange): Promise<Ended> {
+  const call = CALLS[plan.call]
+  if (call === undefined) throw new TypeError(`there is no call ${plan.call}`)
+  const baseline = used()
+  const time = new VirtualTime()
+  const owner = {}
+  const service = {}
+  const log = new RunRecorder()
+  log.everyRequest = false
+  const slots: string[] = []
+  log.intent('the order', slots)
+  let current: LoggedCall | undefined
+  const events: unknown[] = []
+  const lines: unknown[] = []
+  const heard: Answer[] = []
+  /** Those to the call before as well. */
+  const all: Heard[] = []
+  const { before } = call
+  let early = before === undefined || before.answer === 'queued' ? undefined : before.answer
+  const store = new WatchedStore((row) => {
+    log.row(row)
+    log.printed.push(row.data)
+    const slot = log.rows.at(-1)?.record?.slot
+    if (slot !== undefined && !slots.includes(slot)) slots.push(slot)
+  })
+  const fetch = async (_input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
+    const headers = init?.headers as Readonly<Record<string, string>>
+    const sent = early ?? plan.answers[Math.min(heard.length, plan.answers.length - 1)]
+    if (sent === undefined) throw new TypeError('no answer is planned')
+    const creates = init?.method === 'POST' && String(_input).endsWith('/v1/orders')
+    const logged = creates
+      ? log.request({
+          intent: 'the order',
+          key: headers['idempotency-key'] ?? '',
+          body: String(init?.body),
+          ...(current === undefined ? {} : { call: current.id }),
+        })
+      : undefined
+    let answer: Answer | undefined
+    const answered = send(sent, call.suits, headers['authorization'] ?? '', time, service, (known) => {
+      answer = known
+      all.push({ answer: known, places: creates })
+      if (early === undefined) heard.push(known)
+    })
+    if (logged !== undefined && answer?.failed === false) {
+      Object.assign(logged, { answeredTime: time.now })
+      log.answered(logged, sent.status, codeIn(answer.text), answer.text !== undefined)
+    }
+    return await answered
+  }
+  const tell = (event: unknown): void => void events.push(event)
+  const line = (...words: unknown[]): void => void lines.push(words)
+  const client = new CustomerOrderingClient(
+    {
+      baseUrl: BASE_URL,
+      apiKey: KEY,
+      account: 'shop',
+      store,
+      fetch,
+      timeout: 5_000,
+      totalTimeout: TOTAL,
+      maxRetries: plan.maxRetries,
+      hooks: { onRequest: tell, onResponse: tell, onRetry: tell, onSettled: tell },
+      logger: { debug: line, info: line, warn: line, error: line },
+      logLevel: 'debug',
+    },
+    time.runtime(owner, 1),
+  )
+  const broken: string[] = []
+  const must = (held: boolean, what: string): void => {
+    if (!held) broken.push(what)
+  }
+  let result: unknown
+  let error: unknown
+  let accepted = false
+  let told = 0
+  let remembered: readonly OrderRecord[] = []
+  let stored: readonly OrderRecord[] = []
+  try {
+    await time.run(
+      (async () => {
+        if (before?.answer === 'queued') await client.orders.enqueue(named)
+        else if (before !== undefined) {
+          current = log.call(callFacts('create', time.now, plan))
+          await client.orders.create(named).then(
+            ({ id }) => current && log.ended(current, time.now, { told: { charged: 'yes', orderId: id } }),
+            (refused: CustomerOrderingError) =>
+              current && log.ended(current, time.now, { told: toldOf(refused) }),
+          )
+          current = undefined
+        }
+        if (before !== undefined) await time.sleep(service, before.pause)
+        early = undefined
+        remembered = await collected(client.orders.remembered({ since: 0 }))
+        told = events.length
+        const kind = call.settles === 'recover' ? 'recover' : 'create'
+        const counts = call.money === 'order' || kind === 'recover'
+        const began = time.now
+        const logged = counts ? log.call(callFacts(kind, began, plan)) : undefined
+        current = logged
+        try {
+          result = await call.make(client, plan.name)
+          accepted = true
+        } catch (caught) {
+          error = caught
+        }
+        if (logged !== undefined) {
+          const orderId = isObject(result) ? result['id'] : undefined
+          log.ended(logged, time.now, {
+            ...(kind === 'create'
+              ? { told: accepted ? { charged: 'yes', orderId: String(orderId) } : toldOf(error) }
+              : {
+                  recovered: outcomesIn(result).map((outcome) => recoveredOf('the order', outcome, time.now)),
+                }),
+          })
+        }
+        const most = TOTAL * (call.money === 'none' ? 30 : 1)
+        must(time.now - began <= most + 1_000, `the call took ${time.now - began} ms`)
+        stored = await collected(client.orders.remembered({ since: 0 }))
+        for (const record of stored)
+          must(isConsistent(record), `inconsistent record ${JSON.stringify(record)}`)
+        await collected(client.orders.unresolved())
+        await client.close()
+      })(),
+    )
+  } catch (caught) {
+    broken.push(
+      `the run ended: ${caught instanceof Error ? (caught.stack ?? caught.message) : String(caught)}`,
+    )
+  }
+  log.leftovers += time.pending(owner)
+  if (accepted) must(call.fits(result), `the result does not fit: ${inspect(result)}`)
+  else judgeError(error, call.money, heard, must)
+  const known: Known = { heard: all, stored, refuses, flawless: isFlawless(plan.answers[0]) }
+  if (call.settles === 'resolve') {
+    if (accepted) judgeResolution({ record: result as OrderRecord }, known, must)
+    else if (errors.isCustomerOrderingError(error)) judgeResolution({ error }, known, must)
+  } else if (call.settles === 'recover') {
+    const reports = events.slice(told).filter(isReport)
+    judgeRecovery(outcomesIn(result), reports, known, must)
+  } else if (call.settles === 'reconcile' && accepted)
+    judgeReconciliation(result as readonly Reconciled[], remembered, known, must)
+  if (accepted && call.money === 'order') {
+    const { id } = result as { readonly id: string }
+    must(
+      heard.some(({ status, text }) => status >= 200 && status < 300 && text?.includes('id') === true),
+      `the order ${id} was never answered`,
+    )
+  }
+  must(({} as Fields)['polluted'] === undefined, 'the prototype of all objects was changed')
+  // A service that breaks the key to pieces has made another text of it.
+  const spellings = heard.some(({ broken: inPieces }) => inPieces) ? wholeSpellingsIn : spellingsIn
+  if (spellings === spellingsIn) log.secrets.push(KEY)
+  for (const invariant of [writeAhead, stability, agreement, silence, termination, amplification, monotony])
+    broken.push(...invariant(log))
+  const { serverMessage } = isObject(error) ? error : {}
+  const values: Record<string, unknown> = { error, serverMessage, events, lines, rows: log.rows }
+  // What a read returns is the service's own data, whatever it is, but not what is stored of it; headers are the client's to clean.
+  const info = isObject(result) || Array.isArray(result) ? responseInfo(result as object) : undefined
+  values['info'] = info
+  values['headers'] = info === undefined ? [] : [...info.headers]
+  const clean = call.money === 'order' || call.settles === 'recover' || call.settles === 'resolve'
+  if (clean || !heard.some(({ echoes }) => echoes)) values['result'] = result
+  // By all means now and then, because it takes as long as the rest.
+  const closely = heard.some(({ echoes, plan }) => echoes && plan.template % 8 === 0)
+  const look = closely ? leaks : leaksAtAGlance
+  broken.push(...look(KEY, values, spellings))
+  const taken = Math.max(0, ...heard.map((answer) => answer.taken()))
+  must(taken <= 16 * 1024 * 1024 + 2 * PIECE, `${taken} bytes of one answer were read`)
+  const peak = Math.max(0, ...heard.map((answer) => answer.peak() - baseline))
+  return { broken, answers: heard.length, accepted, taken, peak }
+}
+
+/** True if an answer is what a good service says. */
+function isFlawless(plan: AnswerPlan | undefined): boolean {
+  if (plan === undefined) return false
+  const { status, fitting, mutations, changes, headers, delivery } = plan
+  const whole = mutations.length + changes.length + headers.length === 0 && delivery === 'whole'
+  return (status === 200 || status === 201) && fitting && whole
+}
+
+const outcomesIn = (result: unknown): readonly RecoveryOutcome[] =>
+  Array.isArray(result) ? (result as readonly RecoveryOutcome[]) : []
+
+const isReport = (event: unknown): event is Reported => isObject(event) && 'recovery' in event
+
+function callFacts(kind: 'create' | 'recover', time: number, { maxRetries }: Exchange) {
+  return {
+    kind,
+    ...(kind === 'create' ? { intent: 'the order' } : {}),
+    time,
+    totalTimeout: TOTAL,
+    maxRetries,
+  }
+}
+
+function toldOf(error: unknown): NonNullable<LoggedCall['told']> {
+  if (!errors.isCustomerOrderingError(error)) return { charged: 'unknown' }
+  const { charged, code, orderId } = error
+  return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+}
+
+function codeIn(text: string | undefined): string | undefined {
+  return text?.includes('IDEMPOTENCY_IN_PROGRESS') === true ? 'IDEMPOTENCY_IN_PROGRESS' : undefined
+}
+
+/** The statuses that say, with an error's body or by themselves, that nothing was bought. */
+const REFUSALS = new Set([400, 402, 403, 404, 405, 406, 411, 413, 414, 415, 422, 431])
+const BY_THEMSELVES = new Set([401, 425, 429])
+
+/** True if an answer surely says that nothing was bought: written down anew here, not taken from the outcome table. */
+function refuses({ status, text, failed }: Answer): boolean {
+  if (failed) return false
+  if (BY_THEMSELVES.has(status)) return true
+  if (!REFUSALS.has(status) || text === undefined) return false
+  try {
+    const body: unknown = JSON.parse(text)
+    return isObject(body) && Object.keys(body).length > 0
+  } catch {
+    return false
+  }
+}
+
+function judgeError(
+  error: unknown,
+  money: Money,
+  heard: readonly Answer[],
+  must: (held: boolean, what: string) => void,
+): void {
+  if (!errors.isCustomerOrderingError(error) || !CLASSES.has((error as object).constructor)) {
+    must(false, `not one of our errors: ${String(error)} ${error instanceof Error ? error.stack : ''}`)
+    return
+  }
+  const { message, charged, attempts, code } = error
+  must(/^[ -~]+$/.test(message), `the message is not plain: ${JSON.stringify(message)}`)
+  must(message.length <= 2000, `the message has ${message.length} letters`)
+  must(typeof code === 'string' && code.length >= 3, `the code is ${code}`)
+  must(Number.isSafeInteger(attempts) && attempts >= 0, `attempts are ${attempts}`)
+  if (money === 'none') {
+    must(charged !== 'yes' || heard.length === 0, `a read was told '${charged}'`)
+    return
+  }
+  if (money === 'request') {
+    must(charged === 'unknown', `a request was told '${charged}'`)
+    return
+  }
+  if (charged === 'no')
+    must(heard.every(refuses), `told 'no' (${code}) after ${heard.map(({ status }) => status).join(', ')}`)
+  const proven = heard.some(({ status, failed }) => status === 201 && !failed)
+  if (proven) must(charged === 'yes', `heard 201 and was told '${charged}' (${code})`)
+  if (charged === 'yes')
+    must(
+      heard.some(({ status }) => status >= 200 && status < 300),
+      `told 'yes' without a success`,
+    )
+}
+
+function isConsistent(record: OrderRecord): boolean {
+  const { slot, key, state, generation, attempts, version, createdAt, rejection, order, firstSentAt } = record
+  return (
+    isText(slot) &&
+    isText(key) &&
+    Number.isSafeInteger(generation) &&
+    Number.isSafeInteger(attempts) &&
+    version >= 1 &&
+    Number.isFinite(createdAt) &&
+    (state === 'rejected') === (rejection !== undefined) &&
+    (order === undefined || state === 'created') &&
+    (firstSentAt === undefined || firstSentAt >= createdAt)
+  )
+}

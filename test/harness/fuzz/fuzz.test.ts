@@ -1,0 +1,49 @@
+/**
+ * Every call against answers that are wrong in some or all of their parts. `npm run verify fuzz` sends a million of them.
+ */
+import { describe, expect, it } from 'vitest'
+import { effort, FULL } from '../../support/effort.ts'
+import { collect } from '../../support/heap.ts'
+import { endlessPlan, PIECE } from './answers.ts'
+import { noCounts, runSeed } from './batch.ts'
+import { CALLS, runExchange } from './exchange.ts'
+import { fuzz, MOST_KEPT } from './threads.ts'
+
+const ANSWERS = effort(600, 20_000)
+const MB = 2 ** 20
+
+describe('whatever a service answers', () => {
+  it(`calls end in a result or in one of our errors, and the journal agrees, over ${ANSWERS} answers`, async () => {
+    const { failures, answers, accepted, memory, ...rest } = await fuzz(ANSWERS, 1, 2)
+    expect(failures.map(({ report }) => report)).toEqual([])
+    expect(answers).toBeGreaterThanOrEqual(ANSWERS)
+    // A fuzzer whose every answer is refused tests little.
+    expect(accepted).toBeGreaterThan(ANSWERS / 20)
+    expect(memory.most).toBeLessThan(memory.first + MOST_KEPT)
+    console.log({ answers, accepted, memory, ...rest })
+  })
+
+  it('repeats a seed answer for answer', async () => {
+    const [first, second] = [noCounts(), noCounts()]
+    await runSeed(77, first)
+    await runSeed(77, second)
+    expect(second).toEqual(first)
+  })
+
+  it.each(Object.keys(CALLS))('%s reads no more of a body without an end than its limit', async (call) => {
+    for (const status of FULL ? [200, 201, 400, 503] : [200]) {
+      collect()
+      const { broken, taken, peak } = await runExchange({
+        call,
+        answers: [{ ...endlessPlan, status }],
+        maxRetries: 0,
+        name: 0,
+      })
+      expect(broken).toEqual([])
+
+      expect(peak).toBeLessThan(64 * MB)
+      // An error's body is read to a lower limit than a list.
+      expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)
+    }
+  })
+})

@@ -1,0 +1,76 @@
+/** The fuzzer as a program; `--help` tells how it is called. */
+import { availableParallelism } from 'node:os'
+import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { noCounts, runSeed } from './batch.ts'
+import { fuzz, MOST_KEPT } from './threads.ts'
+
+const { count, seed, path, from, threads } = readArguments(
+  {
+    usage: `npx node test/harness/fuzz/run.ts [ANSWERS] [--from SEED] [--threads N]
+  sends at least that many answers (default 1,000,000)
+npx node test/harness/fuzz/run.ts --seed N [--path P]
+  runs one seed again, or the one exchange that the path leads to`,
+    positionals: 1,
+    options: {
+      seed: { type: 'string' },
+      path: { type: 'string' },
+      from: { type: 'string' },
+      threads: { type: 'string' },
+    },
+  },
+  ({ values: { seed, path, from, threads }, positionals: [answers] }) => {
+    if (path !== undefined && seed === undefined) throw new UsageError('--path belongs to a --seed.')
+    if (seed !== undefined && (answers ?? from ?? threads) !== undefined)
+      throw new UsageError('--seed runs one seed: neither ANSWERS nor --from nor --threads go with it.')
+    if (path !== undefined && !/^\d+(:\d+)*$/.test(path))
+      throw new UsageError('--path is numbers with colons between them, as a failure prints it.')
+    return {
+      count: positiveInteger('ANSWERS', answers ?? '1_000_000'),
+      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
+      path,
+      from: positiveInteger('--from', from ?? '1'),
+      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
+    }
+  },
+)
+
+async function runOne(seed: number): Promise<void> {
+  const counts = noCounts()
+  await runSeed(seed, counts, path)
+  for (const { report } of counts.failures) console.log(report)
+  if (counts.failures.length === 0) {
+    // A path that no failure has printed leads to some other exchange, and not to what it was meant for.
+    const elsewhere = path === undefined ? '' : ' The seed without --path tells whether another one is.'
+    console.log(`Nothing is wrong in ${counts.exchanges} exchanges.${elsewhere}`)
+  }
+  process.exitCode = counts.failures.length === 0 && counts.exchanges > 0 ? 0 : 1
+}
+
+async function runMany(): Promise<void> {
+  let told = 0
+  let lastLine = 0
+  const summary = await fuzz(count, from, threads, (sofar) => {
+    for (const { report } of sofar.failures.slice(told)) console.log(report)
+    told = sofar.failures.length
+    if (sofar.elapsed - lastLine < 10_000) return
+    lastLine = sofar.elapsed
+    console.log(`${sofar.answers} answers, ${told} failed, ${(sofar.elapsed / 1000).toFixed(0)} s`)
+  })
+  const { seeds, exchanges, answers, accepted, failures, cpu, elapsed, memory } = summary
+  const grew = memory.most > memory.first + MOST_KEPT
+  const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MB`
+  console.log(
+    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((answers / cpu) * 1000)} answers a second of CPU time, ` +
+      `${megabytes(memory.first)} kept by a thread after its first seed and ${megabytes(memory.most)} at most, ` +
+      `Node ${process.versions.node}`,
+  )
+  console.log(
+    `seeds ${from} to ${from + seeds - 1}: ${answers} answers in ${exchanges} calls, ` +
+      `${accepted} of them accepted, ${failures.length} seeds with something wrong` +
+      (grew ? ', and too much is kept' : ''),
+  )
+  process.exitCode = failures.length === 0 && answers >= count && !grew ? 0 : 1
+}
+
+if (seed === undefined) await runMany()
+else await runOne(seed)

@@ -1,0 +1,158 @@
+/**
+ * What `recover()`, `reconcile()` and `resolve()` say of the one order of an exchange, compared with every answer that was
+ * heard of it, those to its first call included, and with what is stored in the end.
+ */
+import type { CustomerOrderingError, OrderRecord, Reconciled, RecoveryOutcome } from '../../../src/index.ts'
+import type { Answer } from './answers.ts'
+
+/** The order that all of them are about. */
+export const REFERENCE = 'r-1'
+export const ORDER_ID = 'ord_1'
+
+/** An answer, and whether it was one to a request that places the order. */
+export interface Heard {
+  readonly answer: Answer
+  readonly places: boolean
+}
+
+/** What is known of the order besides what was said. */
+export interface Known {
+  readonly heard: readonly Heard[]
+  /** The records that are stored in the end. */
+  readonly stored: readonly OrderRecord[]
+  readonly refuses: (answer: Answer) => boolean
+  /** True if the first answer to the call was what a good service says. */
+  readonly flawless: boolean
+}
+
+/** What was reported of a recovered record. */
+export interface Reported {
+  readonly recovery?: string
+  readonly charged?: string
+}
+
+type Must = (held: boolean, what: string) => void
+
+const isSuccess = ({ status, failed }: Answer): boolean => !failed && status >= 200 && status < 300
+
+function chargedOf({ state, rejection }: OrderRecord): 'no' | 'yes' | 'unknown' {
+  if (state === 'created') return 'yes'
+  return state === 'open' || rejection?.kind === 'conflict' ? 'unknown' : 'no'
+}
+
+function evidence({ heard, refuses }: Known) {
+  const placed = heard.filter(({ places }) => places).map(({ answer }) => answer)
+  const read = heard.filter(({ places }) => !places).map(({ answer }) => answer)
+  const success = (text: string) => (answer: Answer) =>
+    isSuccess(answer) && answer.text?.includes(text) === true
+  return {
+    /** A 201 is a charge, whatever came with it. */
+    proven: placed.some(({ status, failed }) => status === 201 && !failed),
+    shown: placed.some(success('"id"')),
+    found: read.some(success(`"${REFERENCE}"`)),
+    foundById: read.some(success(`"${ORDER_ID}"`)),
+    refused: placed.length > 0 && placed.every(refuses),
+    conflict: placed.some(
+      ({ status, text }) => status === 409 && text?.includes('IDEMPOTENCY_CONFLICT') === true,
+    ),
+    inProgress: placed.some(
+      ({ status, text }) => status === 409 && text?.includes('IDEMPOTENCY_IN_PROGRESS') === true,
+    ),
+  }
+}
+
+/** What was told as `charged`, of whatever call. */
+function judgeCharged(charged: string, stored: OrderRecord, known: Known, what: string, must: Must): void {
+  const { proven, refused } = evidence(known)
+  must(charged !== 'no' || refused, `${what} says 'no' where not every answer was a refusal`)
+  must(charged === 'yes' || !proven, `${what} says '${charged}' although 201 was heard`)
+  must(charged === chargedOf(stored), `${what} says '${charged}' of a record that is ${stored.state}`)
+}
+
+/** What `recover()` gave, after it had the one record to settle. */
+export function judgeRecovery(
+  outcomes: readonly RecoveryOutcome[],
+  reports: readonly Reported[],
+  known: Known,
+  must: Must,
+): void {
+  const [stored] = known.stored
+  const [told] = outcomes
+  must(outcomes.length === 1, `recover() told of ${outcomes.length} records instead of one`)
+  must(known.stored.length === 1, `${known.stored.length} records are stored`)
+  if (stored === undefined || told === undefined) return
+  const { outcome, record, order, error } = told
+  const { proven, shown, found, refused, conflict, inProgress } = evidence(known)
+  const isCreated = outcome === 'created'
+  must(!isCreated || proven || shown || found, 'recovered as created, and nobody has heard of an order')
+  must(isCreated || !proven, `recovered as ${outcome} although 201 was heard`)
+  must(isCreated || !known.flawless, `recovered as ${outcome} although the service showed the order`)
+  if (outcome === 'rejected')
+    must(record.rejection?.kind === 'conflict' ? conflict : refused, 'recovered as rejected without refusals')
+  if (outcome === 'in_progress') must(inProgress, 'recovered as in progress, which no answer said')
+  const state = isCreated ? 'created' : outcome === 'rejected' ? 'rejected' : 'open'
+  must(stored.state === state, `recovered as ${outcome} while the record is ${stored.state}`)
+  must(record.state === state, `recovered as ${outcome} with a record that is ${record.state}`)
+  must(
+    order === undefined || stored.order?.id === order.id,
+    `recovered ${order?.id}, stored ${stored.order?.id}`,
+  )
+  must(!known.flawless || order?.id === ORDER_ID, 'recovered without the order that the service showed')
+  if (error !== undefined) judgeCharged(error.charged, stored, known, `the error of ${outcome}`, must)
+  must(
+    reports.length === 1 && reports[0]?.recovery === outcome,
+    `reported ${reports.map(({ recovery }) => recovery).join()} of ${outcome}`,
+  )
+  for (const { charged } of reports)
+    judgeCharged(String(charged), stored, known, `the report of ${outcome}`, must)
+}
+
+/** What `reconcile()` gave, which looks and changes nothing. */
+export function judgeReconciliation(
+  lines: readonly Reconciled[],
+  before: readonly OrderRecord[],
+  known: Known,
+  must: Must,
+): void {
+  const { found, foundById } = evidence(known)
+  must(JSON.stringify(known.stored) === JSON.stringify(before), 'reconcile() changed what is remembered')
+  const [stored] = known.stored
+  const own = lines.filter(({ record }) => record !== undefined)
+  must(own.length === 1, `the record stands in ${own.length} lines`)
+  for (const { kind, record, order } of lines) {
+    must((kind === 'only_remote') === (record === undefined), `${kind} with${record ? '' : 'out'} a record`)
+    must(kind !== 'only_local' || order === undefined, 'an order that only this side knows is shown')
+    if (record === undefined) continue
+    must(record.slot === stored?.slot && record.state === stored.state, 'another record than the stored one')
+    if (kind === 'only_local') continue
+    must(found || foundById, `${kind}, and no answer showed the order`)
+    const [here, there] = [record.order?.amount, order?.amount]
+    const differs = here !== undefined && there !== undefined && here !== there
+    must((kind === 'amount_differs') === differs, `${kind} of the amounts ${here} and ${there}`)
+  }
+  if (known.flawless)
+    must(own[0]?.kind === 'matched', `${own[0]?.kind} although the service showed the order`)
+}
+
+/** How `resolve()` as created ended, which asks for the order first. */
+export function judgeResolution(
+  ended: { readonly record: OrderRecord } | { readonly error: CustomerOrderingError },
+  known: Known,
+  must: Must,
+): void {
+  const [stored] = known.stored
+  must(known.stored.length === 1, `${known.stored.length} records are stored`)
+  if (stored === undefined) return
+  if ('error' in ended) {
+    must(stored.state === 'open', `resolve() failed, and the record is ${stored.state}`)
+    must(!known.flawless, 'resolve() failed although the service showed the order')
+    judgeCharged(ended.error.charged, stored, known, 'resolve()', must)
+    return
+  }
+  must(evidence(known).foundById, 'resolved as created, and nobody has shown the order')
+  for (const { state, order } of [ended.record, stored])
+    must(
+      state === 'created' && order?.id === ORDER_ID,
+      `resolved, and the record is ${state} as ${order?.id}`,
+    )
+}

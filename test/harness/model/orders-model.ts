@@ -1,0 +1,512 @@
+/**
+ * The public API against a model of a wallet and its orders: fast-check draws commands, the model says what each must do,
+ * and after each the real client, store and sandbox must show what the model shows.
+ */
+import fc from 'fast-check'
+import {
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+  MemoryStore,
+  type OrderRecord,
+} from '../../../src/index.ts'
+import { createSandbox, type Sandbox } from '../../../src/sandbox/index.ts'
+import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
+import { VirtualTime } from '../../support/virtual-time.ts'
+
+const PRICE = 250
+const START = 10 * PRICE
+const HOUR = 3_600_000
+/** Below the safe-retry window together, however many there are in a run. */
+const MOMENT = 1_000
+
+type State = 'none' | 'queued' | 'open' | 'created' | 'rejected'
+
+/** What the model knows of an intent. */
+interface Intent {
+  state: State
+  /** True if recovery must not repeat the request by itself. */
+  held: boolean
+  /** When the current key was first sent. */
+  since: number
+  /** Generation of the key, and the generations under which the service made an order. */
+  generation: number
+  bought: Map<number, string>
+  /** The refusal that the record holds: the service said 402 under the current key. */
+  refused: boolean
+}
+
+interface Model {
+  balance: number
+  now: number
+  readonly intents: Intent[]
+  /** Orders without a name that were made. */
+  anonymous: number
+  closed: boolean
+}
+
+interface Real {
+  readonly time: VirtualTime
+  readonly sandbox: Sandbox
+  readonly store: MemoryStore
+  client: CustomerOrderingClient
+}
+
+const NAMES = ['ref-0', 'ref-1', 'key-0'] as const
+const isReference = (index: number): boolean => NAMES[index]?.startsWith('ref') === true
+const request = (index: number): CreateOrderRequest => ({
+  serviceId: 'svc_standard',
+  target: `@${NAMES[index]}`,
+  quantity: 1,
+  ...(isReference(index) ? { metadata: { externalOrderId: NAMES[index] ?? '' } } : {}),
+})
+const options = (index: number) => (isReference(index) ? {} : { idempotencyKey: NAMES[index] ?? '' })
+const nameOf = (index: number) =>
+  isReference(index) ? { externalOrderId: NAMES[index] ?? '' } : { idempotencyKey: NAMES[index] ?? '' }
+
+/** What goes wrong with the next order request. */
+const FAULTS = ['none', 'lost', 'answer lost', 'broken', 'broken after it', 'too many', 'refused'] as const
+type Fault = (typeof FAULTS)[number]
+
+function connect({ sandbox, store, time }: Omit<Real, 'client'>): CustomerOrderingClient {
+  const { baseUrl, apiKey, fetch } = sandbox
+  return new CustomerOrderingClient(
+    { baseUrl, apiKey, fetch, store, account: 'shop', maxRetries: 0, totalTimeout: 60_000 },
+    time.runtime({}, ++processes),
+  )
+}
+let processes = 0
+
+function arm({ faults }: Sandbox, fault: Fault): void {
+  faults.clear()
+  const match = { operation: 'createOrder' } as const
+  if (fault === 'lost') faults.add({ match, times: 1, action: { type: 'drop' } })
+  if (fault === 'answer lost') faults.add({ match, times: 1, action: { type: 'commitThenDrop' } })
+  if (fault === 'broken') faults.add({ match, times: 1, action: { type: 'status', status: 500 } })
+  if (fault === 'broken after it')
+    faults.add({ match, times: 1, action: { type: 'status', status: 500, commit: true } })
+  if (fault === 'too many')
+    faults.add({ match, times: 1, action: { type: 'status', status: 429, code: 'SLOW' } })
+  if (fault === 'refused')
+    faults.add({ match, times: 1, action: { type: 'status', status: 422, code: 'NO' } })
+}
+
+/** What the service does with one request for a generation of an intent. */
+type Heard = 'created' | 'nothing' | 'refused' | 'not processed'
+
+function serve(model: Model, intent: Intent, fault: Fault): Heard {
+  const commits = fault === 'none' || fault === 'answer lost' || fault === 'broken after it'
+  let paid = intent.bought.has(intent.generation)
+  if (commits && !paid && model.balance >= PRICE) {
+    model.balance -= PRICE
+    intent.bought.set(intent.generation, '')
+    paid = true
+  }
+  if (fault === 'too many') return 'not processed'
+  if (fault === 'refused') return 'refused'
+  if (fault !== 'none') return 'nothing'
+  return paid ? 'created' : 'refused'
+}
+
+/** What the record says after one request. */
+function settle(intent: Intent, heard: Heard, doubt: boolean): void {
+  if (heard === 'created') Object.assign(intent, { state: 'created', held: false })
+  else if (doubt || heard === 'nothing') {
+    intent.state = 'open'
+    intent.held = heard === 'refused'
+  } else Object.assign(intent, { state: 'rejected', refused: heard === 'refused', held: false })
+}
+
+/** True if the list has an order of that reference, also one that was made before a person gave it up. */
+const isListed = ({ bought }: Intent, index: number): boolean => isReference(index) && bought.size > 0
+
+const inWindow = (model: Model, { since }: Intent): boolean => model.now - since < HOUR / 3 - 60_000
+
+async function told(call: Promise<unknown>): Promise<string> {
+  try {
+    await call
+    return 'done'
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    return `${error.code} ${error.charged}`
+  }
+}
+
+function must(held: boolean, what: string): void {
+  if (!held) throw new Error(what)
+}
+
+/** Everything that can be seen from outside must be what the model says. */
+async function compare(model: Model, real: Real): Promise<void> {
+  const { sandbox, time } = real
+  sandbox.faults.clear()
+  const balance = sandbox.customer(sandbox.customerId).wallet?.amount
+  must(balance === model.balance, `the wallet holds ${balance} instead of ${model.balance}`)
+  for (const [index, intent] of model.intents.entries()) {
+    const charges = sandbox.ledger.filter(({ orderId }) =>
+      sandbox.orders().some(({ id, target }) => id === orderId && target === request(index).target),
+    )
+    must(
+      charges.length === intent.bought.size,
+      `${NAMES[index]} was charged ${charges.length} times instead of ${intent.bought.size}`,
+    )
+    if (model.closed) continue
+    const [record] = await time.run(collected(real.client.orders.remembered(nameOf(index))))
+    must(
+      fits(record, intent),
+      `${NAMES[index]} is ${JSON.stringify(intent.state)}, and the record ${JSON.stringify(record)}`,
+    )
+  }
+}
+
+function fits(record: OrderRecord | undefined, { state, generation }: Intent): boolean {
+  if (record === undefined) return state === 'none'
+  const found = record.state === 'open' && record.firstSentAt === undefined ? 'queued' : record.state
+  return found === state && record.generation === generation && record.busyUntil === undefined
+}
+
+async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+type Command = fc.AsyncCommand<Model, Real>
+
+/** A command whose work is a function, and which is followed by a comparison. */
+class Step implements Command {
+  readonly #words: string
+  readonly #allowed: (model: Model) => boolean
+  readonly #work: (model: Model, real: Real) => Promise<void>
+
+  constructor(
+    words: string,
+    work: (model: Model, real: Real) => Promise<void>,
+    allowed: (model: Model) => boolean = ({ closed }) => !closed,
+  ) {
+    this.#words = words
+    this.#work = work
+    this.#allowed = allowed
+  }
+
+  check(model: Readonly<Model>): boolean {
+    return this.#allowed(model)
+  }
+
+  async run(model: Model, real: Real): Promise<void> {
+    await this.#work(model, real)
+    model.now = real.time.now
+    await compare(model, real)
+  }
+
+  toString(): string {
+    return this.#words
+  }
+}
+
+const intentOf = (model: Model, index: number): Intent => {
+  const intent = model.intents[index]
+  if (intent === undefined) throw new TypeError('no such intent')
+  return intent
+}
+
+/** `create()`: what it tells, by what is remembered and what the service does. */
+function create(index: number, fault: Fault): Command {
+  return new Step(`create(${NAMES[index]}) while ${fault}`, async (model, real) => {
+    const intent = intentOf(model, index)
+    arm(real.sandbox, fault)
+    const before = { ...intent }
+    const said = await real.time.run(told(real.client.orders.create(request(index), options(index))))
+    if (before.state === 'created') return must(said === 'done', `a created order was told '${said}'`)
+    if (before.state === 'open' && !inWindow(model, before))
+      return must(said === 'unresolved_order unknown', `an order past its window was told '${said}'`)
+    const doubt = before.state === 'open'
+    // A closed record is claimed anew, with the same key; its window begins with its first send.
+    if (before.state !== 'open') intent.since = model.now
+    let heard = serve(model, intent, fault)
+    const again = before.state === 'rejected' || before.state === 'queued'
+    const refusedAgain = heard === 'refused' && again && before.refused && isReference(index)
+    if (refusedAgain && sameRefusal(fault, intent)) {
+      intent.generation++
+      intent.refused = false
+      // With no retry left, the next call begins with the new key.
+      Object.assign(intent, { state: 'rejected' })
+      return must(said.endsWith(' no'), `a second refusal was told '${said}'`)
+    }
+    // An enqueued order is wanted until the service refuses it.
+    if (before.state === 'queued' && heard === 'not processed') {
+      must(said.endsWith(' unknown'), `an enqueued order was told '${said}'`)
+      return
+    }
+    if (heard === 'refused') lastRefusal.set(intent, refusalOf(fault))
+    settle(intent, heard, doubt)
+    heard = intent.state === 'created' ? 'created' : heard
+    const expected = heard === 'created' ? 'done' : intent.state === 'rejected' ? ' no' : ' unknown'
+    must(said.endsWith(expected), `told '${said}' instead of '${expected}'`)
+  })
+}
+
+const lastRefusal = new WeakMap<Intent, string>()
+const refusalOf = (fault: Fault): string => (fault === 'refused' ? '422' : '402')
+const sameRefusal = (fault: Fault, intent: Intent): boolean => lastRefusal.get(intent) === refusalOf(fault)
+
+function createAnonymous(): Command {
+  return new Step('create() without a name', async (model, real) => {
+    real.sandbox.faults.clear()
+    const paid = model.balance >= PRICE
+    const order = { serviceId: 'svc_standard', target: '@nobody', quantity: 1 }
+    const said = await real.time.run(told(real.client.orders.create(order)))
+    if (paid) {
+      model.balance -= PRICE
+      model.anonymous++
+    }
+    must(said === (paid ? 'done' : 'payment_required no'), `told '${said}'`)
+  })
+}
+
+function enqueue(index: number): Command {
+  return new Step(`enqueue(${NAMES[index]})`, async (model, real) => {
+    const intent = intentOf(model, index)
+    const said = await real.time.run(told(real.client.orders.enqueue(request(index), options(index))))
+    if (intent.state === 'open') {
+      const fits = inWindow(model, intent) && !intent.held
+      return must(said === (fits ? 'done' : 'unresolved_order unknown'), `told '${said}' of an open order`)
+    }
+    must(said === 'done', `told '${said}'`)
+    if (intent.state === 'none' || intent.state === 'rejected') intent.state = 'queued'
+  })
+}
+
+/** `recover()` while nothing goes wrong, or while every request is lost. */
+function recover(fault: 'none' | 'lost'): Command {
+  return new Step(`recover() while ${fault}`, async (model, real) => {
+    real.sandbox.faults.clear()
+    if (fault === 'lost') real.sandbox.faults.add({ times: 1_000, action: { type: 'drop' } })
+    const outcomes = await real.time.run(collected(real.client.orders.recover()))
+    // Those that may be repeated come first, nearest to the end of their window; queued ones last, oldest first.
+    for (const { record, outcome } of outcomes) {
+      const index = NAMES.findIndex((name) => record.slot === `${name.slice(0, 3)}:${name}`)
+      if (index < 0) continue
+      const intent = intentOf(model, index)
+      const queued = intent.state === 'queued'
+      if (intent.state === 'created') continue
+      must(intent.state === 'open' || queued, `recover() spoke of ${NAMES[index]}, which is ${intent.state}`)
+      if (queued) recoverQueued(model, intent, fault, isReference(index))
+      else if (inWindow(model, intent) && !intent.held) {
+        settle(intent, serve(model, intent, fault), true)
+      } else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
+      const expected: readonly string[] = {
+        created: ['created'],
+        rejected: ['rejected'],
+        open: ['still_open', 'needs_attention'],
+        queued: ['still_open'],
+        none: [],
+      }[intent.state]
+      must(
+        expected.includes(outcome),
+        `recover() told ${outcome} of ${NAMES[index]}, which is ${intent.state}`,
+      )
+    }
+    for (const [index, intent] of model.intents.entries())
+      if (intent.state === 'open' || intent.state === 'queued')
+        must(
+          outcomes.some(({ record }) => record.slot.endsWith(`:${NAMES[index]}`)),
+          `recover() said nothing of ${NAMES[index]}`,
+        )
+  })
+}
+
+function recoverQueued(model: Model, intent: Intent, fault: 'none' | 'lost', named: boolean): void {
+  intent.since = model.now
+  const wasRefused = intent.refused && lastRefusal.get(intent) === '402' && named
+  let heard = serve(model, intent, fault)
+  if (heard === 'refused' && wasRefused) {
+    intent.generation++
+    intent.refused = false
+    heard = serve(model, intent, fault)
+  }
+  if (heard === 'refused') lastRefusal.set(intent, '402')
+  settle(intent, heard, false)
+}
+
+function resolve(index: number, as: 'created' | 'abandoned'): Command {
+  return new Step(
+    `resolve(${NAMES[index]}, ${as})`,
+    async (model, real) => {
+      const intent = intentOf(model, index)
+      real.sandbox.faults.clear()
+      const orders = real.sandbox.orders().filter(({ target }) => target === request(index).target)
+      const orderId = orders.at(-1)?.id ?? 'ord_none'
+      const said = await real.time.run(
+        told(
+          as === 'created'
+            ? real.client.orders.resolve(nameOf(index), { as, orderId })
+            : real.client.orders.resolve(nameOf(index), { as }),
+        ),
+      )
+      if (as === 'created') {
+        must((said === 'done') === isListed(intent, index), `told '${said}'`)
+        if (said === 'done') Object.assign(intent, { state: 'created', held: false })
+        return
+      }
+      must(said === 'done', `told '${said}'`)
+      Object.assign(intent, {
+        state: 'rejected',
+        generation: intent.generation + 1,
+        held: false,
+        refused: false,
+      })
+    },
+    (model) =>
+      !model.closed && ['open', 'queued'].includes(intentOf(model, index).state) && isReference(index),
+  )
+}
+
+function forget(index: number): Command {
+  return new Step(`forget(${NAMES[index]})`, async (model, real) => {
+    const intent = intentOf(model, index)
+    const said = await real.time.run(told(real.client.orders.forget(nameOf(index))))
+    if (intent.state === 'open' || intent.state === 'queued')
+      return must(said !== 'done', 'an open order was forgotten')
+    must(said === 'done', `told '${said}'`)
+    Object.assign(intent, { state: 'none', generation: 0, refused: false, held: false })
+  })
+}
+
+const anIntent = fc.nat(NAMES.length - 1)
+
+/** All commands, as often as they are worth. */
+export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =>
+  fc.commands(
+    [
+      fc.tuple(anIntent, fc.constantFrom(...FAULTS)).map(([index, fault]) => create(index, fault)),
+      anIntent.map((index) => create(index, 'none')),
+      anIntent.map((index) => create(index, 'answer lost')),
+      fc.constant(createAnonymous()),
+      anIntent.map(enqueue),
+      fc.constantFrom<'none' | 'lost'>('none', 'none', 'lost').map(recover),
+      fc
+        .tuple(fc.nat(1), fc.constantFrom<'created' | 'abandoned'>('created', 'abandoned'))
+        .map(([index, as]) => resolve(index, as)),
+      anIntent.map(forget),
+      fc.constantFrom(MOMENT, HOUR).map(
+        (by) =>
+          new Step(
+            `${by} ms pass`,
+            async (_model, { time }) => {
+              await time.advance(by)
+            },
+            () => true,
+          ),
+      ),
+      fc.constantFrom(PRICE, 3 * PRICE).map(
+        (amount) =>
+          new Step(
+            `top up ${amount}`,
+            async (model, { sandbox }) => {
+              sandbox.topUp(sandbox.customerId, amount)
+              model.balance += amount
+            },
+            () => true,
+          ),
+      ),
+      fc.constant(
+        new Step(
+          'somebody else empties the wallet',
+          async (model, { sandbox }) => {
+            sandbox.setBalance(sandbox.customerId, 0)
+            model.balance = 0
+          },
+          () => true,
+        ),
+      ),
+      fc.constant(
+        new Step('list()', async (model, { time, client, sandbox }) => {
+          sandbox.faults.clear()
+          const orders = await time.run(client.orders.list({ limit: 2 }).toArray({ max: 1000 }))
+          const made = model.intents.reduce((sum, { bought }) => sum + bought.size, model.anonymous)
+          must(
+            new Set(orders.map(({ id }) => id)).size === made,
+            `${orders.length} orders are listed instead of ${made}`,
+          )
+          const { amount } = await time.run(client.balance.retrieve())
+          must(amount === model.balance, `the balance is ${amount}`)
+        }),
+      ),
+      fc.constant(
+        new Step('prune', async (model, { store }) => {
+          const scope = scopes.get(store) ?? ''
+          await store.prune(scope, {
+            createdBefore: Number.MAX_SAFE_INTEGER,
+            rejectedBefore: Number.MAX_SAFE_INTEGER,
+          })
+          for (const intent of model.intents)
+            if (intent.state === 'created' || intent.state === 'rejected')
+              Object.assign(intent, { state: 'none', generation: 0, refused: false, held: false })
+        }),
+      ),
+      fc.constant(
+        new Step('close()', async (model, { time, client }) => {
+          await time.run(client.close())
+          model.closed = true
+          const said = await time.run(told(client.orders.create(request(0))))
+          must(said.startsWith('configuration'), `a closed client said '${said}'`)
+        }),
+      ),
+      fc.constant(
+        new Step(
+          'open anew',
+          async (model, real) => {
+            real.client = connect(real)
+            model.closed = false
+          },
+          ({ closed }) => closed,
+        ),
+      ),
+    ],
+    { maxCommands, size: 'max' },
+  )
+
+const scopes = new WeakMap<MemoryStore, string>()
+
+class ScopedStore extends MemoryStore {
+  override insert(row: Parameters<MemoryStore['insert']>[0]): ReturnType<MemoryStore['insert']> {
+    scopes.set(this, row.scope)
+    return super.insert(row)
+  }
+}
+
+/** A new world, and what the model knows of it. */
+export function setup(): { readonly model: Model; readonly real: Real } {
+  const time = new VirtualTime()
+  const sandbox = createSandbox({
+    balance: START,
+    now: () => time.now,
+    sleep: (milliseconds) => time.sleep(sandbox, milliseconds),
+    services: [{ productId: 'svc_standard', amount: PRICE }],
+  })
+  const store = new ScopedStore()
+  const parts = { time, sandbox, store }
+  const intents = NAMES.map(
+    (): Intent => ({
+      state: 'none',
+      held: false,
+      since: 0,
+      generation: 0,
+      bought: new Map(),
+      refused: false,
+    }),
+  )
+  return {
+    model: { balance: START, now: time.now, intents, anonymous: 0, closed: false },
+    real: { ...parts, client: connect(parts) },
+  }
+}
+
+/** Runs that many drawn runs; the report of a shrunk one if the client does not do what the model does. */
+export async function checkModel(runs: number, seed: number): Promise<string | undefined> {
+  const property = fc.asyncProperty(commands(40), async (drawn) => {
+    await fc.asyncModelRun(setup, drawn)
+  })
+  const details = await fc.check(property, { numRuns: runs, seed })
+  return details.failed ? `${fc.defaultReportMessage(details)}\n${String(details.errorInstance)}` : undefined
+}

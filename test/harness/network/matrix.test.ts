@@ -1,0 +1,55 @@
+/** Every fault on every kind of connection over every transport on every version of Node: one test a cell. */
+import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { OUTCOMES } from '../../../src/idempotency/outcome.ts'
+import { nodeVersions } from '../../package/node-versions.ts'
+import { CELLS } from './cells.ts'
+import { FAULTS } from './faults.ts'
+import { type MatrixResult, runMatrix } from './matrix.ts'
+
+let runs: ReadonlyMap<string, Promise<MatrixResult>>
+
+beforeAll(() => {
+  // At once, because most of the time is spent waiting for the system to give up connecting.
+  runs = new Map(nodeVersions().map((version) => [version, runMatrix(version, inject('versions'))]))
+})
+
+describe.each(nodeVersions())('on Node %s', (version) => {
+  let matrix: MatrixResult
+  beforeAll(async () => {
+    const pending = runs.get(version)
+    if (pending === undefined) throw new Error(`Node ${version} did not run`)
+    matrix = await pending
+  })
+
+  it('runs on this version and leaves no rejection to nobody', () => {
+    expect(matrix.version).toMatch(new RegExp(`^${version.replaceAll('.', '\\.')}(\\.|$)`))
+    expect(matrix.unhandled).toEqual([])
+  })
+
+  it.each(CELLS)('$name', ({ name }) => {
+    const result = matrix.results.find((each) => each.name === name)
+    expect(result ?? 'did not run').toMatchObject({ problems: [] })
+  })
+})
+
+/** Rows that an answer of the service or the caller brings, and no fault of the network; test/server/outcome-rows.test.ts has them. */
+const ANSWERS = [
+  'created_flawed',
+  'refused',
+  'refused_unprocessed',
+  'unauthorized',
+  'forbidden',
+  'too_early',
+  'rate_limited',
+  'conflict',
+  'in_progress',
+  'conflict_unknown',
+  'unrecognised',
+  'transport_closed',
+  'not_sent',
+]
+
+it('has a fault for every row of the outcome table that a network can bring about', () => {
+  const rows = new Set(FAULTS.flatMap(({ row }) => row))
+  expect([...rows, ...ANSWERS].toSorted()).toEqual(Object.keys(OUTCOMES).toSorted())
+})

@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
+import { root } from '../../../scripts/ensure-built.ts'
+import { nodeBinary } from '../../package/node-versions.ts'
+import { AUTHORITY } from '../../support/certificates.ts'
+import type { CellResult } from './cells.ts'
+
+const run = promisify(execFile)
+
+/** What a process that ran the matrix printed. */
+export interface MatrixResult {
+  readonly version: string
+  readonly results: readonly CellResult[]
+  /** Rejections that nobody took. */
+  readonly unhandled: readonly string[]
+}
+
+/**
+ * Runs the matrix on one version of Node: bundled from the source, because the oldest ones read no TypeScript.
+ *
+ * @param versions folder of test/package/versions as installed
+ * @param only part of the names of the cells to run; default all
+ */
+export async function runMatrix(version: string, versions: string, only?: string): Promise<MatrixResult> {
+  // Undici 8 needs a later Node than the package does.
+  const undici = version.startsWith('22')
+    ? join(versions, 'node_modules/undici-7')
+    : join(root, 'node_modules/undici')
+  const folder = join(root, '.tmp/network')
+  await mkdir(folder, { recursive: true })
+  const authority = join(folder, 'authority.pem')
+  await writeFile(authority, AUTHORITY)
+  const program = join(folder, `matrix-${process.pid}-${++programs}.mjs`)
+  await build({
+    entryPoints: [join(root, 'test/harness/network/processes/matrix.ts')],
+    outfile: program,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node22',
+    external: ['msw'],
+    alias: { undici, ...Object.fromEntries(PUBLIC.map(([name, path]) => [name, join(root, 'src', path)])) },
+    banner: {
+      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)",
+    },
+    logLevel: 'error',
+  })
+  const { stdout } = await run(
+    nodeBinary(version, versions),
+    [program, ...(only === undefined ? [] : [only])],
+    {
+      env: { ...process.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: authority },
+      maxBuffer: 2 ** 26,
+    },
+  )
+  return JSON.parse(stdout)
+}
+
+let programs = 0
+
+const PUBLIC = [
+  ['customer-ordering-sdk', 'index.ts'],
+  ['customer-ordering-sdk/sandbox/server', 'sandbox/server.ts'],
+  ['customer-ordering-sdk/sandbox', 'sandbox/index.ts'],
+  ['customer-ordering-sdk/undici', 'undici/index.ts'],
+] as const

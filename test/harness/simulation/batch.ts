@@ -1,0 +1,79 @@
+/** Runs seeds in a worker thread. It is bundled before it runs, so that a seeded bug can be put into the source. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { nextLoop } from '../../support/virtual-time.ts'
+import { planOf } from './plan.ts'
+import { simulate } from './simulate.ts'
+
+/** Seeds `from`, `from + stride`, … below `to`. */
+export interface Batch {
+  readonly from: number
+  readonly to: number
+  readonly stride: number
+  /** True to stop at the first seed that breaks a promise; a run that threw an error is no proof of that. */
+  readonly untilFailure: boolean
+}
+
+/** A run with something wrong. */
+export interface Failure {
+  readonly seed: number
+  readonly broken: readonly string[]
+  readonly threw: boolean
+}
+
+/** What a thread tells now and then: everything since it last did. */
+export interface Progress {
+  readonly seeds: number
+  readonly requests: number
+  readonly charges: number
+  readonly deaths: number
+  readonly failures: readonly Failure[]
+  /** CPU time of this thread so far, milliseconds. */
+  readonly cpu: number
+  readonly over: boolean
+}
+
+/** Seeds between two reports. */
+const REPORT = 500
+
+async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
+  // Thousands of runs a second throw errors that nobody looks at.
+  Error.stackTraceLimit = 0
+  const began = process.threadCpuUsage()
+  // Each of them would end a process of a caller.
+  let unhandled: string[] = []
+  process.on('unhandledRejection', (reason) => unhandled.push(`threw, and nobody handled it: ${reason}`))
+  let since = empty()
+  const report = (over: boolean): void => {
+    const { user, system } = process.threadCpuUsage(began)
+    parentPort?.postMessage({ ...since, cpu: (user + system) / 1000, over } satisfies Progress)
+    since = empty()
+  }
+  for (let seed = from; seed < to; seed += stride) {
+    const { broken, threw, requests, charges, deaths } = await simulate(planOf(seed))
+    await nextLoop()
+    since.seeds++
+    since.requests += requests
+    since.charges += charges
+    since.deaths += deaths
+    if (broken.length + unhandled.length > 0) {
+      const failure = { seed, broken: [...broken, ...unhandled], threw: threw || unhandled.length > 0 }
+      unhandled = []
+      since.failures.push(failure)
+      if (untilFailure && !failure.threw) break
+    }
+    if (since.seeds >= REPORT) report(false)
+  }
+  report(true)
+}
+
+function empty() {
+  return {
+    seeds: 0,
+    requests: 0,
+    charges: 0,
+    deaths: 0,
+    failures: [] as Failure[],
+  }
+}
+
+if (parentPort !== null) await run(workerData as Batch)

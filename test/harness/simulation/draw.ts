@@ -1,0 +1,58 @@
+import { createRandom } from '../../../src/sandbox/random.ts'
+
+/** A stream of choices; the same seed and stream always give the same ones. */
+export class Draw {
+  readonly #random: ReturnType<typeof createRandom>
+
+  constructor(seed: number, stream: number) {
+    // Two rounds of mixing, so that neighbouring seeds and streams have nothing in common.
+    this.#random = createRandom(Math.imul(seed ^ 0x5bd1e995, 0x9e3779b1) ^ Math.imul(stream + 1, 0x85ebca6b))
+    this.#random.next()
+  }
+
+  /** From 0 up to, not including, 1. */
+  next(): number {
+    return this.#random.next()
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability
+  }
+
+  /** An integer from 0 up to, not including, the bound. */
+  below(bound: number): number {
+    return Math.floor(this.next() * bound)
+  }
+
+  /** An integer between two, both included. */
+  between(least: number, most: number): number {
+    return least + this.below(most - least + 1)
+  }
+
+  pick<const T>(first: T, ...others: readonly T[]): T {
+    const index = this.below(others.length + 1)
+    return index === 0 ? first : (others[index - 1] ?? first)
+  }
+
+  /** A value by its weight. */
+  weighted<const T>(first: readonly [T, number], ...others: readonly (readonly [T, number])[]): T {
+    const all = [first, ...others]
+    let left = this.next() * all.reduce((sum, [, weight]) => sum + weight, 0)
+    for (const [value, weight] of all) {
+      left -= weight
+      if (left < 0) return value
+    }
+    return first[0]
+  }
+
+  subset<const T>(...values: readonly T[]): T[] {
+    return values.filter(() => this.chance(0.5))
+  }
+
+  shuffled<T>(values: readonly T[]): T[] {
+    return values
+      .map((value) => [this.next(), value] as const)
+      .sort(([a], [b]) => a - b)
+      .map(([, value]) => value)
+  }
+}

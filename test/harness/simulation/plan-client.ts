@@ -1,0 +1,40 @@
+import type { ClientOptions, Schemas } from '../../../src/options.ts'
+import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
+import { resolveSettings, type Settings } from '../../../src/settings.ts'
+import type { IntentPlan, Plan } from './plan.ts'
+
+/** What a client is asked to buy. */
+export function requestOf(
+  { name, externalOrderId }: IntentPlan,
+  quantity: number,
+  note: string | undefined,
+): CreateOrderRequest {
+  const metadata = {
+    ...(externalOrderId === undefined ? {} : { externalOrderId }),
+    ...(note === undefined ? {} : { note }),
+  }
+  return { serviceId: 'svc_standard', target: name, quantity, metadata }
+}
+
+/** What tells one order from another, in the words of the log. */
+export function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): string {
+  return `${quantity} of ${serviceId} for ${target}`
+}
+
+/** How a plan sets its clients. */
+export function optionsOf({ account, client }: Plan): ClientOptions {
+  return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
+}
+
+const resolved = new Map<string, Settings<Schemas>>()
+
+/** A client's options, checked, with all defaults. There are few different ones, and checking them takes its time. */
+export function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
+  const options = { ...optionsOf(plan), baseUrl }
+  const name = JSON.stringify(options)
+  const known = resolved.get(name)
+  if (known !== undefined) return known
+  const settings = resolveSettings<Schemas>({ ...options, apiKey: 'replaced' }, {})
+  resolved.set(name, settings)
+  return settings
+}

@@ -1,0 +1,412 @@
+import type { SandboxBehaviour, SandboxCheck } from '../../../src/sandbox/behaviour.ts'
+import type { FaultRule } from '../../../src/sandbox/faults.ts'
+import { Draw } from './draw.ts'
+import { drawFaults } from './faults.ts'
+import { type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
+import {
+  drawScene,
+  drawSwarm,
+  type Gaps,
+  LONG_AGO,
+  type Minutes,
+  PRICE,
+  type Swarm,
+  USUAL_GAPS,
+} from './scenes.ts'
+
+/** Everything that a seed decides before the run begins. The rest is drawn while it runs, from streams of the same seed. */
+export interface Plan {
+  readonly seed: number
+  /** True for the whole client over ky and the sandbox's own `fetch`; else the transport below the loop of attempts is ours. */
+  readonly whole: boolean
+  /** Absent only with a store that calls itself `memory`. */
+  readonly account: string | undefined
+  readonly workers: number
+  readonly client: ClientPlan
+  readonly server: Partial<SandboxBehaviour>
+  readonly balance: number
+  readonly faults: readonly FaultRule[]
+  readonly intents: readonly IntentPlan[]
+  readonly steps: readonly Step[]
+  /** Chance of each kind of trouble at one effect of a process. */
+  readonly rates: Rates
+  /** Mishaps that come besides, often; empty in most seeds. */
+  readonly habits: readonly Habit[]
+  /** True if what is stored is sealed by a codec that asks a service: it may fail, or not answer. */
+  readonly sealed: boolean
+  /** Longest usual way of one effect, milliseconds; 0 lets everything happen at once. */
+  readonly latency: number
+  /** Whether the last recovery comes within the safe-retry window or long after it. */
+  readonly ending: 'soon' | 'late'
+  /** Whether processes share one store, or have a `MemoryStore` each. */
+  readonly stores: 'shared' | 'own'
+  /** Orders that another integration has made with the same wallet before. */
+  readonly otherOrders: number
+  /** True if reads come from an HTTP cache that keeps them for ever, unless they forbid it. */
+  readonly cached: boolean
+  readonly scene?: string | undefined
+  /** How many rows of a page are asked for when the list is read at the very end; absent where it is not read. */
+  readonly listedBy?: number
+}
+
+export interface ClientPlan {
+  readonly safeRetryWindow: number
+  readonly timeout: number
+  readonly totalTimeout: number
+  readonly maxRetries: number
+  readonly idempotencyScope: 'apiKey' | 'customer'
+  readonly remember: 'order' | 'id'
+}
+
+/** One thing to buy, and how it is named. */
+export interface IntentPlan {
+  readonly name: string
+  readonly externalOrderId?: string
+  readonly idempotencyKey?: string
+}
+
+/** What somebody does at a time, milliseconds from the start. A worker that is dead is started anew for it. */
+export type Step =
+  | {
+      readonly at: number
+      readonly kind: 'create'
+      readonly worker: number
+      readonly intent: number
+      /** The payload changes with it. */
+      readonly quantity: number
+      /** Metadata that differs from call to call and makes no other order. */
+      readonly note?: string
+      /** An Idempotency-Key other than the intent's. */
+      readonly otherKey: boolean
+      /** When the caller gives up, milliseconds from the call. */
+      readonly abortAfter?: number
+      /** The service that the caller has read, where it gives one: the quantity fits it, or does so no longer. */
+      readonly service?: 'fits' | 'changed'
+    }
+  | {
+      readonly at: number
+      readonly kind: 'recover'
+      readonly worker: number
+      readonly takeOver: boolean
+      readonly replay: 'safe' | 'all'
+    }
+  | { readonly at: number; readonly kind: 'kill'; readonly worker: number }
+  | { readonly at: number; readonly kind: 'enqueue'; readonly worker: number; readonly intent: number }
+  | { readonly at: number; readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
+  | { readonly at: number; readonly kind: 'topUp'; readonly amount: number }
+  | { readonly at: number; readonly kind: 'jump'; readonly worker: number; readonly by: number }
+  /** A worker's clock is right from now on. */
+  | { readonly at: number; readonly kind: 'correct'; readonly worker: number }
+  | { readonly at: number; readonly kind: 'backup' }
+  /** The store is wiped, or restored. */
+  | { readonly at: number; readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
+  /** Another integration orders something else under the same reference. */
+  | { readonly at: number; readonly kind: 'elsewhere'; readonly intent: number }
+  | { readonly at: number; readonly kind: 'rotate'; readonly worker: number }
+  | { readonly at: number; readonly kind: 'revoke' }
+  | { readonly at: number; readonly kind: 'publish'; readonly published: boolean }
+
+/** Where the service is. */
+export const HERE = 'sandbox.test'
+const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
+/** One seed in so many runs the whole client over ky, which costs about three times as much as all the rest of a seed. */
+const WHOLE_SHARE = 32
+/** Streams that no process has. */
+const MOOD = 1_000_000
+const SCENES = 1_000_001
+/** Share of the seeds that do a few things often, in place of everything now and then. */
+const SWARM_SHARE = 0.1
+/** Share of the seeds in which stores, clocks, proxies or another integration do what most never do. */
+const SCENE_SHARE = 0.08
+/** Share of the seeds whose service differs from the usual one in what matters seldom, too. */
+const FURTHER_SHARE = 0.2
+
+/** What a seed stands for. */
+export function planOf(seed: number): Plan {
+  const draw = new Draw(seed, 0)
+  const mood = new Draw(seed, MOOD)
+  const sealed = mood.chance(0.1)
+  const scenes = new Draw(seed, SCENES)
+  const often = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
+  const swarm = scenes.chance(SCENE_SHARE) ? drawScene(scenes) : often
+  const workers = swarm?.workers ?? draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
+  const hasAccount = draw.chance(0.9)
+  const account = hasAccount || swarm?.stores === 'own' ? 'shop' : undefined
+  const jumps = draw.chance(0.25)
+  const rotates = swarm?.kinds.rotate !== undefined || draw.chance(0.25)
+  const keyScope = draw.pick('apiKey', 'customer')
+  const client: ClientPlan = {
+    safeRetryWindow: draw.pick(20 * MINUTE, 20 * MINUTE, 5 * MINUTE),
+    timeout: draw.pick(30_000, 30_000, 5_000),
+    totalTimeout: draw.pick(120_000, 120_000, 20_000, 3000),
+    maxRetries: draw.pick(4, 4, 1, 0),
+    idempotencyScope: keyScope === 'customer' && draw.chance(0.5) ? 'customer' : 'apiKey',
+    remember: draw.pick('order', 'order', 'id'),
+    ...swarm?.client,
+  }
+  const intents = drawIntents(draw, swarm)
+  const steps = drawSteps(draw, { workers, intents, jumps, rotates, swarm })
+  const least = client.safeRetryWindow + skewOf(steps) + LONGEST_FLIGHT
+  const usual = drawServer(draw, keyScope, least)
+  const further = mood.chance(FURTHER_SHARE) ? drawFurther(mood, usual, least) : {}
+  const server = { ...usual, ...further, ...swarm?.server }
+  // A server may say for a while, or for ever, that a request is running which is not: only time settles that.
+  const sticky =
+    server.rememberServerErrors === true ||
+    server.orphanedMarkLifetime === null ||
+    server.processingTime !== 0
+  return {
+    seed,
+    whole: seed % WHOLE_SHARE === 0 || swarm?.cached === true,
+    account,
+    workers,
+    client,
+    server,
+    balance: swarm?.balance ?? draw.weighted([100_000, 4], [1000, 2], [2 * PRICE, 2], [PRICE, 3], [0, 3]),
+    faults: swarm?.faults ?? drawFaults(draw),
+    // `replay: 'all'` sends whatever the window says, so it goes with servers that never forget a key.
+    steps: server.keyLifetime === null ? steps : steps.map(onlySafe),
+    intents,
+    rates: swarm?.rates ?? {
+      crash: draw.pick(0, 0, 0.02, 0.1),
+      store: draw.pick(0, 0, 0.03, 0.15),
+      network: draw.pick(0, 0, 0.1, 0.4),
+    },
+    habits: swarm?.habits ?? [],
+    sealed:
+      sealed || swarm?.habits.some(({ effects, chance }) => effects.includes('seal') && chance > 0) === true,
+    latency: draw.pick(0, 20, 20, 400),
+    stores: swarm?.stores ?? 'shared',
+    otherOrders: swarm?.otherOrders ?? 0,
+    cached: swarm?.cached ?? false,
+    scene: swarm?.scene,
+    ...(mood.chance(0.05) ? { listedBy: mood.pick(1, 2, 50) } : {}),
+    ending: swarm?.ending ?? (sticky || draw.chance(0.3) ? 'late' : 'soon'),
+  }
+}
+
+/** Most that two clocks of a run can be apart, milliseconds, but for those that nobody can take for right. */
+export function skewOf(steps: readonly Step[]): number {
+  return steps.reduce(
+    (sum, step) => sum + (step.kind === 'jump' && Math.abs(step.by) < LONG_AGO ? Math.abs(step.by) : 0),
+    0,
+  )
+}
+
+function onlySafe(step: Step): Step {
+  return step.kind === 'recover' ? { ...step, replay: 'safe' } : step
+}
+
+function drawIntents(draw: Draw, swarm: Swarm | undefined): IntentPlan[] {
+  if (swarm?.intents !== undefined) return [...swarm.intents]
+  const count = swarm !== undefined ? 1 : draw.weighted([1, 8], [2, 3], [3, 1])
+  return Array.from({ length: count }, (_, index) => {
+    const name = `intent-${index + 1}`
+    switch (draw.weighted(['reference', 6], ['key', 2], ['both', 1], ['anonymous', 3])) {
+      case 'reference':
+        return { name, externalOrderId: `ref-${index + 1}` }
+      case 'key':
+        return { name, idempotencyKey: `key-${index + 1}` }
+      case 'both':
+        return { name, externalOrderId: `ref-${index + 1}`, idempotencyKey: `key-${index + 1}` }
+      default:
+        return { name }
+    }
+  })
+}
+
+interface Cast {
+  readonly workers: number
+  readonly intents: readonly IntentPlan[]
+  readonly jumps: boolean
+  readonly rotates: boolean
+  readonly swarm: Swarm | undefined
+}
+
+function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast): Step[] {
+  const kinds = swarm?.kinds ?? usualKinds(jumps, rotates)
+  const aborts = swarm?.aborts ?? 0.1
+  const gaps = swarm?.gaps ?? USUAL_GAPS
+  const steps: Step[] = []
+  const script = swarm?.script
+  const count = script?.length ?? draw.weighted([1, 2], [2, 4], [3, 4], [4, 3], [5, 2], [6, 1])
+  let at = 0
+  for (let index = 0; index < count; index++) {
+    const scripted = script?.[index]
+    if (scripted !== undefined) at += gapOf(draw, scripted[0])
+    const worker = scripted?.[2] ?? draw.below(workers)
+    const act = scripted?.[1]
+    if (typeof act === 'object') {
+      steps.push({ at, ...act })
+      continue
+    }
+    // The first thing that anybody does is to order.
+    const kind =
+      index === 0
+        ? (act ?? 'create')
+        : (act ??
+          draw.weighted(
+            ['create', kinds.create ?? 0],
+            ['recover', kinds.recover ?? 0],
+            ['kill', kinds.kill ?? 0],
+            ['resolve', kinds.resolve ?? 0],
+            ['topUp', kinds.topUp ?? 0],
+            ['jump', kinds.jump ?? 0],
+            ['rotate', kinds.rotate ?? 0],
+            ['revoke', kinds.revoke ?? 0],
+            ['publish', kinds.publish ?? 0],
+            ['enqueue', kinds.enqueue ?? 0],
+          ))
+    switch (kind) {
+      case 'create':
+        steps.push({
+          at,
+          kind,
+          worker,
+          intent: draw.below(intents.length),
+          quantity:
+            swarm?.changes === undefined ? draw.weighted([1, 8], [2, 1]) : draw.chance(swarm.changes) ? 2 : 1,
+          otherKey: draw.chance(0.05) && swarm?.changes !== 0,
+          ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
+          ...(draw.chance(aborts) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
+        })
+        break
+      case 'recover':
+        steps.push({
+          at,
+          kind,
+          worker,
+          takeOver: draw.chance(0.4),
+          replay: draw.chance(0.15) ? 'all' : 'safe',
+        })
+        break
+      case 'kill':
+      case 'rotate':
+        steps.push({ at, kind, worker })
+        break
+      case 'resolve':
+      case 'enqueue':
+        steps.push({ at, kind, worker, intent: draw.below(intents.length) })
+        break
+      case 'topUp':
+        steps.push({ at, kind, amount: draw.pick(PRICE, 2 * PRICE, 1000) })
+        break
+      case 'jump':
+        steps.push({
+          at,
+          kind,
+          worker,
+          by: draw.pick(-1, 1) * draw.pick(1000, 20_000, 40_000, 300_000, 3_600_000),
+        })
+        break
+      case 'revoke':
+        steps.push({ at, kind })
+        break
+      case 'publish':
+        steps.push({ at, kind, published: draw.chance(0.5) })
+    }
+    if (script === undefined) at += gapOf(draw, gaps)
+    // What was written in the very millisecond of a person's decision counts as older.
+    if (kind === 'resolve') at++
+  }
+  return steps
+}
+
+function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
+  return {
+    create: 8,
+    recover: 3,
+    kill: 2,
+    resolve: 1,
+    topUp: 2,
+    jump: jumps ? 2 : 0,
+    rotate: rotates ? 2 : 0,
+    revoke: rotates ? 0.5 : 0,
+    publish: 0.3,
+    enqueue: 0.7,
+  }
+}
+
+/** From at once to long after the safe-retry window, so that steps meet, follow and outlast each other. */
+function gapOf(draw: Draw, gap: Gaps | Minutes): number {
+  if ('from' in gap) return draw.between(gap.from * MINUTE, gap.to * MINUTE)
+  const [atOnce, soon, after, late] = gap
+  switch (draw.weighted(['at once', atOnce], ['soon', soon], ['after the call', after], ['late', late])) {
+    case 'at once':
+      return draw.below(60)
+    case 'soon':
+      return draw.below(8000)
+    case 'after the call':
+      return draw.between(30_000, 4 * MINUTE)
+    default:
+      return draw.between(5 * MINUTE, 40 * MINUTE)
+  }
+}
+
+/** One server out of the family that the API document allows: every "not shown" has its say. */
+function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number): Partial<SandboxBehaviour> {
+  return {
+    errorShape: draw.pick('bare', 'nested', 'errors', 'problem', 'flat'),
+    listEnvelope: draw.pick('array', 'data', 'items', 'named', 'results'),
+    orderFields: draw.chance(0.7) ? ['metadata', 'target', 'quantity'] : [],
+    requestIdHeader: draw.chance(0.5) ? 'x-request-id' : null,
+    checks: draw.chance(0.5)
+      ? CHECKS
+      : draw.chance(0.5)
+        ? ['auth', 'validation', 'service', 'balance', 'key']
+        : draw.shuffled(CHECKS),
+    keyScope,
+    // A key is remembered for ever, or just for as long as the client may send it.
+    keyLifetime: draw.chance(0.7) ? null : least,
+    keyFormat: draw.chance(0.97) ? 'any' : 'uuid',
+    payloadEquality: draw.pick('bytes', 'json', 'json-without-metadata'),
+    rememberedRefusals: draw.chance(0.5) ? [] : draw.subset(400, 402, 404, 422),
+    rememberServerErrors: draw.chance(0.15),
+    replayStatus: draw.pick(200, 201),
+    replayBody: draw.pick('original', 'current'),
+    replayHeader: draw.chance(0.5),
+    processingTime: draw.weighted([0, 7], [300, 1], [3000, 1], [45_000, 1]),
+    orphanedMarkLifetime: draw.pick(0, 2000, 60_000, null),
+    maxLimit: draw.pick(100, 1),
+    ordering: draw.pick('newest', 'oldest', 'random'),
+    readLag: draw.pick(0, 0, 2000),
+    unknownFields: draw.chance(0.9) ? 'ignore' : 'refuse',
+    priceIs: draw.chance(0.9) ? 'perUnit' : 'perOrder',
+  }
+}
+
+/** What matters seldom, or little; but for that, a service may do it all the same. */
+function drawFurther(
+  draw: Draw,
+  { ordering }: Partial<SandboxBehaviour>,
+  least: number,
+): Partial<SandboxBehaviour> {
+  return {
+    ...(draw.chance(0.3) ? { keyLifetime: draw.pick(least, 2 * least, 24 * 60 * MINUTE) } : {}),
+    ...(draw.chance(0.3) ? { ordering: 'amount' } : {}),
+    // With shuffled rows, nobody could tell.
+    ignoreOffset: draw.chance(0.2) && ordering !== 'random',
+    invalidPaging: draw.pick('clamp', 'refuse'),
+    requiredFields: draw.weighted(
+      [['target'], 8],
+      [[], 1],
+      [['target', 'metadata'], 1],
+      [['target', 'metadata', 'externalOrderId'], 0.5],
+    ),
+    stepFrom: draw.pick('minimum', 'zero'),
+    sourceSystemFrom: draw.pick('metadata', 'body', 'apiKey'),
+    fractionalQuantity: draw.chance(0.5),
+    statuses: draw.pick(ONE_STATUS, SEVERAL_STATUSES),
+    stockState: draw.pick(
+      { field: 'stockState', inStock: 'in_stock', outOfStock: 'out_of_stock' },
+      { field: 'stock', inStock: 'yes', outOfStock: 'no' },
+    ),
+  }
+}
+
+const ONE_STATUS = [{ status: 'pending', after: 0 }]
+const SEVERAL_STATUSES = [
+  { status: 'queued', after: 0 },
+  { status: 'running', after: 5000 },
+  { status: 'completed', after: 10 * MINUTE },
+]

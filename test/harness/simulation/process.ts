@@ -1,0 +1,840 @@
+import { getEventListeners } from 'node:events'
+import { CustomerOrderingClient } from '../../../src/client.ts'
+import { credentialsOf } from '../../../src/credentials.ts'
+import { isCustomerOrderingError } from '../../../src/errors.ts'
+import type { AnswerHeaders } from '../../../src/http/own-fetch.ts'
+import type { AttemptRequest, AttemptResult, Transport } from '../../../src/http/transport.ts'
+import { scopeOf } from '../../../src/idempotency/identity.ts'
+import { Journal } from '../../../src/idempotency/journal.ts'
+import { liveCalls } from '../../../src/idempotency/live.ts'
+import type { Codec } from '../../../src/idempotency/record.ts'
+import type { InsertResult, OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
+import { Lifetime } from '../../../src/lifetime.ts'
+import type { RequestOptions, Schemas } from '../../../src/options.ts'
+import type { PlacedOrder } from '../../../src/resources/order-context.ts'
+import { Orders } from '../../../src/resources/orders.ts'
+import type { RecoveryOutcome } from '../../../src/resources/recover.ts'
+import type { Runtime } from '../../../src/runtime.ts'
+import { messageOf, respond } from '../../../src/sandbox/fetch.ts'
+import type { SandboxReply } from '../../../src/sandbox/index.ts'
+import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import { walked } from '../../support/leaks.ts'
+import {
+  type LoggedCall,
+  type LoggedRead,
+  type LoggedRequest,
+  recoveredOf,
+  type Told,
+} from '../../support/run-log.ts'
+import { Draw } from './draw.ts'
+import { ELSEWHERE } from './faults.ts'
+import { type EffectKind, LONGEST_FLIGHT, type Mishap, mishapAt } from './mishaps.ts'
+import { HERE, type Step } from './plan.ts'
+import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
+import type { Intent, World } from './world.ts'
+
+/** Where a process carries the number of a call, so that a request can be told from those of other calls. */
+const CALL_HEADER = 'x-call'
+/** In one seed of so many, every property of every error is searched for an API key; in all, what it prints. */
+const WALKED_SHARE = 8
+
+/** A call that has neither ended nor died. */
+export interface Running {
+  readonly logged: LoggedCall
+  readonly process: Process
+  readonly intent: Intent | undefined
+  /** Times that the intent counts as wanted because of this call. */
+  anew: number
+  /** The caller's signal. */
+  readonly signal: AbortSignal | undefined
+  /** Its first look at the record. One that it does not wait for any more, because it has to end, is none. */
+  look: FirstLook | undefined
+  /** True if it found the order open at its first look: it asks for that one, whatever becomes of it meanwhile. */
+  asksForOpen: boolean
+}
+
+/** A look at a record; which calls may have had it, they say. */
+interface FirstLook {
+  /** True if it is surely theirs. */
+  readonly certain: boolean
+  /** True once the process has the answer. */
+  heard: boolean
+}
+
+/** How a call ended. */
+type CallEnd = Pick<LoggedCall, 'told' | 'succeeded'>
+
+const SUCCEEDED: CallEnd = { succeeded: true }
+
+/** What a call is about. */
+interface CallFacts {
+  readonly intent?: Intent | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly payload?: string
+  readonly decision?: LoggedCall['decision']
+  readonly anew?: number
+  readonly signal?: AbortSignal | undefined
+  /** True if it may send keys after the safe-retry window. */
+  readonly sendsLate?: boolean
+}
+
+/** One process of a worker: a client with a memory of its own over the world's store. */
+export class Process {
+  died = false
+  readonly name: string
+  readonly #world: World
+  readonly #number: number
+  readonly #draw: Draw
+  readonly #orders: Pick<Orders<Schemas>, 'create' | 'enqueue' | 'list' | 'recover' | 'resolve'>
+  // An object. V8 takes a process for a live one until the next full garbage collection, and its world with it, if its
+  // constructor puts a function that it makes itself into a private field; the functions of fields do no such harm
+  // (measured with Node 24: all worlds survived the scavenges, which took a tenth of the time).
+  readonly #client: { close(): Promise<void> }
+  readonly #worker: number
+  /** The clock on the wall. */
+  readonly #now = (): number => this.#world.time.now + this.#world.offset(this.#worker)
+  /** Settles when the process dies. */
+  readonly #death: Promise<'died'>
+  readonly #running = new Set<Running>()
+  #die: (why: 'died') => void = () => {}
+  #effects = 0
+  /** Number of the first effect at which the store failed it. */
+  #firstTrouble = Number.POSITIVE_INFINITY
+  /** When the process wakes, and how long it has slept in all. */
+  #wakes = 0
+  #slept = 0
+
+  constructor(world: World, worker: number, number: number) {
+    this.#world = world
+    this.name = `worker ${worker + 1}, process ${number}`
+    this.#worker = worker
+    this.#number = number
+    this.#draw = new Draw(world.plan.seed, number)
+    this.#death = new Promise((resolve) => {
+      this.#die = resolve
+    })
+    const { plan, sandbox, time } = world
+    const random = new Draw(world.plan.seed, -number)
+    const runtime: Runtime = {
+      ...time.runtime(this, number),
+      now: this.#now,
+      monotonic: () => this.#monotonic,
+      random: () => random.next(),
+    }
+    const own = world.plan.stores === 'own' ? new MemoryStore() : undefined
+    const store = this.#storeOf(() => own ?? world.store)
+    const apiKey = world.rotates ? () => world.apiKey(worker) : sandbox.apiKey
+    if (plan.whole) {
+      const options = {
+        ...optionsOf(plan),
+        baseUrl: sandbox.baseUrl,
+        apiKey,
+        store,
+        fetch: this.#fetch,
+        ...(plan.sealed ? { codec: this.#codec } : {}),
+      }
+      const client = new CustomerOrderingClient(options, runtime)
+      this.#orders = client.orders
+      this.#client = client
+      return
+    }
+    // As the client's constructor does it, but for the transport.
+    const resolved = world.settings
+    const connection = {
+      ...resolved.connection,
+      runtime,
+      credentials: credentialsOf(apiKey),
+      transport: this.#transport,
+    }
+    const settings = { ...resolved, store, connection, lifetime: new Lifetime() }
+    const scope = scopeOf(settings.server, settings.account)
+    const journal = new Journal({ store, scope, codec: plan.sealed ? this.#codec : undefined, runtime })
+    const live = liveCalls<PlacedOrder>(store, scope)
+    this.#orders = new Orders(settings, { ...settings, journal, live })
+    this.#client = {
+      close: async () => {
+        await settings.lifetime.end()
+        await live.idle()
+        await journal.flush({ whole: true })
+      },
+    }
+  }
+
+  /** Places an order and notes what the caller is told. */
+  async create(intent: Intent, step: Extract<Step, { kind: 'create' }>, anew: boolean): Promise<void> {
+    const { plan } = intent
+    // Without any name, another payload would be another order.
+    const anonymous = plan.externalOrderId === undefined && plan.idempotencyKey === undefined
+    const request = requestOf(plan, anonymous ? 1 : step.quantity, step.note)
+    // Without a reference, another key would be another order.
+    const otherKey = step.otherKey && plan.externalOrderId !== undefined
+    const idempotencyKey = otherKey ? `other-${plan.name}` : plan.idempotencyKey
+    const { abortAfter } = step
+    const given = abortAfter === undefined ? undefined : this.#abort(abortAfter)
+    if (anew) intent.logged.wanted++
+    const action = async (call: RequestOptions): Promise<{ readonly told: Told }> => {
+      const options = {
+        ...call,
+        ...(given === undefined ? {} : { signal: given }),
+        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+        ...(step.service === undefined ? {} : { service: SERVICES[step.service] }),
+      }
+      const told = await this.#orders
+        .create(request, options)
+        .then(({ id }): Told => ({ charged: 'yes', orderId: id }), this.#toldBy)
+      if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
+      return { told }
+    }
+    const facts = { intent, idempotencyKey, payload: payloadOf(request), anew: anew ? 1 : 0, signal: given }
+    await this.#run('create', facts, action)
+  }
+
+  /** Writes an order down, to be sent by the next recovery. */
+  async enqueue(intent: Intent): Promise<void> {
+    const { idempotencyKey } = intent.plan
+    const request = requestOf(intent.plan, 1, undefined)
+    await this.#run('enqueue', { intent, payload: payloadOf(request) }, async () => {
+      return await this.#orders
+        .enqueue(request, idempotencyKey === undefined ? {} : { idempotencyKey })
+        .then(() => SUCCEEDED, this.#refusedBy)
+    })
+  }
+
+  /** Ids of all orders that the service lists. */
+  async list(limit: number): Promise<ReadonlySet<string>> {
+    const ids = new Set<string>()
+    for await (const { id } of this.#orders.list({ limit })) ids.add(id)
+    return ids
+  }
+
+  /** Runs `recover()` to its end and notes its outcomes. */
+  async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
+    await this.#run('recover', { sendsLate: options.replay === 'all' }, async (call, logged) => {
+      const world = this.#world
+      const report = (outcome: RecoveryOutcome): void => {
+        // The dead tell nothing.
+        if (this.died) return
+        const { record, reason } = outcome
+        // What a list shows was bought before.
+        world.observe()
+        world.note(
+          this.name,
+          () => `recover(): ${record.slot} ${outcome.outcome}${reason === undefined ? '' : `, ${reason}`}`,
+        )
+        world.log.said(logged, recoveredOf(world.intentOf(record), outcome, this.#now()))
+      }
+      try {
+        for await (const outcome of this.#orders.recover({ ...call, ...options })) report(outcome)
+      } catch (error) {
+        return { told: this.#toldBy(error) }
+      }
+      return {}
+    })
+  }
+
+  /** Closes the intent's record by what a person found out. */
+  async resolve(intent: Intent, orderId: string | undefined): Promise<void> {
+    const record = this.#world.recordOf(intent)
+    if (record === undefined) return
+    const { externalOrderId } = intent.plan
+    const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
+    const decision = orderId === undefined ? {} : { orderId }
+    await this.#run('resolve', { intent, decision }, (call) =>
+      this.#orders
+        .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
+        .then(() => SUCCEEDED, this.#refusedBy),
+    )
+  }
+
+  /** The clock that stands still while the process sleeps. */
+  get #monotonic(): number {
+    return this.#world.time.now - this.#slept
+  }
+
+  /** When the process wakes, or last woke; 0 if it never slept. */
+  get wakesAt(): number {
+    return this.#wakes
+  }
+
+  /** Milliseconds until a sleeping process wakes. */
+  get sleepsFor(): number {
+    return Math.max(0, this.#wakes - this.#world.time.now)
+  }
+
+  #sleep(milliseconds: number): void {
+    const { time, log } = this.#world
+    this.#wakes = Math.max(this.#wakes, time.now) + milliseconds
+    this.#slept += milliseconds
+    time.postpone(this, milliseconds)
+    log.clocksDiffer = true
+    for (const { logged } of this.#running) logged.storeTrouble = true
+  }
+
+  /** Ends the process: it hears of nothing any more and has no further effect. */
+  kill(): void {
+    if (this.died) return
+    this.died = true
+    this.#world.note(this.name, () => 'dies')
+    this.#world.time.drop(this)
+    for (const running of this.#running) {
+      Object.assign(running.logged, { died: true, diedAt: this.#world.log.next() })
+      this.#world.running.delete(running)
+    }
+    this.#running.clear()
+    this.#die('died')
+  }
+
+  /** Ends the process in peace. */
+  async close(): Promise<void> {
+    await Promise.race([this.#client.close(), this.#death])
+  }
+
+  async #run(
+    kind: LoggedCall['kind'],
+    { intent, idempotencyKey, payload, decision, anew = 0, signal, sendsLate = false }: CallFacts,
+    action: (options: RequestOptions, logged: LoggedCall) => Promise<CallEnd>,
+  ): Promise<void> {
+    const { log, plan } = this.#world
+    const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
+    this.#world.observe()
+    const logged = log.call({
+      kind,
+      ...(intent === undefined ? {} : { intent: intent.logged.name }),
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(payload === undefined ? {} : { payload }),
+      ...(decision === undefined ? {} : { decision }),
+      process: this.#number,
+      time: this.#monotonic,
+      wall: this.#now(),
+      totalTimeout,
+      maxRetries,
+      ...(sendsLate ? {} : { repeatsFor: safeRetryWindow - timeout, sendsFor: safeRetryWindow }),
+    })
+    // A call that waits for the order of another one hears what became of that one's writes.
+    for (const { logged: other, intent: same } of this.#running)
+      if (other.storeTrouble === true && same === intent) logged.storeTrouble = true
+    const running: Running = {
+      logged,
+      process: this,
+      intent,
+      anew,
+      signal,
+      look: undefined,
+      asksForOpen: false,
+    }
+    if (signal?.aborted === true) logged.abortedAt = log.next()
+    this.#running.add(running)
+    this.#world.running.add(running)
+    this.#world.note(this.name, () => `${kind}() ${intent?.logged.name ?? ''}, call ${logged.id}`)
+    const end = await Promise.race([
+      action({ headers: { [CALL_HEADER]: String(logged.id) } }, logged),
+      this.#death,
+    ])
+    if (end === 'died') return
+    this.#running.delete(running)
+    this.#world.running.delete(running)
+    this.#world.observe()
+    log.ended(logged, this.#monotonic, end)
+    this.#world.note(this.name, () => `call ${logged.id} ends: ${JSON.stringify(end)}`)
+  }
+
+  #abort(after: number): AbortSignal {
+    const controller = new AbortController()
+    if (after === 0) controller.abort(GIVEN_UP)
+    else this.#world.time.setTimer(this, () => this.#fire(controller), after)
+    return controller.signal
+  }
+
+  #refusedBy = (error: unknown): CallEnd => ({ told: this.#toldBy(error) })
+
+  #fire(controller: AbortController): void {
+    const { log } = this.#world
+    for (const { signal, logged } of this.#running)
+      if (signal === controller.signal) logged.abortedAt ??= log.next()
+    controller.abort(GIVEN_UP)
+  }
+
+  /** What a failed call tells. Anything but one of our errors is a bug. */
+  #toldBy = (error: unknown): Told => {
+    if (!isCustomerOrderingError(error)) throw error
+    const { charged, code, orderId } = error
+    const { log, plan } = this.#world
+    log.printed.push(error.message, JSON.stringify(error))
+    // What an error holds besides does not depend on who comes first, so a look at every eighth is enough.
+    if (plan.seed % WALKED_SHARE === 0) log.printed.push(walked(error))
+    return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+  }
+
+  /**
+   * One effect on the world outside of the process: on its way there, it may be lost or late, and so may its answer.
+   * `leave` is called when it leaves the process, and what that returns when it takes effect.
+   */
+  #effect<T>(kind: EffectKind, leave: () => () => Promise<T>, lost: (unsent: boolean) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.died) return
+      const world = this.#world
+      const { plan, time } = world
+      const name = `${this.#number}.${this.#effects++}`
+      // The same number of draws for every effect, so that leaving one mishap out changes no other.
+      const [whether, which, way, back] = [
+        this.#draw.next(),
+        this.#draw.next(),
+        this.#draw.next(),
+        this.#draw.next(),
+      ]
+      const mishap = world.troubled ? this.#mishapOf(kind, whether, which, name) : undefined
+      const remote = kind === 'send' || kind === 'fetch'
+      const instant = plan.latency === 0 || world.without.has('latency')
+      // A store slower than that is a store in trouble: a call waits for it no more than a moment past its end.
+      const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, 100)
+      const out = Math.floor(way * longest)
+      // Half of the answers come with the effect itself; in the other half, others have an effect in between.
+      const home = back < 0.5 ? 0 : Math.floor((back - 0.5) * 2 * longest)
+      if (mishap !== undefined) {
+        world.mishaps.push(name)
+        world.note(this.name, () => `${kind} ${name}: ${mishap}`)
+        if (!remote) this.#storeTrouble()
+      }
+      const tell = (how: () => T): void => {
+        if (this.died) return
+        if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
+        try {
+          resolve(how())
+        } catch (error) {
+          reject(error)
+        }
+      }
+      if (mishap === 'crash before') return this.kill()
+      if (mishap === 'failed' || mishap === 'unsent')
+        return void time.setTimer(this, () => tell(() => lost(mishap === 'unsent')), out)
+      const take = leave()
+      if (mishap === 'hangs') return
+      if (mishap === 'crash while it flies') this.kill()
+      const away =
+        mishap === 'late' || mishap === 'crash while it flies'
+          ? lateness(way)
+          : mishap === 'slow'
+            ? Math.floor(way * SLOWEST)
+            : out
+      world.underWay++
+      time.setTimer(
+        world,
+        () => {
+          take().then((result) => {
+            world.underWay--
+            switch (mishap) {
+              case 'late':
+              case 'crash while it flies':
+                return
+              case 'crash after':
+                return this.kill()
+              case 'sleeps':
+                this.#sleep(lateness(back) * 15)
+                return tell(() => result)
+              case 'unacknowledged':
+                return void time.setTimer(this, () => tell(() => lost(false)), home)
+              default:
+                if (home === 0 && mishap !== 'slow answer' && kind !== 'send') return tell(() => result)
+                return void time.setTimer(
+                  this,
+                  () => tell(() => result),
+                  mishap === 'slow answer' ? lateness(back) : home,
+                )
+            }
+          }, reject)
+        },
+        away,
+      )
+    })
+  }
+
+  #mishapOf(kind: EffectKind, whether: number, which: number, name: string): Mishap | undefined {
+    const { plan, without } = this.#world
+    const mishap = mishapAt(kind, plan, whether, which)
+    if (mishap === undefined || without.has(`mishap:${name}`)) return undefined
+    // A fetch of the caller's own is never believed that nothing left.
+    return mishap === 'unsent' && plan.whole ? 'failed' : mishap
+  }
+
+  /** The calls for an order without a name of which this may be the first look at the record. */
+  #firstLook(): FirstLook | undefined {
+    const calls = [...this.#running].filter((running) => {
+      const { kind } = running.logged
+      const { externalOrderId, idempotencyKey } = running.intent?.plan ?? {}
+      if (kind !== 'create' || externalOrderId !== undefined || idempotencyKey !== undefined) return false
+      return running.look === undefined || (!running.look.heard && this.#isOver(running))
+    })
+    if (calls.length === 0) return undefined
+    // After trouble with the store, an earlier call may look in the background; and a call may have to end before a
+    // record is unsealed, so that it has not looked at all.
+    const { sealed } = this.#world.plan
+    const certain = this.#running.size === 1 && this.#firstTrouble >= this.#effects && !sealed
+    const look: FirstLook = { certain, heard: false }
+    for (const call of calls) call.look = look
+    return look
+  }
+
+  /** A call that finds its order open asks for that one, and one that finds it created asks for the next. */
+  #hear(look: FirstLook, row: StoredRow | undefined): void {
+    look.heard = true
+    for (const call of this.#running) {
+      const { logged } = call.intent ?? {}
+      if (call.look !== look || logged === undefined) continue
+      if (row?.state === 'open' && look.certain) {
+        call.asksForOpen = true
+        logged.wanted -= call.anew
+        call.anew = 0
+      } else if (row?.state === 'created' && call.anew === 0) {
+        logged.wanted++
+        call.anew = 1
+      }
+    }
+  }
+
+  /** True if a call's time is up, or its caller has given up: it waits for nothing that it has asked before. */
+  #isOver({ logged, signal }: Running): boolean {
+    return signal?.aborted === true || this.#monotonic - logged.time >= logged.totalTimeout
+  }
+
+  #storeTrouble(): void {
+    this.#firstTrouble = Math.min(this.#firstTrouble, this.#effects)
+    for (const { logged } of this.#running) logged.storeTrouble = true
+  }
+
+  /** Seals nothing, so that what is stored can be looked at, but takes its time and fails like a service that does. */
+  readonly #codec: Codec = {
+    encrypt: (text) => this.#seal(text),
+    decrypt: (text) => this.#seal(text),
+  }
+
+  #seal(text: string): Promise<string> {
+    const gone = (): never => {
+      throw new Error('the key service is gone')
+    }
+    return this.#effect('seal', () => () => Promise.resolve(text), gone)
+  }
+
+  #storeOf(there: () => MemoryStore): OrderStore {
+    const world = this.#world
+    const broken = (): never => {
+      throw new Error('the store lost its connection')
+    }
+    const applied = (row: StoredRow): void => {
+      world.observe()
+      if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
+      world.log.row(row)
+      // An order that exists is stored by the call that sent it, maybe in the background, behind the back of the next one.
+      if (row.state === 'created')
+        for (const { logged } of this.#running)
+          if (logged.kind === 'create' && !world.log.requests.some(({ call }) => call === logged.id))
+            logged.disturbed = true
+      world.log.printed.push(row.data)
+      if (world.trace !== undefined) {
+        const { record } = world.log.rows.at(-1) ?? {}
+        const facts = record && [
+          record.state,
+          `generation ${record.generation}`,
+          ...(record.ambiguous ? ['ambiguous'] : []),
+          ...(record.hold === undefined ? [] : [`hold ${record.hold}`]),
+          ...(record.rejection === undefined ? [] : [JSON.stringify(record.rejection)]),
+        ]
+        world.note(
+          'store',
+          () => `${record?.slot} version ${row.version}: ${facts?.join(', ')}, by ${this.name}`,
+        )
+      }
+    }
+    const insert = async (row: StoredRow): Promise<InsertResult> => {
+      const result = await there().insert(row)
+      if (result.inserted) applied(row)
+      return result
+    }
+    const update = async (row: StoredRow, expectedVersion: number): Promise<boolean> => {
+      const updated = await there().update(row, expectedVersion)
+      if (updated) applied(row)
+      return updated
+    }
+    return {
+      durability: world.plan.account === undefined || world.plan.stores === 'own' ? 'memory' : 'device',
+      get: (scope, id) => {
+        let look: FirstLook | undefined
+        const row = this.#effect(
+          'get',
+          () => {
+            look = this.#firstLook()
+            return () => there().get(scope, id)
+          },
+          broken,
+        )
+        // Before whoever waits for it goes on.
+        const heard = (answer: StoredRow | undefined): void => {
+          if (look !== undefined) this.#hear(look, answer)
+        }
+        row.then(heard, () => {})
+        return row
+      },
+      insert: (row) => this.#effect('insert', () => () => insert(row), broken),
+      update: (row, version) => this.#effect('update', () => () => update(row, version), broken),
+      listOpen: (scope, options) =>
+        this.#effect('list', () => () => there().listOpen(scope, options), broken),
+      list: (scope, options) => this.#effect('list', () => () => there().list(scope, options), broken),
+      prune: async (scope, options) => {
+        if (this.died) return await new Promise<number>(() => {})
+        const before = await there().list(scope, { limit: 1000 })
+        const pruned = await there().prune(scope, options)
+        for (const { id } of before.rows)
+          if ((await there().get(scope, id)) === undefined) world.log.removed(id)
+        return pruned
+      },
+      close: () => there().close(),
+    }
+  }
+
+  /** Notes a request that leaves; the returned function hands it to the service. */
+  #leave(
+    {
+      method,
+      url,
+      body,
+    }: { readonly method: string; readonly url: string; readonly body?: string | undefined },
+    headers: { readonly get: (name: string) => string | undefined },
+    send: () => Promise<SandboxReply>,
+  ): { readonly request: LoggedRequest | LoggedRead; readonly arrive: () => Promise<SandboxReply> } {
+    const world = this.#world
+    const call = headers.get(CALL_HEADER)
+    if (method !== 'POST') {
+      const path = url.slice(world.sandbox.baseUrl.length)
+      const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
+      return { request: read, arrive: send }
+    }
+    const asked = JSON.parse(body ?? '') as CreateOrderRequest
+    const { target } = asked
+    world.observe()
+    const order = world.log.request({
+      intent: target ?? '',
+      payload: payloadOf(asked),
+      key: headers.get('idempotency-key') ?? '',
+      body: body ?? '',
+      wall: this.#now(),
+      time: world.time.now,
+      ...(call === undefined ? {} : { call: Number(call) }),
+    })
+    world.note(this.name, () => `call ${call} sends ${target} with key ${order.key}`)
+    return {
+      request: order,
+      arrive: () => {
+        const pending = send()
+        const entry = world.sandbox.requests.at(-1)
+        if (entry !== undefined) world.arrived(order, entry)
+        return pending
+      },
+    }
+  }
+
+  /** Notes the answer to a request that reached the process. */
+  #answered(request: LoggedRequest | LoggedRead | undefined, reply: SandboxReply, whole: boolean): void {
+    if (request === undefined || this.died) return
+    if ('path' in request) {
+      request.answered = whole && reply.status === 200
+      return
+    }
+    if (reply.request.faults.includes('otherOrder')) {
+      this.#world.note(this.name, () => `hears of another order: ${reply.body}`)
+      request.misled = true
+      return
+    }
+    const code = /"(?:code|error)":"(\w+)"/.exec(reply.body)?.[1]
+    this.#world.observe()
+    this.#world.log.answered(request, reply.status, code, whole)
+    request.answeredTime = this.#world.time.now
+    this.#world.note(this.name, () => `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
+  }
+
+  /** In place of ky and fetch: one attempt. */
+  #transport: Transport = (request) =>
+    new Promise<AttemptResult>((resolve) => {
+      const { signal } = request
+      if (signal?.aborted === true) return resolve({ kind: 'aborted' })
+      let partly: ((problem: 'timeout' | 'aborted') => AttemptResult) | undefined
+      let over = false
+      const settle = (result: AttemptResult): void => {
+        if (over) return
+        over = true
+        cancel()
+        signal?.removeEventListener('abort', onAbort)
+        resolve(result)
+      }
+      const onAbort = (): void => settle(partly?.('aborted') ?? { kind: 'aborted' })
+      const cancel = this.#world.time.setTimer(
+        this,
+        () => settle(partly?.('timeout') ?? { kind: 'timeout' }),
+        request.timeout,
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+      let sent: LoggedRequest | LoggedRead | undefined
+      const exchange = this.#effect<SandboxReply | 'reset' | 'unsent'>(
+        request.method === 'POST' ? 'send' : 'fetch',
+        () => {
+          const left = this.#leave(request, headersOf(request), () =>
+            this.#world.sandbox.handle({
+              method: request.method,
+              url: request.url,
+              headers: request.headers,
+              body: request.body ?? '',
+            }),
+          )
+          sent = left.request
+          return left.arrive
+        },
+        (unsent) => (unsent ? 'unsent' : 'reset'),
+      )
+      exchange.then((reply) => {
+        if (over || this.died) return
+        if (typeof reply === 'string') return settle(reply === 'unsent' ? UNREACHABLE : RESET)
+        const { delivery } = reply
+        if (delivery.type === 'stall') return
+        if (delivery.type === 'drop') return settle(RESET)
+        if (delivery.type === 'refuse') return settle(UNREACHABLE)
+        this.#answered(sent, reply, delivery.type === 'complete')
+        const result = resultOf(reply)
+        if (delivery.type === 'stallBody') partly = (problem) => ({ ...result, problem })
+        else settle(result)
+      })
+    })
+
+  /** In place of fetch, below ky. */
+  #fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
+    this.#send(new Request(input, init))
+
+  async #send(request: Request): Promise<Response> {
+    const { signal } = request
+    const message = await messageOf(request)
+    const { hostname } = new URL(request.url)
+    // Another place takes the same customer's orders, and knows nothing of the keys of this one.
+    const key = hostname === ELSEWHERE ? message.headers['idempotency-key'] : undefined
+    const there = key === undefined ? {} : { 'idempotency-key': `${ELSEWHERE} ${key}` }
+    const url = request.url.replace(hostname, HERE)
+    let left: LoggedRequest | LoggedRead | undefined
+    const { cache, plan } = this.#world
+    const kept = request.cache === 'no-store' ? undefined : cache.get(url)
+    if (kept !== undefined) return await respond(kept, signal, request.url)
+    const exchange = this.#effect<SandboxReply | undefined>(
+      request.method === 'POST' ? 'send' : 'fetch',
+      () => {
+        const headers = { get: (name: string) => message.headers[name] }
+        // Not tied to the signal: what has left arrives.
+        const { method, body } = message
+        const sent = { method, url, body, headers: { ...message.headers, ...there } }
+        const leaving = this.#leave(sent, headers, () => this.#world.sandbox.handle(sent))
+        left = leaving.request
+        return leaving.arrive
+      },
+      () => undefined,
+    )
+    const reply = await untilAborted(exchange, signal)
+    if (reply === undefined)
+      throw new TypeError('fetch failed', {
+        cause: Object.assign(new Error('reset'), { code: 'ECONNRESET', syscall: 'read' }),
+      })
+    const { type } = reply.delivery
+    if (plan.cached && request.method === 'GET' && reply.status === 200) cache.set(url, reply)
+    if (type !== 'stall' && type !== 'drop' && type !== 'refuse')
+      this.#answered(left, reply, type === 'complete')
+    const response = await respond(reply, signal, request.url)
+    const location = response.headers.get('location')
+    const follows = request.redirect === 'follow' && (response.status === 307 || response.status === 308)
+    if (!follows || location === null) return response
+    const { method, headers, body } = message
+    const next = new URL(location, request.url)
+    return await this.#send(
+      new Request(next, { method, headers, signal, ...(method === 'GET' ? {} : { body }) }),
+    )
+  }
+}
+
+/** The service that a caller has read before: its limits are as they were, or have changed since. */
+const SERVICES = {
+  fits: {
+    productId: 'svc_standard',
+    amount: 250,
+    currency: 'EUR',
+    minQuantity: 1,
+    maxQuantity: 1000,
+    stepQuantity: 1,
+  },
+  changed: {
+    productId: 'svc_standard',
+    amount: 250,
+    currency: 'EUR',
+    minQuantity: 5,
+    maxQuantity: 1000,
+    stepQuantity: 5,
+  },
+} as const
+
+/** Why a caller ends its call. */
+const GIVEN_UP = 'the caller has given up'
+
+/** Longest way of an effect that is slow, milliseconds: a store is given up after ten seconds. */
+const SLOWEST = 9500
+
+/** How late something comes that nobody waits for any more. */
+function lateness(part: number): number {
+  return 11_000 + Math.floor(part * part * (LONGEST_FLIGHT - 12_000))
+}
+
+const RESET: AttemptResult = {
+  kind: 'failed',
+  unsent: false,
+  closed: true,
+  detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
+}
+
+const UNREACHABLE: AttemptResult = {
+  kind: 'failed',
+  unsent: 'unreachable',
+  closed: false,
+  detail: { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' },
+}
+
+function headersOf({ headers }: AttemptRequest): { readonly get: (name: string) => string | undefined } {
+  return { get: (name) => headers[name] }
+}
+
+/** Headers whose names are in lower case; the platform's own class takes its time to check them. */
+function answerHeaders(headers: SandboxReply['headers']): AnswerHeaders {
+  return {
+    get: (name) => headers[name] ?? null,
+    forEach: (each) => {
+      for (const [name, value] of Object.entries(headers)) each(value, name)
+    },
+  }
+}
+
+/** What a transport makes of an answer that has begun. */
+function resultOf({
+  delivery,
+  status,
+  headers,
+  body,
+}: SandboxReply): AttemptResult & { readonly status: number } {
+  const answer = { status, headers: answerHeaders(headers) }
+  if (status >= 300 && status < 400) return { kind: 'redirect', ...answer }
+  if (delivery.type === 'complete') return { kind: 'answer', ...answer, text: body }
+  const text = 'after' in delivery ? body.slice(0, delivery.after) : body
+  const cleanly = delivery.type === 'cut' && delivery.cleanly
+  return { kind: 'answer', ...answer, text, ...(cleanly ? {} : { problem: 'cut' as const }) }
+}
+
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const abort = (): void => reject(signal.reason)
+    signal.addEventListener('abort', abort, { once: true })
+    work.then((value) => {
+      signal.removeEventListener('abort', abort)
+      resolve(value)
+    }, reject)
+  })
+}

@@ -1,0 +1,103 @@
+/** The simulation as a program; `--help` tells how it is called. */
+import { availableParallelism } from 'node:os'
+import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { type Plan, planOf } from './plan.ts'
+import { shrink } from './shrink.ts'
+import { simulate } from './simulate.ts'
+import { bundle, runSeeds, type Summary } from './threads.ts'
+
+const { count, seed, whole, from, threads } = readArguments(
+  {
+    usage: `npx node test/harness/simulation/run.ts [COUNT] [--from SEED] [--threads N]
+  runs that many seeds (default 10,000,000) and says what came of them
+npx node test/harness/simulation/run.ts --seed N [--whole]
+  runs one seed and tells what happens in it; a failing one is made short first (--whole leaves it as it is)`,
+    positionals: 1,
+    options: {
+      seed: { type: 'string' },
+      whole: { type: 'boolean', default: false },
+      from: { type: 'string' },
+      threads: { type: 'string' },
+    },
+  },
+  ({ values: { seed, whole, from, threads }, positionals: [count] }) => {
+    if (seed !== undefined && (count ?? from ?? threads) !== undefined)
+      throw new UsageError('--seed runs one seed: neither COUNT nor --from nor --threads go with it.')
+    if (seed === undefined && whole) throw new UsageError('--whole belongs to a --seed.')
+    return {
+      count: positiveInteger('COUNT', count ?? '10_000_000'),
+      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
+      whole,
+      from: positiveInteger('--from', from ?? '1'),
+      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
+    }
+  },
+)
+
+/** More failing seeds than these are counted, and not told. */
+const MOST_TOLD = 20
+const PROMISES = 'What I1 to I12 promise: docs/idempotency.md#invariants'
+
+async function runOne(seed: number): Promise<void> {
+  const drawn = planOf(seed)
+  const failed = (await simulate(drawn)).broken.length > 0
+  const { plan, without, trace, broken } =
+    failed && !whole
+      ? await shrink(drawn)
+      : { plan: drawn, without: new Set<string>(), ...(await simulate(drawn, { traced: true })) }
+  print(plan, without)
+  for (const line of trace) console.log(line)
+  console.log(broken.length === 0 ? 'No promise is broken.' : `${broken.join('\n')}\n${PROMISES}`)
+  process.exitCode = broken.length === 0 ? 0 : 1
+}
+
+function print({ steps, faults, ...rest }: Plan, without: ReadonlySet<string>): void {
+  console.log(JSON.stringify(rest, null, 2))
+  for (const [index, step] of steps.entries())
+    if (!without.has(`step:${index}`)) console.log(`step ${JSON.stringify(step)}`)
+  for (const [index, fault] of faults.entries())
+    if (!without.has(`fault:${index}`)) console.log(`fault ${JSON.stringify(fault)}`)
+}
+
+async function runMany(): Promise<void> {
+  const built = await bundle()
+  let told = 0
+  const summary = await runSeeds(built, {
+    from,
+    count,
+    threads,
+    onProgress: (sofar) => {
+      for (const { seed, broken } of sofar.failures.slice(told, MOST_TOLD))
+        console.log(
+          `seed ${seed}: ${broken.join('\n  ')}\n  npx node test/harness/simulation/run.ts --seed ${seed}`,
+        )
+      told = sofar.failures.length
+      progress(sofar)
+    },
+  }).finally(() => built.remove())
+  const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
+  if (failures.length > MOST_TOLD) console.log(`and ${failures.length - MOST_TOLD} more`)
+  if (failures.length > 0) console.log(PROMISES)
+  console.log(
+    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +
+      `${Math.round((seeds / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}`,
+  )
+  console.log(
+    `seeds ${from} to ${from + count - 1}: ${seeds} runs, ${requests} order requests, ${charges} charges, ` +
+      `${deaths} ended processes, ${failures.length} runs with a broken promise`,
+  )
+  process.exitCode = failures.length === 0 && seeds === count ? 0 : 1
+}
+
+let lastLine = 0
+
+/** A line every ten seconds. */
+function progress({ seeds, failures, elapsed }: Summary): void {
+  if (elapsed - lastLine < 10_000) return
+  lastLine = elapsed
+  const share = ((100 * seeds) / count).toFixed(1)
+  console.log(`${seeds} runs (${share} %), ${failures.length} failed, ${(elapsed / 1000).toFixed(0)} s`)
+}
+
+if (seed === undefined) await runMany()
+else await runOne(seed)

@@ -1,0 +1,626 @@
+import type { SandboxBehaviour } from '../../../src/sandbox/behaviour.ts'
+import type { FaultAction, FaultRule } from '../../../src/sandbox/faults.ts'
+import type { Draw } from './draw.ts'
+import { drawFault } from './faults.ts'
+import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
+import type { ClientPlan, IntentPlan, Step } from './plan.ts'
+
+/** What one piece costs. */
+export const PRICE = 250
+/** A clock that is off by more is one that nobody can take for right. */
+export const LONG_AGO: number = 24 * 60 * MINUTE
+const DAY = 24 * 60
+
+/** What a seed does often. */
+export interface Swarm {
+  readonly habits: readonly Habit[]
+  readonly rates: Rates
+  readonly faults: readonly FaultRule[]
+  /** Weights of the kinds of steps; absent ones do not come. */
+  readonly kinds: Partial<Record<Step['kind'], number>>
+  /** Weights of the times between steps: at once, soon, after the call, late. */
+  readonly gaps: Gaps
+  /** Chance that a caller gives up. */
+  readonly aborts: number
+  /** Where the order of the steps is not left to chance: their kinds, the time before each, and whose they are. */
+  readonly script?: readonly Scripted[]
+  /** Chance that a call changes the payload, where that is not the usual one. */
+  readonly changes?: number
+  readonly workers?: number
+  readonly intents?: readonly IntentPlan[]
+  readonly ending?: 'late'
+  readonly client?: Partial<ClientPlan>
+  readonly server?: Partial<SandboxBehaviour>
+  readonly balance?: number
+  /** Its name, for who reads a failing run. */
+  readonly scene?: string
+  readonly stores?: 'own'
+  readonly otherOrders?: number
+  readonly cached?: boolean
+}
+
+export type Gaps = readonly [atOnce: number, soon: number, after: number, late: number]
+/** A time between two steps, drawn between these. */
+export interface Minutes {
+  readonly from: number
+  readonly to: number
+}
+type Untimed<Each> = Each extends unknown ? Omit<Each, 'at'> : never
+type Scripted = readonly [
+  gap: Gaps | Minutes,
+  what: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Untimed<Step>,
+  worker?: number,
+]
+
+/** As often as not, steps meet, follow and outlast each other. */
+export const USUAL_GAPS: Gaps = [4, 3, 4, 1]
+const AT_ONCE: Gaps = [1, 0, 0, 0]
+const SOON: Gaps = [1, 3, 0, 0]
+const AFTER: Gaps = [0, 0, 3, 1]
+const A_MINUTE: Gaps = [0, 1, 3, 0]
+
+const ANONYMOUS: IntentPlan = { name: 'intent-1' }
+const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
+
+/** What scenes have in common: nothing goes wrong but what they name, and nothing is done but what is in their script. */
+const SCENE = {
+  habits: [],
+  rates: { crash: 0, store: 0, network: 0 },
+  faults: [],
+  kinds: {},
+  gaps: AT_ONCE,
+  aborts: 0,
+  balance: 100_000,
+} as const
+
+export function drawSwarm(draw: Draw): Swarm {
+  const scene = draw.weighted(
+    [lostBeginning, 6],
+    [twoOfOne, 6],
+    [slowProof, 7],
+    [sleepingRotation, 5],
+    [sleepingBeginning, 3],
+    [slowRefusal, 2],
+    [slowPerson, 2],
+    [queue, 3],
+    [manyLookedUp, 1],
+    [anySwarm, 3],
+  )
+  return scene(draw)
+}
+
+/** What a call wrote first arrives long after its caller has given up, and whoever asks again gives up at once. */
+function lostBeginning(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: ['insert'], mishap: 'late', chance: 0.5 },
+      { effects: ['insert'], mishap: draw.pick('failed', 'hangs'), chance: 0.3 },
+      { effects: ['seal'], mishap: draw.pick('failed', 'hangs'), chance: draw.pick(0, 0, 0.3) },
+    ],
+    kinds: { create: 1, recover: 0.2 },
+    gaps: SOON,
+    aborts: 0.9,
+    client: { safeRetryWindow: 20 * MINUTE },
+    server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
+  }
+}
+
+/** Several calls go on with the same order that nobody knows of, and their store is slow. */
+function twoOfOne(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.4 },
+      {
+        effects: draw.pick(['update'], ['get'], ['get', 'update']),
+        mishap: 'slow',
+        chance: draw.pick(0.4, 0.8),
+      },
+    ],
+    workers: 3,
+    intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
+    client: { totalTimeout: draw.pick(8000, 20_000, 60_000), maxRetries: draw.pick(0, 1) },
+    aborts: draw.pick(0, 0.5),
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, draw.pick('create', 'recover'), 1],
+      [SOON, 'create', 2],
+      [SOON, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** A person, or a call, proves an order so slowly that the next one has begun in its slot. */
+function slowProof(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.3 },
+      draw.chance(0.5)
+        ? { effects: ['fetch'], mishap: 'slow', chance: 0.7 }
+        : { effects: ['update'], mishap: draw.pick('slow', 'sleeps'), chance: 0.3 },
+    ],
+    workers: 3,
+    intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
+    client: { totalTimeout: draw.pick(20_000, 120_000), maxRetries: 0 },
+    server: { readLag: 0, processingTime: 0 },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, 'resolve', 1],
+      [AT_ONCE, 'create', 0],
+      [SOON, 'create', 2],
+      [SOON, 'create', 2],
+    ],
+  }
+}
+
+/** A machine falls asleep while it writes down that it has another API key now. */
+function sleepingRotation(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [{ effects: ['update'], mishap: 'sleeps', chance: 0.5 }],
+    faults: [
+      {
+        match: { operation: 'createOrder' },
+        times: draw.pick(1, 2),
+        action: draw.pick<FaultAction>(
+          { type: 'retryAfter', value: '1' },
+          { type: 'retryAfter', value: '8' },
+          { type: 'status', status: 425 },
+        ),
+      },
+    ],
+    kinds: { rotate: 1 },
+    gaps: SOON,
+    workers: 2,
+    intents: [draw.pick(ANONYMOUS, REFERENCE)],
+    client: { safeRetryWindow: 5 * MINUTE, maxRetries: 4 },
+    server: draw.chance(0.8) ? { keyLifetime: 9 * MINUTE } : {},
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AT_ONCE, 'rotate', 0],
+      [AT_ONCE, 'rotate', 1],
+      [AFTER, draw.pick('create', 'recover'), 1],
+      [AFTER, draw.pick('create', 'resolve'), 1],
+    ],
+  }
+}
+
+/** A person gives an order up while another call goes on with it. */
+function slowPerson(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: draw.pick(['get'], ['list'], ['get', 'list']), mishap: 'slow', chance: 0.5 },
+      { effects: ['get'], mishap: 'sleeps', chance: draw.pick(0, 0.2) },
+      { effects: ['send'], mishap: 'unacknowledged', chance: 0.5 },
+    ],
+    faults: [{ match: { operation: 'createOrder' }, times: 1, action: { type: 'drop' } }],
+    workers: 2,
+    intents: [draw.pick(ANONYMOUS, REFERENCE)],
+    client: { totalTimeout: draw.pick(20_000, 120_000), timeout: 5000, maxRetries: 0 },
+    server: { processingTime: 0 },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, 'resolve', 0],
+      [AT_ONCE, 'create', 1],
+      [AFTER, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** A call falls asleep when it has written its order, and somebody who takes it for dead has the order sent later on. */
+function sleepingBeginning(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: draw.pick(['insert'], ['insert'], ['insert', 'update']), mishap: 'sleeps', chance: 0.6 },
+    ],
+    workers: 3,
+    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    client: { totalTimeout: draw.pick(3000, 20_000), timeout: draw.pick(30_000, 5000) },
+    server: { processingTime: 0 },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [AFTER, 'enqueue', 1],
+      [USUAL_GAPS, draw.pick('create', 'recover', 'enqueue')],
+    ],
+  }
+}
+
+/** A call is slow to write down that it was refused, and somebody orders something else under its name. */
+function slowRefusal(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [{ effects: ['update'], mishap: draw.pick('slow answer', 'sleeps'), chance: 0.5 }],
+    faults: [
+      {
+        match: { operation: 'createOrder' },
+        times: 1,
+        action: { type: 'status', status: draw.pick(400, 404, 422), code: 'OTHER' },
+      },
+    ],
+    workers: 3,
+    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    server: { processingTime: 0 },
+    changes: 0.5,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [SOON, 'create', 1],
+      [USUAL_GAPS, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** An order is written down and sent by one recovery after the other, while the service is busy. */
+function queue(draw: Draw): Swarm {
+  const writes: Habit = {
+    effects: ['insert', 'update'],
+    mishap: draw.pick('late', 'crash after', 'unacknowledged', 'sleeps'),
+    chance: 0.2,
+  }
+  return {
+    ...SCENE,
+    habits: draw.chance(0.5) ? [writes] : [],
+    rates: { crash: draw.pick(0, 0.05), store: 0, network: draw.pick(0, 0.2) },
+    faults: [
+      {
+        match: { operation: 'createOrder' },
+        skip: draw.pick(0, 0, 1),
+        times: draw.pick(1, 2, 4),
+        action: drawFault(draw),
+      },
+    ],
+    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
+    script: [
+      [AT_ONCE, 'enqueue'],
+      [USUAL_GAPS, draw.pick('recover', 'recover', 'kill')],
+      [USUAL_GAPS, 'recover'],
+      [USUAL_GAPS, 'recover'],
+    ],
+  }
+}
+
+/** Nobody hears of several orders, which are looked for long afterwards in a list of short pages. */
+function manyLookedUp(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [{ effects: ['send'], mishap: draw.pick('unacknowledged', 'crash while it flies'), chance: 0.8 }],
+    kinds: { create: 1 },
+    gaps: [3, 1, 0, 0],
+    aborts: draw.pick(0, 0.4),
+    intents: [1, 2, 3].map((index) => ({ name: `intent-${index}`, externalOrderId: `ref-${index}` })),
+    client: { maxRetries: 0 },
+    server: {
+      ignoreOffset: false,
+      maxLimit: draw.pick(1, 2),
+      orderFields: ['metadata'],
+      ordering: draw.pick('newest', 'oldest'),
+    },
+    ending: 'late',
+  }
+}
+
+function anySwarm(draw: Draw): Swarm {
+  const fault = drawFault(draw)
+  return {
+    habits: drawHabits(draw),
+    rates: { crash: draw.pick(0, 0, 0.05), store: draw.pick(0, 0, 0.05), network: draw.pick(0, 0.1) },
+    faults: draw.chance(0.4)
+      ? []
+      : [
+          {
+            match: { operation: 'createOrder' },
+            skip: draw.weighted([0, 4], [1, 1]),
+            times: draw.pick(1, 2, 4),
+            action: fault,
+          },
+        ],
+    kinds: {
+      create: 4,
+      ...draw.pick<Swarm['kinds']>(
+        {},
+        { resolve: 3 },
+        { resolve: 3 },
+        { recover: 3 },
+        { rotate: 3 },
+        { rotate: 3, resolve: 1 },
+        { kill: 2 },
+        { recover: 2, kill: 1 },
+        { recover: 2, resolve: 2 },
+        { recover: 2, enqueue: 2 },
+      ),
+    },
+    client: { totalTimeout: draw.pick(20_000, 120_000), timeout: draw.pick(30_000, 5000) },
+    gaps: draw.pick<Gaps>([4, 0, 0, 0], [2, 3, 0, 0], [3, 1, 3, 0], [3, 0, 3, 1], [1, 0, 1, 0]),
+    aborts: draw.pick(0, 0, 0.4),
+  }
+}
+
+/** What stores, clocks, proxies and other integrations do that most seeds do not have. */
+export function drawScene(draw: Draw): Swarm {
+  const scene = draw.weighted(
+    [lostStore, 3],
+    [unsharedStores, 3],
+    [restoredQueue, 2],
+    [correctedClock, 2],
+    [farAhead, 2],
+    [restartedWindow, 2],
+    [sharedWallet, 2],
+    [otherResponses, 2],
+    [cachedReads, 1],
+    [longList, 0.1],
+    [changedService, 2],
+    [oldConflict, 1],
+  )
+  return { ...scene(draw), scene: scene.name }
+}
+
+const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
+const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
+const TOP_UP = { kind: 'topUp', amount: 4 * PRICE } as const
+const WINDOW = 20 * MINUTE
+const SEND_LOST: Habit = { effects: ['send'], mishap: 'unacknowledged', chance: 0.8 }
+const PATIENT = { safeRetryWindow: WINDOW, timeout: 5000, totalTimeout: 20_000, maxRetries: 0 } as const
+/** A service that acts at once and forgets a key as soon as it may. */
+const PROMPT = {
+  keyLifetime: WINDOW + LONGEST_FLIGHT,
+  processingTime: 0,
+  orphanedMarkLifetime: 0,
+  rememberServerErrors: false,
+  readLag: 0,
+  unknownFields: 'ignore',
+} as const
+/** One whose list shows whose order it is. */
+const LISTED = {
+  ...PROMPT,
+  orderFields: ['metadata', 'serviceId', 'quantity'],
+  ordering: 'newest',
+  ignoreOffset: false,
+} as const
+
+/** An order is refused, then bought; the store is lost, and somebody asks for the order again. */
+function lostStore(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: draw.chance(0.3) ? [SEND_LOST] : [],
+    balance: draw.pick(0, 0, PRICE),
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, REFERENCE, KEY)],
+    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+    server: { ...PROMPT, keyLifetimeFrom: draw.pick('remembered', 'firstUse') },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [SOON, { kind: 'backup' }],
+      [A_MINUTE, 'create', 0],
+      [A_MINUTE, TOP_UP],
+      [SOON, 'create', 0],
+      [A_MINUTE, { kind: 'lose', to: draw.pick('nothing', 'backup') }],
+      [SOON, draw.pick('create', 'recover'), 1],
+      [A_MINUTE, 'create', 1],
+    ],
+  }
+}
+
+/** Each process has a store of its own, and they do not agree about the order. */
+function unsharedStores(draw: Draw): Swarm {
+  const create = { kind: 'create', intent: 0, quantity: draw.pick(1, 2), otherKey: false } as const
+  return {
+    ...SCENE,
+    stores: 'own',
+    balance: draw.pick(0, PRICE, PRICE),
+    workers: 2,
+    intents: [draw.pick(REFERENCE, REFERENCE, KEY)],
+    client: { ...PATIENT, maxRetries: 4 },
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { ...create, worker: 0 }],
+      [A_MINUTE, { ...create, worker: draw.pick(0, 1), quantity: 1 }],
+      [A_MINUTE, TOP_UP],
+      [SOON, { ...create, worker: draw.pick(0, 1) }],
+      [A_MINUTE, { ...create, worker: 0 }],
+      [A_MINUTE, { ...create, worker: 1 }],
+    ],
+  }
+}
+
+/** An order is written down, the store is backed up, the order is sent, and the backup comes back much later. */
+function restoredQueue(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: draw.chance(0.5) ? [SEND_LOST] : [],
+    changes: 0,
+    workers: 2,
+    intents: [REFERENCE],
+    client: PATIENT,
+    server: { ...LISTED, ordering: draw.pick('newest', 'oldest'), maxLimit: draw.pick(100, 1) },
+    script: [
+      [AT_ONCE, 'enqueue'],
+      [SOON, { kind: 'backup' }],
+      [SOON, draw.pick('recover', 'create'), 0],
+      [
+        { from: 25, to: 40 },
+        { kind: 'lose', to: 'backup' },
+      ],
+      [SOON, draw.pick('recover', 'create'), 1],
+      [SOON, draw.pick('recover', 'create'), 1],
+    ],
+  }
+}
+
+/** A clock is an hour ahead when an order is first sent, and right when the order is looked at. */
+function correctedClock(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [SEND_LOST],
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: PATIENT,
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { kind: 'jump', worker: 0, by: 60 * MINUTE }],
+      [AT_ONCE, 'create', 0],
+      [A_MINUTE, { kind: 'correct', worker: 0 }],
+      [A_MINUTE, draw.pick('recover', 'create')],
+      [{ from: 58, to: 76 }, draw.pick('recover', 'create')],
+    ],
+  }
+}
+
+/** One worker's clock is more than a year ahead. */
+function farAhead(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: PATIENT,
+    server: PROMPT,
+    script: [
+      [AT_ONCE, 'create', 0],
+      [A_MINUTE, { kind: 'jump', worker: 1, by: 401 * DAY * MINUTE }],
+      [AT_ONCE, draw.pick('recover', 'create'), 1],
+      [AT_ONCE, 'recover', 1],
+      [{ from: 25, to: 40 }, 'create', 0],
+    ],
+  }
+}
+
+/** An order is refused, bought much later under the same key, and its response is lost. */
+function restartedWindow(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    faults: [{ match: { operation: 'createOrder' }, skip: 2, times: 1, action: { type: 'commitThenDrop' } }],
+    balance: 0,
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: PATIENT,
+    server: { ...PROMPT, keyLifetimeFrom: 'firstUse', rememberedRefusals: [] },
+    script: [
+      [AT_ONCE, 'create', 0],
+      [A_MINUTE, 'create', 0],
+      [{ from: 9, to: 15 }, TOP_UP],
+      [AT_ONCE, 'create', 0],
+      [{ from: 8, to: 15 }, draw.pick('recover', 'create'), 1],
+    ],
+  }
+}
+
+/** Another integration spends from the same wallet and uses the same references. */
+function sharedWallet(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    habits: [
+      { effects: ['send'], mishap: draw.pick('failed', 'unacknowledged', 'crash after'), chance: 0.8 },
+    ],
+    changes: 0,
+    intents: [REFERENCE],
+    client: PATIENT,
+    server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
+    script: [
+      [AT_ONCE, { kind: 'elsewhere', intent: 0 }],
+      [AT_ONCE, 'create'],
+      [{ from: 21, to: 40 }, draw.pick('recover', 'resolve')],
+      [SOON, draw.pick('recover', 'create')],
+    ],
+  }
+}
+
+/** A proxy mixes up its connections, or answers out of its cache. */
+function otherResponses(draw: Draw): Swarm {
+  const action = { type: 'otherOrder', commit: draw.chance(0.5) } as const
+  return {
+    ...SCENE,
+    faults: [{ match: { operation: 'createOrder' }, skip: draw.pick(1, 2), times: draw.pick(1, 2), action }],
+    kinds: { create: 4, recover: 1 },
+    gaps: draw.pick(AT_ONCE, SOON, USUAL_GAPS),
+    changes: 0,
+    workers: 2,
+    intents: [REFERENCE, SECOND],
+    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+    server: LISTED,
+  }
+}
+
+/** The order list comes out of a cache unless the request forbids it. */
+function cachedReads(draw: Draw): Swarm {
+  const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
+  return {
+    ...SCENE,
+    cached: true,
+    habits: [SEND_LOST],
+    intents: [REFERENCE, SECOND],
+    client: PATIENT,
+    server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
+    script: [
+      [AT_ONCE, { ...create, intent: 0 }],
+      [{ from: 21, to: 25 }, 'recover'],
+      [SOON, { ...create, intent: 1 }],
+      [{ from: 21, to: 25 }, 'recover'],
+    ],
+  }
+}
+
+/** The order is in the list behind more pages than a look-up reads. */
+function longList(draw: Draw): Swarm {
+  return {
+    ...SCENE,
+    otherOrders: 230,
+    habits: [SEND_LOST],
+    intents: [REFERENCE],
+    client: PATIENT,
+    server: { ...LISTED, maxLimit: 1, ordering: draw.pick('oldest', 'oldest', 'newest') },
+    script: [[AT_ONCE, 'create']],
+    ending: 'late',
+  }
+}
+
+/** The service that a caller gives with the order does not allow the quantity any more. */
+function changedService(draw: Draw): Swarm {
+  const create = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
+  return {
+    ...SCENE,
+    habits: draw.chance(0.7) ? [SEND_LOST] : [],
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, KEY, ANONYMOUS)],
+    client: PATIENT,
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { ...create, service: 'fits' }],
+      [draw.pick(SOON, A_MINUTE), { ...create, worker: draw.pick(0, 1), service: 'changed' }],
+      [USUAL_GAPS, { ...create, service: draw.pick('changed', 'fits') }],
+    ],
+  }
+}
+
+/** The service says that a key belongs to another order, and days later somebody asks again. */
+function oldConflict(): Swarm {
+  const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
+  return {
+    ...SCENE,
+    workers: 2,
+    intents: [
+      { ...REFERENCE, idempotencyKey: 'key-1' },
+      { ...SECOND, idempotencyKey: 'key-1' },
+      { name: 'intent-3', externalOrderId: 'ref-3' },
+    ],
+    client: PATIENT,
+    server: { ...PROMPT, keyFormat: 'any' },
+    script: [
+      [AT_ONCE, { ...create, intent: 0 }],
+      [A_MINUTE, { ...create, intent: 1 }],
+      // Without a younger record, nothing is removed.
+      [
+        { from: 6 * DAY, to: 7 * DAY },
+        { ...create, intent: 2 },
+      ],
+      [{ from: 2 * DAY, to: 3 * DAY }, 'recover'],
+    ],
+  }
+}

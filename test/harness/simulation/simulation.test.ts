@@ -1,0 +1,40 @@
+/**
+ * The real client, journal and recovery in virtual time: workers that share a store, a service that acts as the seed
+ * says, and trouble at every await. `npm run verify simulation` runs as many seeds as it is told.
+ */
+import { describe, expect, it } from 'vitest'
+import { effort } from '../../support/effort.ts'
+import { planOf } from './plan.ts'
+import { simulate } from './simulate.ts'
+import { bundle, runSeeds } from './threads.ts'
+
+const SEEDS = effort(3_000, 100_000)
+
+describe('the simulation', () => {
+  it(`breaks no promise in ${SEEDS} seeded runs`, async () => {
+    const built = await bundle()
+    const { seeds, failures, ...rest } = await runSeeds(built, {
+      from: 1,
+      count: SEEDS,
+      threads: 2,
+    }).finally(() => built.remove())
+    const told = failures
+      .slice(0, 5)
+      .map(
+        ({ seed, broken }) => `npx node test/harness/simulation/run.ts --seed ${seed}\n${broken.join('\n')}`,
+      )
+    expect(told).toEqual([])
+    expect(seeds).toBe(SEEDS)
+    console.log(`${seeds} seeds`, rest)
+  })
+
+  it('repeats a seed bit for bit, alone and among others', async () => {
+    // In a row: some properties are those of every 8th seed, or of every 32nd.
+    const seeds = Array.from({ length: 64 }, (_, index) => index + 1)
+    expect(seeds.filter((seed) => planOf(seed).whole)).toHaveLength(2)
+    const traced = (seed: number) => simulate(planOf(seed), { traced: true })
+    const alone = []
+    for (const seed of seeds) alone.push(await traced(seed))
+    expect(await Promise.all(seeds.map(traced))).toEqual(alone)
+  })
+})

@@ -1,0 +1,250 @@
+import { scopeOf } from '../../../src/idempotency/identity.ts'
+import { readIntent } from '../../../src/idempotency/intent.ts'
+import type { JournalRecord } from '../../../src/idempotency/record.ts'
+import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { Schemas } from '../../../src/options.ts'
+import {
+  createSandbox,
+  type Sandbox,
+  type SandboxReply,
+  type SandboxRequest,
+} from '../../../src/sandbox/index.ts'
+import type { Settings } from '../../../src/settings.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
+import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
+import { HERE, type IntentPlan, type Plan } from './plan.ts'
+import { requestOf, settingsOf } from './plan-client.ts'
+import { Process, type Running } from './process.ts'
+
+/** Steps and mishaps that a run leaves out; how a failing run is made short. */
+export type Without = ReadonlySet<string>
+
+/** One thing to buy, as the run knows it. */
+export interface Intent {
+  readonly plan: IntentPlan
+  readonly logged: LoggedIntent
+}
+
+/** A request that the service has, and what it makes of it. */
+interface Processing {
+  readonly logged: LoggedRequest
+  readonly entry: SandboxRequest
+}
+
+const START = new VirtualTime().now
+/**
+ * In one seed of so many, time passes only after a turn of the event loop, so that a promise which is rejected and handled
+ * too late is found as well. In all, one that nobody handles is found at the end.
+ */
+const LOOPS_SHARE = 4
+const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
+
+/** A service, a store that survives what the plan does not take from it, and workers that come and go. */
+export class World {
+  readonly plan: Plan
+  readonly time: VirtualTime
+  readonly log: RunRecorder = new RunRecorder()
+  readonly sandbox: Sandbox
+  /** Of all processes, unless each has its own. */
+  store: MemoryStore = new MemoryStore()
+  /** Reads that an HTTP cache has kept, by address. */
+  readonly cache: Map<string, SandboxReply> = new Map()
+  readonly intents: readonly Intent[]
+  readonly without: Without
+  /** What happened, in words; kept only if somebody wants to read it. */
+  readonly trace: string[] | undefined
+  /** Mishaps that took place, by their names in {@link Without}. */
+  readonly mishaps: string[] = []
+  /** True if somebody turns to another API key. */
+  readonly rotates: boolean
+  /** API keys in the order of their making. */
+  readonly apiKeys: string[]
+  /** False from the moment on when nothing goes wrong any more. */
+  troubled = true
+  /** Requests and writes that are on their way, also those of the dead. */
+  underWay = 0
+  readonly running: Set<Running> = new Set()
+  readonly #workers: (Process | undefined)[] = []
+  readonly #all: Process[] = []
+  readonly #offsets: number[] = []
+  readonly #keysInUse: number[] = []
+  readonly #processing = new Set<Processing>()
+  #charges = 0
+  #backup: readonly StoredRow[] = []
+  #settings: Settings<Schemas> | undefined
+
+  constructor(plan: Plan, without: Without, trace: string[] | undefined) {
+    this.plan = plan
+    const loops = plan.whole || plan.seed % LOOPS_SHARE === 0
+    this.time = new VirtualTime(loops ? nextLoop : afterMicrotasks)
+    this.rotates = plan.steps.some(({ kind }) => kind === 'rotate')
+    this.without = without
+    this.trace = trace
+    this.log.everyAbort = true
+    const server = {}
+    this.sandbox = createSandbox({
+      seed: plan.seed,
+      apiKey: 'personal_k1x0r9w7',
+      organizationApiKey: 'organization_key',
+      baseUrl: `https://${HERE}`,
+      services: SERVICES,
+      behaviour: plan.server,
+      balance: plan.balance,
+      faults: plan.faults.filter((_, index) => !without.has(`fault:${index}`)),
+      now: () => this.time.now,
+      sleep: (milliseconds) => this.time.sleep(server, milliseconds),
+    })
+    this.log.listsReferences =
+      plan.server.orderFields?.includes('metadata') === true &&
+      plan.server.ordering !== 'random' &&
+      plan.server.ignoreOffset !== true
+    this.apiKeys = [this.sandbox.apiKey]
+    this.log.storesDiffer = plan.stores === 'own'
+    for (let order = 0; order < plan.otherOrders; order++) this.addOrder(`other-${order}`)
+    const { deriveId } = this.time.runtime(server, 0)
+    this.intents = plan.intents.map((intent) => {
+      const { name, externalOrderId, idempotencyKey } = intent
+      const slot =
+        externalOrderId !== undefined
+          ? `ref:${externalOrderId}`
+          : idempotencyKey !== undefined
+            ? `key:${idempotencyKey}`
+            : readIntent(deriveId, requestOf(intent, 1, undefined), {}).slot
+      return { plan: intent, logged: this.log.intent(name, [slot]) }
+    })
+  }
+
+  /** Writes down what happened, which is put into words only if somebody wants to read them. */
+  note(who: string, what: () => string): void {
+    this.trace?.push(`${String(Math.round(this.time.now - START)).padStart(8)} ms  ${who}: ${what()}`)
+  }
+
+  /** What the clients of all processes are given, checked, with all defaults. */
+  get settings(): Settings<Schemas> {
+    this.#settings ??= settingsOf(this.plan, this.sandbox.baseUrl)
+    return this.#settings
+  }
+
+  /** The living process of a worker; a dead one is started anew, with nothing remembered. */
+  process(worker: number): Process {
+    const there = this.#workers[worker]
+    if (there !== undefined && !there.died) return there
+    const started = new Process(this, worker, this.#all.length + 1)
+    this.#workers[worker] = started
+    this.#all.push(started)
+    return started
+  }
+
+  /** How far a worker's clock is off. */
+  offset(worker: number): number {
+    return this.#offsets[worker] ?? 0
+  }
+
+  /** The API key that a worker uses now. */
+  apiKey(worker: number): string {
+    return this.apiKeys[this.#keysInUse[worker] ?? 0] ?? this.sandbox.apiKey
+  }
+
+  jump(worker: number, by: number): void {
+    this.#offsets[worker] = this.offset(worker) + by
+    this.log.clocksDiffer = true
+    for (const { logged, process } of this.running)
+      if (process === this.#workers[worker]) logged.clockSet = true
+  }
+
+  /** An order of another integration with the same wallet. */
+  addOrder(externalOrderId: string): void {
+    this.log.otherOrders++
+    this.sandbox.addOrder({ quantity: 7, sourceSystem: 'elsewhere', metadata: { externalOrderId } })
+  }
+
+  async backUp(): Promise<void> {
+    const { server, account } = this.settings
+    this.#backup = (await this.store.list(scopeOf(server, account), { limit: 1000 })).rows
+  }
+
+  /** The store has what it had at the last backup, or nothing. */
+  async lose(to: 'nothing' | 'backup'): Promise<void> {
+    this.note('store', () => `is lost and has ${to} now`)
+    const store = new MemoryStore()
+    const rows = to === 'backup' ? this.#backup : []
+    for (const row of rows) await store.insert(row)
+    this.store = store
+    this.log.lose(rows)
+  }
+
+  /** A worker turns to the customer's new API key. */
+  rotate(worker: number): void {
+    if (this.apiKeys.length === 1)
+      this.apiKeys.push(
+        this.sandbox.addApiKey({ customer: this.sandbox.customerId, secret: 'personal_k2z8q5v3' }),
+      )
+    this.rotateToNewest(worker)
+  }
+
+  /** A worker turns to the newest API key that there is. */
+  rotateToNewest(worker: number): void {
+    this.log.rotated = this.apiKeys.length > 1
+    this.#keysInUse[worker] = this.apiKeys.length - 1
+  }
+
+  /** Every process that ever was. */
+  get processes(): readonly Process[] {
+    return this.#all
+  }
+
+  /** Intents that a slot or a key stands for. */
+  intentOf(record: { readonly slot: string; readonly key: string }): string {
+    const named = this.intents.find(({ logged }) => logged.slots.includes(record.slot))
+    if (named !== undefined) return named.logged.name
+    const row = this.log.rows.find((each) => each.record?.key === record.key)?.record
+    const known = this.intents.find(({ logged }) => row !== undefined && logged.slots.includes(row.slot))
+    return known?.logged.name ?? record.slot
+  }
+
+  /** The newest record of an intent, as stored. */
+  recordOf({ logged }: Intent): JournalRecord | undefined {
+    return this.log.rows.findLast(({ record }) => record !== undefined && logged.slots.includes(record.slot))
+      ?.record
+  }
+
+  /** A call had its order, which is yet to be stored in the background. */
+  hasBeenTold({ logged }: Intent): boolean {
+    return this.log.calls.some(({ intent, told }) => intent === logged.name && told?.charged === 'yes')
+  }
+
+  /** Another call, or something that is on its way, may change the intent's record behind a call's back. */
+  isUncertain(intent: Intent): boolean {
+    if (this.underWay > 0) return true
+    for (const other of this.running) if (other.intent === undefined || other.intent === intent) return true
+    return false
+  }
+
+  /** The service begins with a request. */
+  arrived(logged: LoggedRequest, entry: SandboxRequest): void {
+    this.#processing.add({ logged, entry })
+  }
+
+  /** Writes down every debit since the last look. */
+  observe(): void {
+    if (this.sandbox.ledger.length === this.#charges) return
+    for (const charge of this.sandbox.ledger.slice(this.#charges)) {
+      this.#charges++
+      const found = [...this.#processing].find(
+        ({ entry }) => entry.charged && entry.idempotencyKey === charge.idempotencyKey,
+      )
+      if (found === undefined) throw new Error('a debit without a request')
+      this.#processing.delete(found)
+      const { logged } = found
+      this.note('service', () => `charges ${logged.intent}, order ${charge.orderId}`)
+      this.log.charge({
+        intent: logged.intent,
+        key: logged.key,
+        orderId: charge.orderId,
+        requestedAt: logged.at,
+        ...(logged.call === undefined ? {} : { call: logged.call }),
+      })
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import {
+  type ClientOptions,
+  CustomerOrderingClient,
+  isCustomerOrderingError,
+  MemoryStore,
+  type Order,
+  type PruneOptions,
+  type StoredRow,
+} from '../../../src/index.ts'
+import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
+
+export const HOUR = 3_600_000
+
+/**
+ * What a client may keep for ever, to see that a soak finds it: a text with each order, a promise of each `prune()`, or each
+ * client that was closed.
+ */
+export const LEAKS = ['orders', 'prunes', 'clients'] as const
+export type Leak = (typeof LEAKS)[number]
+
+/** Size of the text, bytes. */
+const KEPT = 2048
+
+/** Counts its rows, and tells of what removes old ones. */
+class CountedStore extends MemoryStore {
+  readonly #onPrune: (pruned: Promise<number>) => void
+  #scope = ''
+
+  constructor(onPrune: (pruned: Promise<number>) => void) {
+    super()
+    this.#onPrune = onPrune
+  }
+
+  override insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
+    this.#scope = row.scope
+    return super.insert(row)
+  }
+
+  override prune(scope: string, options: PruneOptions): Promise<number> {
+    const pruned = super.prune(scope, options)
+    this.#onPrune(pruned)
+    return pruned
+  }
+
+  async rows(): Promise<number> {
+    let rows = 0
+    for (let after: string | undefined; ; ) {
+      const page = await this.list(this.#scope, { limit: 500, ...(after === undefined ? {} : { after }) })
+      rows += page.rows.length
+      after = page.next
+      if (after === undefined) return rows
+    }
+  }
+}
+
+/** One client for the whole run, and others beside it that place one order and are closed. */
+export class Clients {
+  readonly store: CountedStore
+  readonly main: CustomerOrderingClient
+  readonly #options: ClientOptions
+  readonly #runtime: Partial<Runtime>
+  readonly #signal: AbortSignal
+  readonly #leak: Leak | undefined
+  readonly #kept: unknown[] = []
+  #orders = 0
+  #others = 0
+
+  constructor(options: ClientOptions, runtime: Partial<Runtime>, signal: AbortSignal, leak?: Leak) {
+    this.store = new CountedStore((pruned) => this.#keep('prunes', pruned))
+    this.#options = {
+      ...options,
+      account: 'shop',
+      // Everything older is pruned, so that what is found to grow is not what is meant to.
+      retention: { created: 2 * HOUR, rejected: 2 * HOUR },
+      hooks: {
+        onSettled: ({ operation }) => {
+          if (leak === 'orders' && operation === 'orders.create')
+            this.#keep('orders', Buffer.alloc(KEPT, 'x').toString('latin1'))
+        },
+      },
+    }
+    // Virtual time remembers what it has derived.
+    this.#runtime = { ...runtime, deriveId: platformRuntime.deriveId }
+    this.#signal = signal
+    this.#leak = leak
+    this.main = new CustomerOrderingClient({ ...this.#options, store: this.store }, this.#runtime)
+  }
+
+  /** Orders that were asked for until now. */
+  get orders(): number {
+    return this.#orders
+  }
+
+  order(client: CustomerOrderingClient = this.main): Promise<Order> {
+    const externalOrderId = `order-${++this.#orders}`
+    return client.orders.create(
+      { serviceId: 'svc_standard', target: '@x', quantity: 10, metadata: { externalOrderId } },
+      { signal: this.#signal },
+    )
+  }
+
+  /** An order by a client of its own, which is closed. Every other one shares the store of the one that lives on. */
+  async orderElsewhere(): Promise<void> {
+    const other =
+      ++this.#others % 2 === 0
+        ? new CustomerOrderingClient(this.#options, this.#runtime)
+        : this.main.withOptions({ maxRetries: 1 })
+    this.#keep('clients', other)
+    await attempt(() => this.order(other))
+    await other.close()
+  }
+
+  /** Settles what is open, as a person would do in the end: what was not found is given up. */
+  async settle(): Promise<void> {
+    const { orders } = this.main
+    for await (const _ of orders.recover({ signal: this.#signal }));
+    for await (const { state, externalOrderId } of orders.unresolved())
+      if (state === 'open' && externalOrderId !== undefined)
+        await orders.resolve({ externalOrderId }, { as: 'abandoned' })
+  }
+
+  #keep(leak: Leak, value: unknown): void {
+    if (leak === this.#leak) this.#kept.push(value)
+  }
+}
+
+/** A call that may fail, as long as it does so in one of this package's errors. */
+export async function attempt(work: () => Promise<unknown>): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+  }
+}

@@ -1,0 +1,76 @@
+/** The short form of `npm run verify soak`, and clients that leak on purpose. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { FULL } from '../../support/effort.ts'
+import { grown, type Look } from './flat.ts'
+import { soak } from './sockets.ts'
+import { liveThrough } from './virtual.ts'
+
+const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url))
+
+describe('a client that lives long', () => {
+  it('keeps nothing, neither in virtual time nor, in a full run, over sockets', async () => {
+    // What a failing one has seen is in its error.
+    const ended = promisify(execFile)(process.execPath, [PROGRAM, ...(FULL ? ['6', '0.01'] : ['2', '0'])])
+    const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
+    expect(stdout).toMatch(/nothing grew\s*$/)
+  })
+})
+
+describe('a client that leaks on purpose', () => {
+  it('is noticed in virtual time: a text of 2 KB with each order', async () => {
+    expect(grown(await liveThrough(3, 1, 'orders'))).toContainEqual(expect.stringMatching(/^bytes .* by 2/))
+  })
+
+  it.each(FULL ? (['prunes', 'clients'] as const) : [])('is noticed in virtual time: %s', async (leak) => {
+    expect(grown(await liveThrough(3, 1, leak))).toContainEqual(expect.stringMatching(/^objects/))
+  })
+
+  if (!FULL) return
+
+  it('is noticed over sockets: a text of 2 KB with each order', async () => {
+    expect(grown(await soak(0, 5, 'orders'))).toContainEqual(expect.stringMatching(/^bytes .* by 2/))
+  })
+
+  it('is noticed over sockets: clients that were closed', async () => {
+    expect(grown(await soak(0, 3, 'clients'))).toContainEqual(expect.stringMatching(/^objects/))
+  })
+})
+
+describe('growth', () => {
+  const flat: Look = {
+    orders: 0,
+    bytes: 2e7,
+    objects: 20_000,
+    listeners: 0,
+    rows: 10,
+    resources: { Timeout: 1 },
+  }
+  const looks = (change: (number: number) => Partial<Look>): Look[] =>
+    Array.from({ length: 9 }, (_, number) => ({ ...flat, orders: number * 64, ...change(number) }))
+
+  it('is what goes on from look to look', () => {
+    expect(grown(looks(() => ({})))).toEqual([])
+    for (const change of [
+      (number: number) => ({ bytes: flat.bytes + number * 64 * 2048 }),
+      (number: number) => ({ objects: flat.objects + number * 50 }),
+      (number: number) => ({ listeners: number }),
+      (number: number) => ({ rows: number * 8 }),
+      (number: number) => ({ resources: { Timeout: number } }),
+    ])
+      expect(grown(looks(change)), String(change)).toHaveLength(1)
+  })
+
+  it('is neither what a run begins with nor what goes again', () => {
+    expect(grown(looks((number) => ({ bytes: flat.bytes + Math.min(number, 3) * 1e6 })))).toEqual([])
+    expect(grown(looks((number) => ({ bytes: flat.bytes + (number % 2) * 1e6 })))).toEqual([])
+    expect(grown(looks((number) => (number === 8 ? { objects: 30_000, bytes: 3e7 } : {})))).toEqual([])
+  })
+
+  it('cannot be told from one look', () => {
+    expect(grown([])).toHaveLength(1)
+    expect(grown([flat])).toHaveLength(1)
+  })
+})

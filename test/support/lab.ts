@@ -1,0 +1,294 @@
+import { createSandbox, type Sandbox, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import { CustomerOrderingClient } from '../../src/client.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../src/errors.ts'
+import type { SettledEvent } from '../../src/hooks.ts'
+import { rowIdOf, scopeOf } from '../../src/idempotency/identity.ts'
+import { decodeRow, type JournalRecord } from '../../src/idempotency/record.ts'
+import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
+import type { ClientOptions } from '../../src/options.ts'
+import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
+import type { Runtime } from '../../src/runtime.ts'
+import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { faultyStore, type StorePlan } from './faulty-store.ts'
+import { type FakeRuntime, fakeRuntime } from './runtime.ts'
+import { storeOver } from './store-over.ts'
+
+/** How a call ended. */
+export interface Told {
+  readonly order?: Order
+  readonly info?: ResponseInfo
+  readonly error?: AnyCustomerOrderingError
+}
+
+/** One order request as the service saw it. */
+export interface Post {
+  readonly key: string | null
+  readonly body: string
+  readonly status: number | string
+  readonly charged: boolean
+  readonly apiKey: string | null
+}
+
+/** A process: a client over a store object of its own, which can die or be stopped at any moment. */
+export interface LabProcess {
+  readonly client: CustomerOrderingClient
+  readonly store: OrderStore
+  /** It hears nothing any more and does nothing any more. */
+  kill(): void
+  /** It stands still until {@link LabProcess.wake}: nothing is answered, no timer fires. */
+  stop(): void
+  wake(): void
+}
+
+/** A service, rows that outlive processes, and time that passes only while everybody waits. */
+export class Lab {
+  readonly runtime: FakeRuntime
+  readonly sandbox: Sandbox
+  /** The store of {@link Lab.client}; its rows are everybody's. */
+  rows: MemoryStore = new MemoryStore()
+  readonly settled: SettledEvent[] = []
+
+  constructor(options: SandboxOptions = {}) {
+    const runtime = fakeRuntime({ auto: true })
+    this.runtime = runtime
+    this.sandbox = createSandbox({
+      now: runtime.now,
+      sleep: (milliseconds) =>
+        new Promise((resolve) => {
+          runtime.setTimer(resolve, milliseconds)
+        }),
+      ...options,
+    })
+  }
+
+  /** Options of every client here. */
+  get options(): ClientOptions {
+    return {
+      baseUrl: this.sandbox.baseUrl,
+      apiKey: this.sandbox.apiKey,
+      // These tests run in browsers, too.
+      dangerouslyAllowBrowser: true,
+      account: 'shop',
+      store: this.rows,
+      fetch: this.sandbox.fetch as typeof fetch,
+      hooks: { onSettled: (event) => this.settled.push(event) },
+    }
+  }
+
+  /** A client of this process. */
+  client(options: ClientOptions = {}): CustomerOrderingClient {
+    return new CustomerOrderingClient({ ...this.options, ...options }, this.runtime)
+  }
+
+  /** A client without an account, whose keys are random. */
+  unlabelled(options: ClientOptions = {}): CustomerOrderingClient {
+    const { account: _account, ...rest } = this.options
+    return new CustomerOrderingClient({ ...rest, ...options }, this.runtime)
+  }
+
+  /** A client over the same rows that knows nothing of this process's calls, in a store that all processes share. */
+  shared(options: ClientOptions = {}): CustomerOrderingClient {
+    return this.client({ store: storeOver(this.rows, { durability: 'server' }), ...options })
+  }
+
+  /** A client over the same rows that knows nothing of this process's calls; `plan` breaks its store. */
+  elsewhere(options: ClientOptions = {}, plan?: StorePlan): CustomerOrderingClient {
+    return this.client({ store: faultyStore(this.rows, this.runtime, plan), ...options })
+  }
+
+  /** Another process over the same rows. */
+  process(options: ClientOptions = {}, plan?: StorePlan): LabProcess {
+    const { runtime } = this
+    let dead = false
+    let woken: Promise<void> | undefined
+    let wake: () => void = () => {}
+    const timers = new Set<() => void>()
+    const waiting: (() => void)[] = []
+    /** Hands a result to the process once it can take it. */
+    const heard = <T>(pending: Promise<T>): Promise<T> =>
+      new Promise((resolve, reject) => {
+        const hand = async (deliver: () => void): Promise<void> => {
+          while (woken !== undefined) await woken
+          if (!dead) deliver()
+        }
+        pending.then(
+          (value) => hand(() => resolve(value)),
+          (error) => hand(() => reject(error)),
+        )
+      })
+    const own: Runtime = {
+      ...runtime,
+      now: runtime.now,
+      setTimer(callback, milliseconds) {
+        if (dead) return () => {}
+        let done = false
+        const run = (): void => {
+          if (!done && !dead) callback()
+        }
+        const cancel = runtime.setTimer(() => {
+          timers.delete(stop)
+          if (woken === undefined) run()
+          else waiting.push(run)
+        }, milliseconds)
+        const stop = (): void => {
+          done = true
+          timers.delete(stop)
+          cancel()
+        }
+        timers.add(stop)
+        return stop
+      },
+    }
+    const below = faultyStore(this.rows, runtime, plan)
+    const store: OrderStore = {
+      ...below,
+      get: (scope, id) => (dead ? new Promise(() => {}) : heard(below.get(scope, id))),
+      insert: (row) => (dead ? new Promise(() => {}) : heard(below.insert(row))),
+      update: (row, version) => (dead ? new Promise(() => {}) : heard(below.update(row, version))),
+    }
+    const send = options.fetch ?? (this.sandbox.fetch as typeof fetch)
+    const client = new CustomerOrderingClient(
+      {
+        ...this.options,
+        store,
+        ...options,
+        fetch: (input, init) => (dead ? new Promise(() => {}) : heard(send(input, init))),
+      },
+      own,
+    )
+    return {
+      client,
+      store,
+      kill() {
+        dead = true
+        for (const cancel of [...timers]) cancel()
+      },
+      stop() {
+        woken = new Promise((resolve) => {
+          wake = resolve
+        })
+      },
+      wake() {
+        woken = undefined
+        for (const run of waiting.splice(0)) run()
+        wake()
+      },
+    }
+  }
+
+  /** Starts a call and lets it go as far as it can without time passing. Later calls let time pass again. */
+  async begin<T>(start: () => Promise<T>): Promise<{ readonly ending: Promise<T> }> {
+    this.runtime.auto = false
+    const ending = start()
+    // Looked at by the test later; until then a failure is nobody's business.
+    ending.catch(() => {})
+    await this.runtime.settle()
+    await this.runtime.settle()
+    this.runtime.auto = true
+    return { ending }
+  }
+
+  /** The order requests so far. */
+  get posts(): readonly Post[] {
+    return this.sandbox.requests
+      .filter(({ operation }) => operation === 'createOrder')
+      .map(({ idempotencyKey, body, status, charged, apiKeyId }) => ({
+        key: idempotencyKey,
+        body,
+        status,
+        charged,
+        apiKey: apiKeyId,
+      }))
+  }
+
+  /** Scope and row id of a slot, for the clients made here without other options. */
+  place(slot: string, account: string | null = 'shop'): { readonly scope: string; readonly id: string } {
+    return {
+      scope: scopeOf(this.sandbox.baseUrl, account ?? undefined),
+      id: rowIdOf(this.runtime.deriveId, slot),
+    }
+  }
+
+  /** The row of a slot. */
+  async row(slot: string, account?: string | null): Promise<StoredRow | undefined> {
+    const { scope, id } = this.place(slot, account)
+    return await this.rows.get(scope, id)
+  }
+
+  /** The record of a slot. */
+  async record(slot: string, account?: string | null): Promise<JournalRecord | undefined> {
+    const row = await this.row(slot, account)
+    if (row === undefined) return undefined
+    const record = await decodeRow(row, undefined)
+    if (typeof record === 'string') throw new Error(`the row of ${slot} is ${record}`)
+    return record
+  }
+
+  /** Writes over a row as somebody with access to the database would. */
+  async tamper(slot: string, change: (content: Record<string, unknown>) => void): Promise<void> {
+    const row = await this.row(slot)
+    if (row === undefined) throw new Error(`there is no row of ${slot}`)
+    const content: Record<string, unknown> = JSON.parse(row.data)
+    change(content)
+    await this.rows.update({ ...row, data: JSON.stringify(content) }, row.version)
+  }
+
+  /** A store that has lost everything. */
+  wipe(): void {
+    this.rows = new MemoryStore()
+  }
+
+  /** Empties the wallet. */
+  drain(): void {
+    this.sandbox.setBalance(this.sandbox.customerId, 0)
+  }
+
+  /** Puts money into the wallet. */
+  topUp(amount: number = 1_000_000): void {
+    this.sandbox.topUp(this.sandbox.customerId, amount)
+  }
+}
+
+/** How a call ended; anything that is not an error of this package ends the test. */
+export async function told(call: Promise<Order>): Promise<Told> {
+  try {
+    const order = await call
+    const info = responseInfo(order)
+    return info === undefined ? { order } : { order, info }
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    return { error }
+  }
+}
+
+/** The error of a call that has to fail. */
+export async function failure(call: Promise<unknown>): Promise<AnyCustomerOrderingError> {
+  let result: unknown
+  try {
+    result = await call
+  } catch (error) {
+    if (isCustomerOrderingError(error)) return error
+    throw error
+  }
+  throw new Error(`expected an error, got ${JSON.stringify(result)}`)
+}
+
+/** A request with a reference. */
+export function order(
+  externalOrderId: string,
+  changes: Partial<CreateOrderRequest> = {},
+): CreateOrderRequest {
+  return {
+    serviceId: 'svc_standard',
+    target: '@someone',
+    quantity: 10,
+    metadata: { externalOrderId },
+    ...changes,
+  }
+}
+
+/** A request without a reference. */
+export function anonymousOrder(changes: Partial<CreateOrderRequest> = {}): CreateOrderRequest {
+  return { serviceId: 'svc_standard', target: '@someone', quantity: 10, ...changes }
+}

@@ -1,0 +1,15 @@
+import { createServer } from 'node:net'
+import type { AttemptResult } from '../../src/http/transport.ts'
+import { listening } from './raw-http.ts'
+
+/** Where nobody listens: a port that was free a moment ago. */
+export async function refusing(): Promise<string> {
+  const server = createServer()
+  const port = await listening(server)
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
+
+/** What an attempt says of whether anything was sent; of another ending its kind. */
+export const unsentOf = (result: AttemptResult): unknown =>
+  result.kind === 'failed' ? result.unsent : result.kind

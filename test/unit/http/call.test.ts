@@ -1,0 +1,558 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { ConfigurationError } from '../../../src/errors.ts'
+import { type Hooks, Reporter } from '../../../src/hooks.ts'
+import {
+  askCredential,
+  type Call,
+  type CallSettings,
+  type Connection,
+  type Credentials,
+  type Ending,
+  type Judgement,
+  perform,
+} from '../../../src/http/call.ts'
+import { Deadline, Interruption } from '../../../src/http/deadline.ts'
+import { ADDRESS_ONLY } from '../../../src/http/read.ts'
+import type { AttemptRequest, AttemptResult, Transport } from '../../../src/http/transport.ts'
+import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+
+const answer = (status: number, headers: Record<string, string> = {}, text = '{}'): AttemptResult => ({
+  kind: 'answer',
+  status,
+  headers: new Headers(headers),
+  text,
+})
+const lost: AttemptResult = {
+  kind: 'failed',
+  unsent: false,
+  closed: true,
+  detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
+}
+
+const settings: CallSettings = {
+  signal: undefined,
+  timeout: 30_000,
+  totalTimeout: 120_000,
+  maxRetries: 4,
+  headers: {},
+}
+
+interface Setting {
+  readonly runtime?: FakeRuntime
+  readonly credentials?: Credentials
+  readonly hooks?: Hooks
+  readonly headers?: Record<string, string>
+  readonly settings?: Partial<CallSettings>
+  readonly call?: Partial<Call<string>>
+}
+
+interface Performed {
+  readonly ending: Promise<Ending<string>>
+  readonly requests: AttemptRequest[]
+  readonly runtime: FakeRuntime
+  /** Time at which each request was sent. */
+  readonly sentAt: number[]
+}
+
+const literal: Credentials = { rotates: false, get: () => 'key' }
+
+/** Success ends the call, a 4xx stops it, everything else is tried again. */
+const judge = (result: AttemptResult): Judgement<string> => {
+  if (result.kind === 'answer' && result.status < 300) return { next: 'done', value: result.text }
+  if (result.kind === 'answer' && result.status < 500 && result.status !== 429) return { next: 'stop' }
+  return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
+}
+
+/** One call over a transport that gives these results in turn, the last one for ever. */
+function run(
+  results: readonly (AttemptResult | ((request: AttemptRequest) => Promise<AttemptResult>))[],
+  given: Setting = {},
+): Performed {
+  const runtime = given.runtime ?? fakeRuntime({ auto: true })
+  const requests: AttemptRequest[] = []
+  const sentAt: number[] = []
+  const transport: Transport = async (request) => {
+    const next = results[Math.min(requests.length, results.length - 1)]
+    requests.push(request)
+    sentAt.push(runtime.monotonic())
+    if (next === undefined) throw new Error('no result')
+    return typeof next === 'function' ? await next(request) : next
+  }
+  const merged = { ...settings, ...given.settings }
+  const connection: Connection = {
+    baseUrl: 'https://api.example.com/base',
+    transport,
+    credentials: given.credentials ?? literal,
+    headers: given.headers ?? {},
+    runtime,
+    reporter: new Reporter(given.hooks ?? {}, undefined, 'off'),
+  }
+  const ending = perform<string>(connection, {
+    endpoint: { operation: 'orders.create', method: 'POST' },
+    path: '/v1/orders',
+    ...ADDRESS_ONLY,
+    attemptsBefore: 0,
+    credential: undefined,
+    beforeSend: undefined,
+    settings: merged,
+    deadline: new Deadline(runtime, merged.totalTimeout, merged.signal),
+    callId: 'call_1',
+    maxBytes: 1000,
+    judge,
+    ...given.call,
+  })
+  return { ending, requests, runtime, sentAt }
+}
+
+const endOf = async (performed: Performed): Promise<string> => (await performed.ending).end
+
+describe('a request', () => {
+  test('goes to the base URL, path and query, with everything the transport needs', async () => {
+    const { signal } = new AbortController()
+    const { ending, requests } = run([answer(200)], {
+      settings: { signal },
+      call: { query: '?a=1', body: '{"a":1}', idempotencyKey: 'idem_1' },
+    })
+    await ending
+    expect(requests).toEqual([
+      {
+        method: 'POST',
+        url: 'https://api.example.com/base/v1/orders?a=1',
+        headers: {
+          accept: 'application/json',
+          'content-type': 'application/json',
+          'idempotency-key': 'idem_1',
+          authorization: 'Bearer key',
+        },
+        body: '{"a":1}',
+        timeout: 30_000,
+        signal,
+        maxBytes: 1000,
+      },
+    ])
+  })
+
+  test('has no content type without a body, no Idempotency-Key and no Authorization where there is none', async () => {
+    const { ending, requests } = run([answer(200)], { credentials: { rotates: false, get: () => null } })
+    await ending
+    // Not even as undefined, which some platforms send as a text.
+    expect(requests[0]?.headers).toStrictEqual({ accept: 'application/json' })
+    expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
+  })
+
+  test("has the client's headers, then those of the call over them, and its own over all", async () => {
+    const { ending, requests } = run([answer(200)], {
+      headers: { a: 'client', b: 'client', authorization: 'client', accept: 'client' },
+      settings: { headers: { b: 'call', c: 'call', 'idempotency-key': 'call' } },
+      call: { idempotencyKey: 'idem_1' },
+    })
+    await ending
+    expect(requests[0]?.headers).toEqual({
+      a: 'client',
+      b: 'call',
+      c: 'call',
+      accept: 'application/json',
+      'idempotency-key': 'idem_1',
+      authorization: 'Bearer key',
+    })
+  })
+
+  test('is repeated as it was', async () => {
+    const performed = run([answer(500), lost, answer(200)], {
+      call: { body: '{"a":1}', idempotencyKey: 'idem_1', query: '?x=1' },
+    })
+    expect(await endOf(performed)).toBe('done')
+    const [first, ...others] = performed.requests
+    expect(others).toHaveLength(2)
+    for (const other of others) {
+      const { timeout: _timeout, ...rest } = other
+      expect({ ...rest, timeout: first?.timeout }).toEqual(first)
+    }
+  })
+
+  test('has no more time than the whole call has left', async () => {
+    const slow = async (): Promise<AttemptResult> => {
+      await new Promise<void>((resolve) => performed.runtime.setTimer(resolve, 700))
+      return answer(500)
+    }
+    const performed = run([slow], { settings: { timeout: 800, totalTimeout: 2000 } })
+    expect(await endOf(performed)).toBe('deadline')
+    const { requests, sentAt } = performed
+    expect(requests.length).toBeGreaterThan(1)
+    for (const [index, { timeout }] of requests.entries())
+      expect(timeout).toBe(Math.min(800, 2000 - (sentAt[index] ?? 0)))
+  })
+})
+
+describe('how a call ends', () => {
+  test('with the value that the judge found', async () => {
+    const { trail, ...ended } = await run([answer(500), answer(200, {}, 'good')]).ending
+    expect(ended).toEqual({ end: 'done', value: 'good' })
+    expect(trail).toMatchObject({ attempts: 2, retries: 1, last: { status: 200 } })
+  })
+
+  test("with the judge's own error", async () => {
+    const error = new ConfigurationError('x')
+    const ended = await run([answer(400)], { call: { judge: () => ({ next: 'stop', error }) } }).ending
+    expect(ended).toMatchObject({ end: 'judged', error })
+  })
+
+  test('with a stop of the judge, of which a single attempt was made', async () => {
+    const performed = run([answer(404)])
+    expect(await endOf(performed)).toBe('judged')
+    expect(performed.requests).toHaveLength(1)
+  })
+
+  test.each([0, 1, 3])('when %i retries are used up', async (maxRetries) => {
+    const performed = run([answer(500)], { settings: { maxRetries } })
+    expect(await endOf(performed)).toBe('exhausted')
+    expect(performed.requests).toHaveLength(1 + maxRetries)
+  })
+
+  test('when the next try would begin after the deadline', async () => {
+    const performed = run([answer(503, { 'retry-after': '120' })])
+    const ended = await performed.ending
+    expect(ended.end).toBe('deadline')
+    expect(performed.requests).toHaveLength(1)
+    expect(performed.runtime.monotonic()).toBe(0)
+    expect(ended.trail.last).toMatchObject({ status: 503 })
+  })
+
+  test('before anything is sent, if the signal has fired or the time is up', async () => {
+    for (const [changes, end] of [
+      [{ signal: AbortSignal.abort() }, 'aborted'],
+      [{ totalTimeout: 0 }, 'deadline'],
+    ] as const) {
+      let asked = 0
+      const credentials: Credentials = { rotates: true, get: () => `k${++asked}` }
+      const performed = run([answer(200)], { settings: changes, credentials })
+      const ended = await performed.ending
+      expect([ended.end, asked]).toEqual([end, 0])
+      expect(ended.trail).toMatchObject({ attempts: 0, retries: 0 })
+      expect(performed.requests).toEqual([])
+    }
+  })
+
+  test.each<[string, AttemptResult]>([
+    ['while it waits for an answer', { kind: 'aborted' }],
+    ['while it reads a body', { ...answer(201), problem: 'aborted' } as AttemptResult],
+  ])('when the signal fires %s, whatever the judge wants', async (_when, result) => {
+    const wants = run([result], { call: { judge: () => ({ next: 'retry', pace: 'replay' }) } })
+    expect(await endOf(wants)).toBe('aborted')
+    expect(wants.requests).toHaveLength(1)
+    const stops = run([result], { call: { judge: () => ({ next: 'stop' }) } })
+    expect(await endOf(stops)).toBe('aborted')
+  })
+
+  test('with the value, if the judge found one before the signal was looked at', async () => {
+    const result = { ...answer(201), problem: 'aborted' } as AttemptResult
+    const done = run([result], { call: { judge: () => ({ next: 'done', value: 'x' }) } })
+    expect(await endOf(done)).toBe('done')
+  })
+
+  test('at once when the signal fires while it waits to try again', async () => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const performed = run([answer(503, { 'retry-after': '60' })], {
+      runtime,
+      settings: { signal: controller.signal },
+    })
+    await runtime.settle()
+    expect([performed.requests.length, runtime.timers]).toEqual([1, 2])
+    controller.abort()
+    expect(await endOf(performed)).toBe('aborted')
+    expect([performed.requests.length, runtime.timers]).toEqual([1, 0])
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
+  })
+
+  test('knows whether the last attempt had all of its own time', async () => {
+    const cut = async (settings: Partial<CallSettings>): Promise<boolean> =>
+      (await run([{ kind: 'timeout' }], { settings: { maxRetries: 0, ...settings } }).ending).trail
+        .cutByDeadline
+    expect(await cut({ timeout: 1000, totalTimeout: 5000 })).toBe(false)
+    expect(await cut({ timeout: 5000, totalTimeout: 1000 })).toBe(true)
+    expect(await cut({ timeout: 5000, totalTimeout: 5000 })).toBe(true)
+  })
+})
+
+describe('waiting between attempts', () => {
+  test('is none after a socket that closed, and a random part of the backoff after that', async () => {
+    const { ending, sentAt } = run([lost, lost, answer(500), answer(200)])
+    expect((await ending).end).toBe('done')
+    const waits = sentAt.map((at, index) => at - (sentAt[index - 1] ?? 0))
+    expect(waits[1]).toBe(0)
+    expect(waits[2]).toBeGreaterThan(0)
+    expect(waits[2]).toBeLessThan(500)
+    expect(waits[3]).toBeGreaterThan(0)
+    expect(waits[3]).toBeLessThan(1000)
+  })
+
+  test('is at least what the service asked for, in seconds or as a date by the wall clock', async () => {
+    const runtime = fakeRuntime({ auto: true })
+    runtime.jump(500)
+    const date = new Date(Math.ceil((runtime.now() + 20_000) / 1000) * 1000).toUTCString()
+    const { ending, sentAt } = run(
+      [answer(429, { 'retry-after': '10' }), answer(503, { 'retry-after': date }), answer(200)],
+      { runtime },
+    )
+    expect((await ending).end).toBe('done')
+    expect(sentAt[1]).toBe(10_000)
+    expect(sentAt[2]).toBe(20_500)
+  })
+})
+
+describe('the API key', () => {
+  /** A function that gives these keys in turn. */
+  const rotating = (...keys: string[]): Credentials & { readonly asked: () => number } => {
+    let count = 0
+    return { rotates: true, get: () => keys[count++ % keys.length] ?? '', asked: () => count }
+  }
+  const used = ({ requests }: Performed): unknown[] => requests.map(({ headers }) => headers['authorization'])
+
+  test('is asked for before every attempt', async () => {
+    const credentials = rotating('k1', 'k2', 'k3')
+    const performed = run([answer(500), answer(500), answer(200)], { credentials })
+    const { trail } = await performed.ending
+    expect(used(performed)).toEqual(['Bearer k1', 'Bearer k2', 'Bearer k3'])
+    expect([...trail.secrets]).toEqual(['k1', 'k2', 'k3'])
+  })
+
+  test('that was asked for already is used for the first attempt only', async () => {
+    const credentials = rotating('k2')
+    const performed = run([answer(500), answer(200)], { credentials, call: { credential: 'k1' } })
+    const { trail } = await performed.ending
+    expect(used(performed)).toEqual(['Bearer k1', 'Bearer k2'])
+    expect([...trail.secrets]).toEqual(['k1', 'k2'])
+    expect(credentials.asked()).toBe(1)
+  })
+
+  test('that is null adds nothing, and is not asked for again on the first attempt', async () => {
+    const credentials = rotating('k2')
+    const performed = run([answer(200)], { credentials, call: { credential: null } })
+    const { trail } = await performed.ending
+    expect(used(performed)).toEqual([undefined])
+    expect([trail.secrets.size, credentials.asked()]).toEqual([0, 0])
+  })
+
+  test('is asked for once more after a 401, at once', async () => {
+    // Its timers never fire.
+    const runtime = fakeRuntime()
+    const performed = run([answer(401), answer(200)], { runtime, credentials: rotating('old', 'new') })
+    expect(await endOf(performed)).toBe('done')
+    expect(used(performed)).toEqual(['Bearer old', 'Bearer new'])
+    expect(performed.sentAt).toEqual([0, 0])
+  })
+
+  test('is asked for as before any other attempt where the call goes on after a 401 anyway', async () => {
+    const performed = run([answer(401), answer(200)], {
+      credentials: rotating('old', 'new'),
+      call: {
+        judge: (result) =>
+          result.kind === 'answer' && result.status === 200
+            ? { next: 'done', value: '' }
+            : { next: 'retry', pace: 'backoff' },
+      },
+    })
+    expect(await endOf(performed)).toBe('done')
+    expect(performed.sentAt[1]).toBeGreaterThan(0)
+  })
+
+  test('is not asked for a third time after a second 401', async () => {
+    const performed = run([answer(401)], { credentials: rotating('a', 'b', 'c') })
+    expect(await endOf(performed)).toBe('judged')
+    expect(used(performed)).toEqual(['Bearer a', 'Bearer b'])
+  })
+
+  test.each([
+    ['it is a literal', { credentials: literal }],
+    ['no retries are wanted', { credentials: rotating('a', 'b'), settings: { maxRetries: 0 } }],
+  ] as const)('is not asked for again after a 401 if %s', async (_why, given) => {
+    const performed = run([answer(401)], given)
+    expect(['judged', 'exhausted']).toContain(await endOf(performed))
+    expect(performed.requests).toHaveLength(1)
+  })
+
+  test('is not asked for again after a 403', async () => {
+    const performed = run([answer(403)], { credentials: rotating('a', 'b') })
+    expect(await endOf(performed)).toBe('judged')
+    expect(performed.requests).toHaveLength(1)
+  })
+
+  test.each<[string, () => Promise<string> | string]>([
+    [
+      'throws',
+      () => {
+        throw new Error('vault')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('vault'))],
+  ])('that cannot be had, because its function %s, ends the call', async (_how, get) => {
+    let asked = 0
+    const credentials: Credentials = { rotates: true, get: () => (++asked === 1 ? 'k1' : get()) }
+    const performed = run([answer(500)], { credentials })
+    const ended = await performed.ending
+    expect(ended).toMatchObject({ end: 'credentials', error: new Error('vault') })
+    expect(ended.trail.attempts).toBe(1)
+  })
+
+  test('that does not come ends the call at its deadline or when the signal fires', async () => {
+    const pending: Credentials = { rotates: true, get: () => new Promise<never>(() => {}) }
+    const late = run([answer(200)], { credentials: pending })
+    expect(await endOf(late)).toBe('deadline')
+    expect(late.runtime.monotonic()).toBe(120_000)
+    const controller = new AbortController()
+    const left = run([answer(200)], {
+      credentials: pending,
+      runtime: fakeRuntime(),
+      settings: { signal: controller.signal },
+    })
+    controller.abort()
+    expect(await endOf(left)).toBe('aborted')
+    expect([...late.requests, ...left.requests]).toEqual([])
+    expect(left.runtime.timers).toBe(0)
+  })
+
+  test('is told apart from the failure to have one, whatever was thrown', async () => {
+    const deadline = new Deadline(fakeRuntime(), 1000, undefined)
+    const ask = (get: Credentials['get']): unknown => askCredential({ rotates: true, get }, deadline)
+    expect(await ask(() => 'k')).toBe('k')
+    expect(await ask(async () => 'k')).toBe('k')
+    expect(await ask(() => null)).toBeNull()
+    for (const thrown of [undefined, null, 'text', new Interruption('aborted')]) {
+      expect(await ask(() => Promise.reject(thrown))).toEqual({ error: thrown })
+    }
+  })
+})
+
+describe('the last look before sending', () => {
+  test('gets the API key that would be sent', async () => {
+    const seen: unknown[] = []
+    const credentials: Credentials = { rotates: true, get: () => `k${seen.length + 1}` }
+    const performed = run([answer(500), answer(200)], {
+      credentials,
+      call: {
+        beforeSend: async (credential) => {
+          seen.push(credential)
+          return true
+        },
+      },
+    })
+    await performed.ending
+    expect(seen).toEqual(['k1', 'k2'])
+  })
+
+  test('holds the request back', async () => {
+    let looks = 0
+    const performed = run([answer(500)], { call: { beforeSend: async () => ++looks < 2 } })
+    const ended = await performed.ending
+    expect(ended.end).toBe('held')
+    expect(ended.trail.attempts).toBe(1)
+    expect(performed.requests).toHaveLength(1)
+  })
+
+  test.each([
+    ['aborted', (controller: AbortController): void => controller.abort()],
+    ['deadline', async (_: AbortController, runtime: FakeRuntime): Promise<void> => runtime.advance(120_000)],
+  ] as const)('that takes until the call is over (%s) leaves nothing sent', async (end, finish) => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const asked: string[] = []
+    const performed = run([answer(200)], {
+      runtime,
+      settings: { signal: controller.signal },
+      hooks: { onRequest: ({ operation }) => void asked.push(operation) },
+      call: {
+        beforeSend: async () => {
+          await finish(controller, runtime)
+          return true
+        },
+      },
+    })
+    const ended = await performed.ending
+    expect(ended.end).toBe(end)
+    expect(ended.trail).toMatchObject({ attempts: 0, retries: 0, cutByDeadline: false })
+    expect(ended.trail.last).toBeUndefined()
+    expect([performed.requests, asked]).toEqual([[], []])
+  })
+})
+
+describe('events', () => {
+  /** All events of a call, as name and fields. */
+  async function eventsOf(results: AttemptResult[], given: Setting = {}): Promise<[string, object][]> {
+    const events: [string, object][] = []
+    const tell =
+      (name: string) =>
+      (event: object): void => {
+        expect(Object.isFrozen(event)).toBe(true)
+        events.push([name, event])
+      }
+    const hooks = { onRequest: tell('request'), onResponse: tell('response'), onRetry: tell('retry') }
+    await run(results, { ...given, hooks }).ending
+    return events
+  }
+  const call = { callId: 'call_1', operation: 'orders.create', method: 'POST', path: '/v1/orders' }
+
+  test('come in the order of what happens, with what is known by then', async () => {
+    const events = await eventsOf(
+      [answer(429, { 'retry-after': '2', 'x-request-id': 'req_1' }), lost, answer(200)],
+      { call: { query: '?secret=1', body: '{"secret":1}', idempotencyKey: 'idem_1' } },
+    )
+    const base = { ...call, idempotencyKey: 'idem_1' }
+    expect(events).toEqual([
+      ['request', { ...base, attempt: 1 }],
+      [
+        'response',
+        { ...base, attempt: 1, outcome: 'answer', status: 429, requestId: 'req_1', durationMs: 0 },
+      ],
+      ['retry', { ...base, attempt: 1, reason: 'backoff', delayMs: 2000, status: 429, retryAfter: 2000 }],
+      ['request', { ...base, attempt: 2 }],
+      ['response', { ...base, attempt: 2, outcome: 'failed', failure: 'ECONNRESET', durationMs: 0 }],
+      ['retry', { ...base, attempt: 2, reason: 'now', delayMs: expect.any(Number) }],
+      ['request', { ...base, attempt: 3 }],
+      ['response', { ...base, attempt: 3, outcome: 'answer', status: 200, durationMs: 0 }],
+    ])
+  })
+
+  test('of requests tell how long they took', async () => {
+    const runtime = fakeRuntime({ auto: true })
+    const durations: number[] = []
+    const slow = async (): Promise<AttemptResult> => {
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, 1234))
+      return answer(200)
+    }
+    const hooks: Hooks = { onResponse: ({ durationMs }) => void durations.push(durationMs) }
+    await run([slow], { runtime, hooks }).ending
+    expect(durations).toEqual([1234])
+  })
+
+  test('name a failure by its code, or its name where it has none', async () => {
+    const failed = { kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } } as const
+    const events = await eventsOf([failed], { settings: { maxRetries: 0 } })
+    expect(events[1]).toEqual([
+      'response',
+      { ...call, attempt: 1, outcome: 'failed', failure: 'TypeError', durationMs: 0 },
+    ])
+  })
+
+  test.each<[string, AttemptResult, object]>([
+    ['redirect', { kind: 'redirect', status: 307, headers: new Headers() }, { status: 307 }],
+    ['timeout', { kind: 'timeout' }, {}],
+    ['aborted', { kind: 'aborted' }, {}],
+  ])('name the outcome %s', async (outcome, result, fields) => {
+    const events = await eventsOf([result], { settings: { maxRetries: 0 } })
+    expect(events[1]).toEqual(['response', { ...call, attempt: 1, outcome, durationMs: 0, ...fields }])
+    expect(events).toHaveLength(2)
+  })
+
+  test('have API keys taken out of request ids', async () => {
+    const credentials: Credentials = { rotates: false, get: () => 'sk_live_secret' }
+    const events = await eventsOf([answer(200, { 'x-request-id': 'id-sk_live_secret' })], { credentials })
+    expect(events[1]?.[1]).toMatchObject({ requestId: 'id-[redacted]' })
+  })
+
+  test('do not come for a retry that is not made', async () => {
+    const events = await eventsOf([answer(500)], { settings: { maxRetries: 0 } })
+    expect(events.map(([name]) => name)).toEqual(['request', 'response'])
+  })
+})

@@ -1,0 +1,166 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { Deadline, Interruption } from '../../../src/http/deadline.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
+
+const never = (): Promise<never> => new Promise(() => {})
+const why = (ended: unknown): unknown => (ended instanceof Interruption ? ended.why : ended)
+const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
+
+describe('the time of a call', () => {
+  test('counts down by the clock that never goes back', async () => {
+    const runtime = fakeRuntime()
+    const deadline = new Deadline(runtime, 1000, undefined)
+    await runtime.advance(400)
+    runtime.jump(-1_000_000)
+    expect([deadline.elapsed(), deadline.remaining(), deadline.over()]).toEqual([400, 600, undefined])
+    runtime.jump(5_000_000)
+    expect(deadline.over()).toBeUndefined()
+    await runtime.advance(600)
+    expect([deadline.elapsed(), deadline.remaining(), why(deadline.over())]).toEqual([1000, 0, 'deadline'])
+    await runtime.advance(1)
+    expect(deadline.remaining()).toBe(-1)
+  })
+
+  test('begins with the call and not with the clock, and lasts to its last fraction', async () => {
+    const runtime = fakeRuntime()
+    await runtime.advance(5000)
+    const deadline = new Deadline(runtime, 1000, undefined)
+    expect([deadline.startedAt, deadline.elapsed(), deadline.remaining()]).toEqual([5000, 0, 1000])
+    await runtime.advance(999.5)
+    expect([deadline.elapsed(), deadline.over()]).toEqual([999.5, undefined])
+  })
+
+  test("is over as soon as the caller's signal fires, which counts for more than the time", async () => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const deadline = new Deadline(runtime, 1000, controller.signal)
+    expect(deadline.over()).toBeUndefined()
+    controller.abort()
+    expect(why(deadline.over())).toBe('aborted')
+    await runtime.advance(2000)
+    expect(why(deadline.over())).toBe('aborted')
+  })
+})
+
+describe('waiting for a promise', () => {
+  test('gives its value', async () => {
+    const runtime = fakeRuntime()
+    const { signal } = new AbortController()
+    await expect(new Deadline(runtime, 1000, signal).race(Promise.resolve('x'))).resolves.toBe('x')
+    expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
+  })
+
+  test('gives its rejection', async () => {
+    const runtime = fakeRuntime()
+    const { signal } = new AbortController()
+    const failed = new Deadline(runtime, 1000, signal).race(Promise.reject(new Error('x')))
+    await expect(failed).rejects.toThrow('x')
+    expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
+  })
+
+  test('ends at the deadline', async () => {
+    const runtime = fakeRuntime()
+    const { signal } = new AbortController()
+    const waiting = new Deadline(runtime, 1000, signal).race(never())
+    let ended: unknown
+    waiting.then((result) => {
+      ended = result
+    })
+    await runtime.advance(999)
+    expect(ended).toBeUndefined()
+    await runtime.advance(1)
+    expect(why(ended)).toBe('deadline')
+    expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
+  })
+
+  test("ends at once when the caller's signal fires", async () => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const waiting = new Deadline(runtime, 1000, controller.signal).race(never())
+    controller.abort()
+    expect(why(await waiting)).toBe('aborted')
+    expect([runtime.timers, listeners(controller.signal)]).toEqual([0, 0])
+  })
+
+  test.each([
+    ['aborted', (): Deadline => new Deadline(fakeRuntime(), 1000, AbortSignal.abort())],
+    ['deadline', (): Deadline => new Deadline(fakeRuntime(), 0, undefined)],
+  ])('of a call that is over already gives %s, also if the promise is settled', async (reason, make) => {
+    expect(why(await make().race(Promise.resolve('x')))).toBe(reason)
+    // A rejection that nobody waits for must not end the process.
+    const unhandled: unknown[] = []
+    const onUnhandled = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', onUnhandled)
+    try {
+      expect(why(await make().race(Promise.reject(new Error('late'))))).toBe(reason)
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(unhandled).toEqual([])
+    } finally {
+      process.off('unhandledRejection', onUnhandled)
+    }
+  })
+
+  test('takes the rejection of a promise that was given up', async () => {
+    const runtime = fakeRuntime()
+    const unhandled: unknown[] = []
+    const onUnhandled = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', onUnhandled)
+    try {
+      let fail: (error: Error) => void = () => {}
+      const pending = new Promise<never>((_resolve, reject) => {
+        fail = reject
+      })
+      const waiting = new Deadline(runtime, 10, undefined).race(pending)
+      await runtime.advance(10)
+      expect(why(await waiting)).toBe('deadline')
+      fail(new Error('late'))
+      await runtime.settle()
+      expect(unhandled).toEqual([])
+    } finally {
+      process.off('unhandledRejection', onUnhandled)
+    }
+  })
+
+  test('leaves no listener behind on a signal that serves a thousand calls', async () => {
+    const runtime = fakeRuntime()
+    const { signal } = new AbortController()
+    for (let call = 0; call < 1000; call++) {
+      await new Deadline(runtime, 1000, signal).race(Promise.resolve())
+    }
+    expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
+  })
+})
+
+describe('sleeping', () => {
+  test('takes as long as it was told', async () => {
+    const runtime = fakeRuntime()
+    const sleeping = new Deadline(runtime, 1000, undefined).sleep(300)
+    let woke = false
+    sleeping.then(() => {
+      woke = true
+    })
+    await runtime.advance(299)
+    expect(woke).toBe(false)
+    await runtime.advance(1)
+    await expect(sleeping).resolves.toBeUndefined()
+    expect(runtime.timers).toBe(0)
+  })
+
+  test('ends at the deadline', async () => {
+    const runtime = fakeRuntime()
+    const sleeping = new Deadline(runtime, 1000, undefined).sleep(5000)
+    await runtime.advance(1000)
+    expect(why(await sleeping)).toBe('deadline')
+    expect(runtime.timers).toBe(0)
+  })
+
+  test('ends when the signal fires', async () => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const sleeping = new Deadline(runtime, 1000, controller.signal).sleep(500)
+    controller.abort('enough')
+    expect(why(await sleeping)).toBe('aborted')
+    expect([runtime.timers, listeners(controller.signal)]).toEqual([0, 0])
+  })
+})

@@ -1,0 +1,624 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  ApiError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  ConnectionError,
+  CustomerOrderingError,
+  IdempotencyConflictError,
+  IdempotencyInProgressError,
+  InvalidResponseError,
+  type MissingResource,
+  NotFoundError,
+  OrderNotAcceptedError,
+  PaymentRequiredError,
+  type Permission,
+  PermissionDeniedError,
+  RateLimitError,
+  RequestAbortedError,
+  ServerError,
+  TimeoutError,
+} from '../../../src/errors.ts'
+import {
+  chargedSentence,
+  type Endpoint,
+  type FailureContext,
+  failureOf,
+  requestIdOf,
+} from '../../../src/http/failure.ts'
+import type { AttemptResult, Unsent } from '../../../src/http/transport.ts'
+
+const CREATE: Endpoint = {
+  operation: 'orders.create',
+  method: 'POST',
+  permission: 'orders:write',
+  missing: 'service_or_customer',
+}
+
+const NOW = Date.UTC(2026, 0, 1)
+const context: FailureContext = { endpoint: CREATE, path: '/v1/orders', attempts: 2, secrets: [], now: NOW }
+
+const answer = (
+  status: number,
+  body: unknown = { code: 'SOME_CODE', message: 'Some text.' },
+  headers: Record<string, string> = {},
+): AttemptResult => ({
+  kind: 'answer',
+  status,
+  headers: new Headers(headers),
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+})
+const fail = (result: AttemptResult, changes: Partial<FailureContext> = {}): CustomerOrderingError =>
+  failureOf(result, { ...context, ...changes })
+
+type ErrorClass = new (message: string) => CustomerOrderingError
+
+describe('an error status', () => {
+  const statuses: [status: number, Class: ErrorClass, code: string, meaning: string][] = [
+    [400, BadRequestError, 'bad_request', 'invalid request body or headers'],
+    [401, AuthenticationError, 'authentication', 'missing or invalid API key'],
+    [402, PaymentRequiredError, 'payment_required', 'payment required'],
+    [403, PermissionDeniedError, 'permission_denied', 'the API key lacks a permission'],
+    [404, NotFoundError, 'not_found', 'not found'],
+    [409, ConflictError, 'conflict', 'conflict'],
+    [422, OrderNotAcceptedError, 'order_not_accepted', 'order cannot be accepted'],
+    [429, RateLimitError, 'rate_limit', 'too many requests'],
+    ...[500, 501, 502, 503, 504, 507, 511, 520, 599].map((status): [number, ErrorClass, string, string] => [
+      status,
+      ServerError,
+      'server',
+      'server error',
+    ]),
+    ...[100, 199, 300, 405, 406, 408, 410, 411, 413, 414, 415, 418, 425, 431, 451, 499].map(
+      (status): [number, ErrorClass, string, string] => [status, ApiError, 'api', 'unexpected status'],
+    ),
+  ]
+
+  test.each(statuses)('%i becomes the class and code of its meaning', (status, Class, code, meaning) => {
+    const error = fail(answer(status, { message: 'x' }))
+    expect(error).toBeInstanceOf(Class)
+    expect(error.constructor).toBe(Class)
+    expect(error).toMatchObject({ code, status, attempts: 2 })
+    expect(error.message).toMatch(`POST /v1/orders was answered with ${status} (${meaning}).`)
+  })
+
+  test.each([
+    ['IDEMPOTENCY_CONFLICT', IdempotencyConflictError, 'this key was used with another payload'],
+    [
+      'IDEMPOTENCY_IN_PROGRESS',
+      IdempotencyInProgressError,
+      'an earlier request with this key is still running',
+    ],
+  ] as const)('409 %s has a class of its own', (serverCode, Class, meaning) => {
+    const error = fail(answer(409, { error: { code: serverCode } }))
+    expect(error.constructor).toBe(Class)
+    expect(error.message).toContain(`409 (${meaning}, code ${serverCode}).`)
+    expect(error.serverCode).toBe(serverCode)
+    expect((error as IdempotencyConflictError).local ?? false).toBe(false)
+  })
+
+  test('409 with both codes, or none that is documented, is a conflict that nobody understands', () => {
+    const both = { code: 'IDEMPOTENCY_CONFLICT', detail: 'IDEMPOTENCY_IN_PROGRESS' }
+    expect(fail(answer(409, both)).constructor).toBe(ConflictError)
+    expect(fail(answer(409, '<html>')).constructor).toBe(ConflictError)
+  })
+
+  test('other than 409 keeps its class, whatever code it has', () => {
+    expect(fail(answer(422, { code: 'IDEMPOTENCY_CONFLICT' })).constructor).toBe(OrderNotAcceptedError)
+    expect(fail(answer(503, { code: 'IDEMPOTENCY_IN_PROGRESS' })).constructor).toBe(ServerError)
+  })
+
+  test("has the service's code in message and field, and its text only where it is not printed", () => {
+    const error = fail(answer(402, { code: 'NO_FUNDS', message: 'You owe us.' }))
+    expect(error.message).toBe(
+      'POST /v1/orders was answered with 402 (payment required, code NO_FUNDS). Top up the wallet, then call again.',
+    )
+    expect([error.serverCode, error.serverMessage]).toEqual(['NO_FUNDS', 'You owe us.'])
+  })
+})
+
+/** API document, "Endpoints" and the 404 rows of "Errors". */
+const endpoints: [operation: string, Permission, MissingResource | undefined][] = [
+  ['orders.create', 'orders:write', 'service_or_customer'],
+  ['orders.list', 'orders:read', undefined],
+  ['orders.retrieve', 'orders:read', 'order'],
+  ['services.list', 'services:read', undefined],
+  ['services.retrieve', 'services:read', 'service'],
+  ['balance.retrieve', 'balance:read', 'wallet'],
+]
+
+describe.each(endpoints)('%s', (operation, permission, missing) => {
+  const endpoint: Endpoint = {
+    operation,
+    method: 'GET',
+    permission,
+    ...(missing === undefined ? {} : { missing }),
+  }
+
+  test(`names ${permission} as the permission that a 403 lacks`, () => {
+    const error = fail(answer(403), { endpoint })
+    expect(error).toMatchObject({ requiredPermission: permission })
+    expect(error.message).toContain(` It needs ${permission}.`)
+  })
+
+  test(`says of a 404 that it did not find: ${missing ?? 'nothing in particular'}`, () => {
+    expect((fail(answer(404), { endpoint }) as NotFoundError).resource).toBe(missing)
+  })
+
+  test('says neither of other statuses', () => {
+    for (const status of [400, 401, 402, 409, 422, 429, 500]) {
+      const error = fail(answer(status), { endpoint })
+      expect(error).not.toHaveProperty('requiredPermission')
+      expect(error).not.toHaveProperty('resource')
+    }
+  })
+})
+
+test('an endpoint that we do not know has neither permission nor resource', () => {
+  const endpoint = { operation: 'request', method: 'GET' }
+  expect(fail(answer(403), { endpoint })).not.toHaveProperty('requiredPermission')
+  expect(fail(answer(404), { endpoint })).not.toHaveProperty('resource')
+  expect(fail(answer(403), { endpoint }).message).not.toContain('needs')
+})
+
+describe('a failure without an answer', () => {
+  const failed = (
+    unsent: false | Unsent,
+    detail: { name: string; code?: string; syscall?: string },
+  ): AttemptResult => ({ kind: 'failed', unsent, closed: false, detail })
+
+  test.each([
+    ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect'],
+    ["did not trust the server's certificate", 'certificate', 'CERT_HAS_EXPIRED', undefined],
+    ['lost the connection before a complete answer', false, 'ECONNRESET', 'read'],
+  ] as const)('%s', (what, unsent, code, syscall) => {
+    const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
+    const error = fail(failed(unsent, detail))
+    const shown = syscall === undefined ? code : `${code} ${syscall}`
+    expect(error.constructor).toBe(ConnectionError)
+    const next = 'Check the network and baseUrl, then call again.'
+    expect(error.message).toBe(`POST /v1/orders ${what} (${shown}). ${next}`)
+    expect(error.code).toBe('connection')
+    expect(error.cause).toEqual(Object.assign(new Error(shown), { code, ...(syscall && { syscall }) }))
+    expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
+  })
+
+  test.each([
+    ['found its transport closed', 'transport_closed', 'UND_ERR_CLOSED'],
+    ['found its transport closed', 'transport_closed', 'UND_ERR_DESTROYED'],
+    ['lost the connection before a complete answer', false, 'UND_ERR_DESTROYED'],
+  ] as const)('%s, of which a new transport is the cure (%s, %s)', (what, unsent, code) => {
+    const result = failed(unsent, { name: 'Error', code })
+    const next = 'Make a new transport, and a client with it'
+    expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
+    const sent = unsent === false ? '' : ', so this attempt was not sent, but an earlier one may have been'
+    expect(fail(result, { charged: 'unknown' }).message).toBe(
+      `POST /v1/orders ${what}${sent} (${code}). ${next}. ${chargedSentence('unknown')}`,
+    )
+    if (unsent === false) return
+    expect(fail(result, { charged: 'no' }).message).toBe(
+      `POST /v1/orders ${what}, so nothing was sent (${code}). The wallet was not charged. ${next}, then call again.`,
+    )
+  })
+
+  test('that has no code is named by its name', () => {
+    expect(fail(failed(false, { name: 'TypeError' })).message).toContain('(TypeError).')
+  })
+
+  test('is a timeout that says which time ran out', () => {
+    const attempt = fail({ kind: 'timeout' }, { deadline: 'attempt' })
+    expect(attempt).toBeInstanceOf(TimeoutError)
+    expect(attempt).toMatchObject({ code: 'timeout', deadline: 'attempt' })
+    expect(attempt.message).toBe(
+      'POST /v1/orders got no complete answer within the time of one attempt (timeout). Allow more time, then call again.',
+    )
+    const total = fail({ kind: 'timeout' }, { deadline: 'total' })
+    expect(total).toMatchObject({ code: 'timeout', deadline: 'total' })
+    expect(total.message).toContain('within the total time of the call (totalTimeout).')
+    expect(fail({ kind: 'timeout' })).toMatchObject({ deadline: 'attempt' })
+  })
+
+  test("is an abort that keeps the signal's reason as its cause", () => {
+    const reason = { why: 'the user left' }
+    const error = fail({ kind: 'aborted' }, { reason })
+    expect(error).toBeInstanceOf(RequestAbortedError)
+    expect(error.code).toBe('aborted')
+    expect(error.cause).toBe(reason)
+    expect(error.message).toBe(
+      "POST /v1/orders was ended by the caller's signal. Decide if it is still wanted, then call again.",
+    )
+  })
+
+  test.each([301, 302, 303, 304, 307, 308, 0])('is redirect %i, which is never followed', (status) => {
+    const headers = new Headers({ location: 'https://elsewhere.example', 'x-request-id': 'req_1' })
+    const error = fail({ kind: 'redirect', status, headers })
+    expect(error).toBeInstanceOf(InvalidResponseError)
+    expect(error.message).toMatch(/redirect.*, which is never followed\. Check baseUrl, then call again\.$/)
+    expect(error.message).not.toContain('elsewhere')
+    expect(error).toMatchObject({ status, requestId: 'req_1' })
+  })
+})
+
+describe('a success that is none', () => {
+  const success = (problem?: 'cut' | 'timeout' | 'aborted' | 'too_large'): AttemptResult => ({
+    kind: 'answer',
+    status: 200,
+    headers: new Headers({ 'x-request-id': 'req_1' }),
+    text: '{',
+    ...(problem === undefined ? {} : { problem }),
+  })
+
+  test('because the connection broke is a connection error with a status', () => {
+    const error = fail(success('cut'))
+    expect(error.constructor).toBe(ConnectionError)
+    expect(error).toMatchObject({ code: 'connection', status: 200, requestId: 'req_1' })
+    expect(error.message).toContain('but its body was cut off: the connection was lost.')
+  })
+
+  test('because its body stalled is a timeout with a status', () => {
+    const error = fail(success('timeout'), { deadline: 'total' })
+    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', status: 200, requestId: 'req_1' })
+    expect(error.message).toContain('but its body did not arrive within the total time of the call')
+  })
+
+  test.each([
+    ['too_large', 'is larger than this client reads'],
+    ['aborted', 'is not what it should be'],
+    [undefined, 'is not what it should be'],
+  ] as const)('because of %s is an invalid response', (problem, why) => {
+    const error = fail(success(problem))
+    expect(error).toBeInstanceOf(InvalidResponseError)
+    expect(error).toMatchObject({ status: 200, requestId: 'req_1', issues: [] })
+    expect(error.message).toContain(`but its body ${why}.`)
+  })
+})
+
+describe('what a message says', () => {
+  const results: Record<string, AttemptResult> = {
+    'an answer': answer(401),
+    'a server error': answer(500),
+    'an unreadable success': { ...answer(200), problem: 'too_large' } as AttemptResult,
+    'a cut success': { ...answer(200), problem: 'cut' } as AttemptResult,
+    'a stalled success': { ...answer(200), problem: 'timeout' } as AttemptResult,
+    'a redirect': { kind: 'redirect', status: 307, headers: new Headers() },
+    'a failure': { kind: 'failed', unsent: false, closed: true, detail: { name: 'Error' } },
+    'a timeout': { kind: 'timeout' },
+    'an abort': { kind: 'aborted' },
+  }
+
+  describe.each(Object.entries(results))('of %s', (_name, result) => {
+    test.each([
+      ['no', 'The wallet was not charged.'],
+      ['yes', 'The wallet was charged; do not order again under another reference or key.'],
+      [
+        'unknown',
+        'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+      ],
+    ] as const)('ends with what is known of the wallet: %s', (charged, sentence) => {
+      const error = fail(result, { charged })
+      const next = charged === 'no' ? / [A-Z][^.]+, then call again\.$/ : /$/
+      const end = error.message.slice(error.message.indexOf(`. ${sentence}`)).replace(next, '')
+      expect(end).toBe(`. ${sentence}`)
+      expect(error.charged).toBe(charged)
+      expect(chargedSentence(charged)).toBe(sentence)
+    })
+
+    test('does not speak of the wallet where nothing can be charged', () => {
+      const error = fail(result)
+      expect(error.message).not.toContain('wallet')
+      expect(error.charged).toBe('no')
+    })
+
+    test('comes with the names of the order concerned', () => {
+      const names = { idempotencyKey: 'key_1', externalOrderId: 'ref_1', orderId: 'ord_1' }
+      const error = fail(result, names)
+      expect(error).toMatchObject(names)
+      expect(error.supportReference).toEqual(names)
+    })
+
+    test('comes without names that are not known', () => {
+      const error = fail(result, { idempotencyKey: undefined, externalOrderId: undefined })
+      expect(error).not.toHaveProperty('idempotencyKey')
+      expect(error).not.toHaveProperty('externalOrderId')
+    })
+  })
+
+  test('says that no time was left, where a further try was wanted', () => {
+    const sentence = 'No time was left for another try.'
+    for (const name of ['a server error', 'a failure', 'a cut success']) {
+      expect(fail(results[name] as AttemptResult, { outOfTime: true }).message).toContain(sentence)
+      expect(fail(results[name] as AttemptResult).message).not.toContain(sentence)
+    }
+  })
+
+  test('says that the service asked for a wait which is too long', () => {
+    const waiting = answer(429, {}, { 'retry-after': '600' })
+    const sentence = "The service asked to wait 600000 ms, which reaches past the call's deadline."
+    expect(fail(waiting, { outOfTime: true }).message).toContain(sentence)
+    expect(fail(waiting).message).not.toContain('asked to wait')
+    expect(fail(waiting)).toMatchObject({ code: 'rate_limit', retryAfter: 600_000 })
+  })
+})
+
+describe('a whole message', () => {
+  const failed = (unsent: false | 'unreachable' | 'certificate', code?: string): AttemptResult => ({
+    kind: 'failed',
+    unsent,
+    closed: false,
+    detail: { name: 'TypeError', ...(code === undefined ? {} : { code }) },
+  })
+  const success = (problem?: 'cut' | 'timeout' | 'too_large'): AttemptResult =>
+    ({ ...answer(200), problem }) as AttemptResult
+  const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
+  const coded = (status: number, code: string): AttemptResult => answer(status, { code })
+
+  /** The last column: that the advice is good, too, where the wallet may have been charged or was. */
+  const cases: [result: AttemptResult, what: string, next: string, inDoubt?: true][] = [
+    [answer(400, ''), 'was answered with 400 (invalid request body or headers)', 'Correct the request'],
+    [answer(401, ''), 'was answered with 401 (missing or invalid API key)', 'Check the API key', true],
+    [
+      coded(402, 'A_CODE'),
+      'was answered with 402 (payment required, code A_CODE)',
+      'Top up the wallet',
+      true,
+    ],
+    [
+      answer(403, ''),
+      'was answered with 403 (the API key lacks a permission). It needs orders:write',
+      'Use an API key that has it',
+      true,
+    ],
+    [answer(404, ''), 'was answered with 404 (not found)', 'Check the ids and the API key'],
+    [answer(409, ''), 'was answered with 409 (conflict)', 'Wait'],
+    [
+      coded(409, 'IDEMPOTENCY_IN_PROGRESS'),
+      'was answered with 409 (an earlier request with this key is still running, code IDEMPOTENCY_IN_PROGRESS)',
+      'Wait',
+    ],
+    [answer(418, ''), 'was answered with 418 (unexpected status)', 'Look at serverCode'],
+    [answer(422, ''), 'was answered with 422 (order cannot be accepted)', 'Change the order'],
+    [answer(429, ''), 'was answered with 429 (too many requests)', 'Wait'],
+    [answer(500, ''), 'was answered with 500 (server error)', 'Wait'],
+    [redirect(307), 'was answered with redirect 307, which is never followed', 'Check baseUrl', true],
+    [redirect(0), 'was answered with a redirect, which is never followed', 'Check baseUrl', true],
+    [success(), 'was answered with 200, but its body is not what it should be', 'Check baseUrl'],
+    [
+      success('too_large'),
+      'was answered with 200, but its body is larger than this client reads',
+      'Check baseUrl',
+    ],
+    [
+      success('cut'),
+      'was answered with 200, but its body was cut off: the connection was lost',
+      'Check the network and baseUrl',
+    ],
+    [
+      success('timeout'),
+      'was answered with 200, but its body did not arrive within the time of one attempt (timeout)',
+      'Allow more time',
+    ],
+    [
+      { kind: 'timeout' },
+      'got no complete answer within the time of one attempt (timeout)',
+      'Allow more time',
+    ],
+    [{ kind: 'aborted' }, "was ended by the caller's signal", 'Decide if it is still wanted'],
+    [failed(false), 'got no complete answer: fetch failed (TypeError)', 'Check the network and baseUrl'],
+    [
+      failed(false, 'ECONNRESET'),
+      'lost the connection before a complete answer (ECONNRESET)',
+      'Check the network and baseUrl',
+    ],
+    [
+      failed(false, 'UND_ERR_DESTROYED'),
+      'lost the connection before a complete answer (UND_ERR_DESTROYED)',
+      'Make a new transport, and a client with it',
+      true,
+    ],
+  ]
+
+  test.each(cases)(
+    'tells what happened, what is known of the wallet, and what to do next (%#)',
+    (result, what, next, inDoubt) => {
+      const message = (charged?: 'no' | 'yes' | 'unknown'): string =>
+        fail(result, charged === undefined ? {} : { charged }).message
+      const first = inDoubt === true ? `${next}. ` : ''
+      expect(message()).toBe(`POST /v1/orders ${what}. ${next}, then call again.`)
+      expect(message('no')).toBe(
+        `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
+      )
+      expect(message('unknown')).toBe(
+        `POST /v1/orders ${what}. ${first}The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.`,
+      )
+      expect(message('yes')).toBe(
+        `POST /v1/orders ${what}. ${first}The wallet was charged; do not order again under another reference or key.`,
+      )
+    },
+  )
+
+  test.each([
+    [undefined, 'Use another key, then call again.'],
+    ['no', 'The order that has it was not charged. Another order needs a reference or key of its own.'],
+    ['yes', 'The order that has it was charged. Another order needs a reference or key of its own.'],
+    [
+      'unknown',
+      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know what became of it, close it with orders.resolve(). Processes that use the same references need a store that all processes share.',
+    ],
+  ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
+    const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })
+    expect(error.message).toBe(
+      `POST /v1/orders was answered with 409 (this key was used with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
+    )
+  })
+
+  test.each([
+    [undefined, '', 'Check the network and baseUrl, then call again.'],
+    [
+      'no',
+      ', so nothing was sent',
+      'The wallet was not charged. Check the network and baseUrl, then call again.',
+    ],
+    ['yes', '', 'The wallet was charged; do not order again under another reference or key.'],
+    [
+      'unknown',
+      ', so this attempt was not sent, but an earlier one may have been',
+      'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+    ],
+  ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
+    const given = charged === undefined ? {} : { charged }
+    expect(fail(failed('unreachable', 'ENOTFOUND'), given).message).toBe(
+      `POST /v1/orders could not connect${sent} (ENOTFOUND). ${rest}`,
+    )
+    expect(fail(failed('certificate', 'CERT_HAS_EXPIRED'), given).message).toBe(
+      `POST /v1/orders did not trust the server's certificate${sent} (CERT_HAS_EXPIRED). ${rest}`,
+    )
+  })
+
+  test.each([
+    ['no', 'Nothing was sent, so it had no effect. Allow more time, then call again.'],
+    [
+      'unknown',
+      'It may have had its effect, and nothing is remembered of it: look before you send it again.',
+    ],
+  ] as const)(
+    "of a request of the caller's own speaks of its effect and of no order: %s",
+    (charged, rest) => {
+      const endpoint = { operation: 'request', method: 'PUT' }
+      expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
+        `PUT /v1/x got no complete answer within the time of one attempt (timeout). ${rest}`,
+      )
+    },
+  )
+
+  test('of a timeout before the first attempt says that nothing was sent', () => {
+    expect(fail({ kind: 'timeout' }, { attempts: 0, charged: 'no', deadline: 'total' }).message).toBe(
+      'POST /v1/orders was not sent within the total time of the call (totalTimeout). The wallet was not charged. Allow more time, then call again.',
+    )
+  })
+})
+
+test("what a caller's fetch threw is found again by name and place in the cause", () => {
+  const frames = '    at fetch (app.ts:1:2)'
+  const detail = { name: 'RangeError', frames }
+  const { cause } = fail({ kind: 'failed', unsent: false, closed: false, detail })
+  expect(cause).toMatchObject({ name: 'RangeError', message: 'RangeError', stack: `RangeError\n${frames}` })
+})
+
+describe('retryAfter', () => {
+  test.each([
+    [429, '7', 7000],
+    [503, '7', 7000],
+    [409, '7', 7000],
+    [429, new Date(NOW + 90_000).toUTCString(), 90_000],
+    [429, 'soon', undefined],
+    [429, '-7', undefined],
+  ])('of %i with %s is %s', (status, header, milliseconds) => {
+    const error = fail(answer(status, {}, { 'retry-after': header })) as ApiError
+    expect(error.retryAfter).toBe(milliseconds)
+    expect('retryAfter' in error).toBe(milliseconds !== undefined)
+  })
+})
+
+describe('the request id', () => {
+  test.each(['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'])(
+    'is taken from %s',
+    (name) => {
+      expect(fail(answer(500, {}, { [name]: 'req-1/a=' })).requestId).toBe('req-1/a=')
+      expect(fail(answer(500, {}, { [name]: '7' })).requestId).toBe('7')
+    },
+  )
+
+  test('is taken from the first header that has a usable one', () => {
+    const headers = new Headers({ 'x-request-id': 'not usable', 'request-id': 'second', 'cf-ray': 'last' })
+    expect(requestIdOf(headers, [])).toBe('second')
+  })
+
+  test.each(['', 'two words', 'x'.repeat(201), 'ümlaut'])('is not %j', (value) => {
+    expect(requestIdOf(new Headers({ 'x-request-id': value }), [])).toBeUndefined()
+    expect(fail(answer(500, {}, { 'x-request-id': value }))).not.toHaveProperty('requestId')
+  })
+
+  test('has API keys taken out', () => {
+    expect(requestIdOf(new Headers({ 'x-request-id': 'for-secret-key' }), ['secret-key'])).toBe(
+      'for-[redacted]',
+    )
+  })
+})
+
+describe('an error body', () => {
+  const bodies: Record<string, string> = {
+    'an HTML page': '<!doctype html><html><head><title>502 Bad Gateway</title></head></html>',
+    'plain text': 'upstream connect error or disconnect/reset before headers',
+    nothing: '',
+    'half a JSON text': '{"code":"NO_FUNDS","mess',
+    'a JSON text that is no object': '[1,2,3]',
+    'an object without code or message': '{"status":402}',
+  }
+  test.each(Object.entries(bodies))('that is %s leaves the status to speak', (_what, text) => {
+    const error = fail(answer(402, text))
+    expect(error).toBeInstanceOf(PaymentRequiredError)
+    expect(error.message).toMatch(/^POST \/v1\/orders was answered with 402 \(payment required\)\. Top up/)
+    expect(error).not.toHaveProperty('serverCode')
+    expect(error).not.toHaveProperty('serverMessage')
+  })
+
+  test('may have any content type', () => {
+    const error = fail(answer(402, { code: 'NO_FUNDS' }, { 'content-type': 'text/html' }))
+    expect(error.serverCode).toBe('NO_FUNDS')
+  })
+
+  test.each(['cut', 'timeout', 'too_large'] as const)(
+    'that is %s is as good as what there is of it',
+    (problem) => {
+      const result = { ...answer(402, '{"code":"NO_FUN'), problem } as AttemptResult
+      expect(fail(result)).toMatchObject({ code: 'payment_required', status: 402 })
+    },
+  )
+
+  test('has its text truncated', () => {
+    expect(fail(answer(400, { message: 'x'.repeat(10_000) })).serverMessage).toBe('x'.repeat(500))
+  })
+
+  test('has API keys taken out of its code and its text, before the text is truncated', () => {
+    const secret = 'sk_live_0123456789abcdef'
+    const secrets = [secret]
+    const code = fail(answer(401, { code: `bad:${secret}`, message: 'x' }), { secrets })
+    expect(code.serverCode).toBe('bad:[redacted]')
+    expect(code.message).toContain('code bad:[redacted]')
+    const text = `${'x'.repeat(490)}${secret}`
+    expect(fail(answer(401, { message: text }), { secrets }).serverMessage).toBe(
+      `${'x'.repeat(490)}[redacted]`,
+    )
+  })
+})
+
+test('any status with any bytes becomes one of our errors with nothing of the server in its message', () => {
+  const bytes = fc.oneof(fc.string({ unit: 'binary' }), fc.json())
+  const header = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)) })
+  const status = fc.oneof(
+    fc.integer({ min: 100, max: 999 }),
+    fc.constantFrom(400, 401, 402, 403, 404, 409, 422, 429),
+  )
+  const problem = fc.option(fc.constantFrom('cut', 'timeout', 'aborted', 'too_large'), { nil: undefined })
+  fc.assert(
+    fc.property(status, bytes, header, header, problem, (code, text, requestId, retryAfter, cut) => {
+      const headers = new Headers({ 'x-request-id': requestId, 'retry-after': retryAfter })
+      const result = {
+        kind: 'answer',
+        status: code,
+        headers,
+        text,
+        ...(cut && { problem: cut }),
+      } as AttemptResult
+      const error = fail(result, { charged: 'unknown' })
+      expect(error).toBeInstanceOf(CustomerOrderingError)
+      expect(error.status).toBe(code)
+      expect(error.message).toMatch(/^[ -~]+$/)
+      expect(error.message.length).toBeLessThan(600)
+      expect(() => JSON.stringify(error)).not.toThrow()
+    }),
+    { numRuns: 2000 },
+  )
+})

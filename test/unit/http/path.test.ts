@@ -1,0 +1,142 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { InvalidRequestError } from '../../../src/errors.ts'
+import { queryString, segment } from '../../../src/http/path.ts'
+
+describe('an identifier in a path', () => {
+  test.each([
+    ['ord_1', 'ord_1'],
+    ['a b', 'a%20b'],
+    ['a/b', 'a%2Fb'],
+    ['a\\b', 'a%5Cb'],
+    ['a?x=1', 'a%3Fx%3D1'],
+    ['a#x', 'a%23x'],
+    ['a?/', 'a%3F%2F'],
+    ['%', '%25'],
+    ['%41', '%2541'],
+    ['a;b', 'a%3Bb'],
+    ['a:b@c', 'a%3Ab%40c'],
+    ['...', '...'],
+    ['.a', '.a'],
+    ['a..b', 'a..b'],
+    ['ü', '%C3%BC'],
+    ['注文', '%E6%B3%A8%E6%96%87'],
+    ['👍', '%F0%9F%91%8D'],
+    ['__proto__', '__proto__'],
+  ])('%j is sent as %s', (id, encoded) => {
+    expect(segment('orderId', id)).toBe(encoded)
+  })
+
+  test.each([
+    '',
+    ' ',
+    '\t',
+    '.',
+    '..',
+    '/',
+    '\\',
+    'a/',
+    '/a',
+    'a//b',
+    'a\\\\b',
+    '../orders',
+    'a/../b',
+    'a/./b',
+    'a\\..\\b',
+    '?x=1',
+    '#x',
+    '..#',
+    '..%3fx',
+    '%2e',
+    '%2E%2e',
+    '.%2e',
+    '%2e.',
+    '%252e%252e',
+    '%25252e%25252e',
+    '%2e%2e%2fbalance',
+    '..%2fbalance',
+    '..%5cbalance',
+    '%2e%2e%2f%zz',
+    '%2e%2e%2f%ff',
+    'a%2f%2e%2e%2fb',
+    'a%2f',
+    '.. ',
+    'a/..%20',
+    '\u0000',
+    'a\nb',
+    'a\rb',
+    'a\u007fb',
+    'a%00b',
+    'a%0d%0ab',
+    'a%250ab',
+  ])('%j is refused, because it could reach another endpoint', (id) => {
+    const call = (): string => segment('orderId', id)
+    expect(call).toThrow(InvalidRequestError)
+    expect(call).toThrow(/^orderId must not .*Nothing was sent\.$/)
+  })
+
+  test.each([undefined, null, 1, 0, Number.NaN, true, {}, [], ['ord_1'], new String('ord_1'), Symbol('x')])(
+    'is refused if it is no string (%s)',
+    (id) => {
+      expect(() => segment('serviceId', id)).toThrow(/^serviceId must be a string/)
+    },
+  )
+
+  test('is refused if no URL can carry it', () => {
+    expect(() => segment('orderId', 'a\ud800')).toThrow(/well-formed/)
+  })
+
+  test('names the argument and what is wrong with it as an issue', () => {
+    expect.assertions(1)
+    try {
+      segment('orderId', '..')
+    } catch (error) {
+      expect(error).toMatchObject({
+        code: 'invalid_request',
+        charged: 'no',
+        attempts: 0,
+        issues: [{ path: 'orderId', message: 'must not contain empty or dot segments' }],
+      })
+    }
+  })
+
+  test('is one segment of the URL that platforms make of it, and comes back unchanged', () => {
+    const unit = fc.constantFrom('.', '/', '\\', '%', '2', 'e', 'f', '5', 'c', 'a', '?', '#', ' ', 'é')
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit, maxLength: 12 }), fc.string({ unit: 'binary' })), (id) => {
+        let encoded: string
+        try {
+          encoded = segment('orderId', id)
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidRequestError)
+          return
+        }
+        const { pathname, search, hash, origin } = new URL(`https://api.example.com/v1/orders/${encoded}`)
+        expect({ pathname, search, hash, origin }).toEqual({
+          pathname: `/v1/orders/${encoded}`,
+          search: '',
+          hash: '',
+          origin: 'https://api.example.com',
+        })
+        expect(decodeURIComponent(encoded)).toBe(id)
+        // Neither does a proxy that decodes once before it parses see anything but something below orders/.
+        const lenient = new URL(`https://api.example.com/v1/orders/${id.replace(/[?#].*/s, '')}`).pathname
+        expect(lenient.startsWith('/v1/orders/')).toBe(true)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe('a query string', () => {
+  test.each([
+    [{}, ''],
+    [{ limit: undefined }, ''],
+    [{ limit: 10, offset: 0 }, '?limit=10&offset=0'],
+    [{ sourceSystem: 'a b&c=d#e' }, '?sourceSystem=a+b%26c%3Dd%23e'],
+    [{ flag: false, text: '' }, '?flag=false&text='],
+    [{ ü: '注' }, '?%C3%BC=%E6%B3%A8'],
+  ])('of %j is %j', (query, text) => {
+    expect(queryString(query)).toBe(text)
+  })
+})

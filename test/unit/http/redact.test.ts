@@ -1,0 +1,166 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from 'vitest'
+import { redact } from '../../../src/http/redact.ts'
+
+// In base64 it has both characters that are others in URLs.
+const KEY = 'sk/live+4eC3>>>???9HqLyjWD="rjtT1zdp7dc'
+
+describe('an API key in a text of the server', () => {
+  const texts: Record<string, (key: string) => string> = {
+    'as it is': (key) => `invalid key ${key}.`,
+    'more than once': (key) => `${key} ${key}`,
+    'with its scheme': (key) => `Authorization: Bearer ${key}`,
+    'percent-encoded': (key) => `?key=${encodeURIComponent(key)}&x=1`,
+    'percent-encoded in lower case': (key) =>
+      `?key=${encodeURIComponent(key).replace(/%../g, (c) => c.toLowerCase())}`,
+    'in base64': (key) => `sent ${btoa(key)} to us`,
+    'in base64 without padding': (key) => btoa(key).replaceAll('=', ''),
+    'in base64 for URLs': (key) => Buffer.from(key).toString('base64url'),
+    'in base64 after another byte': (key) => btoa(`:${key}`),
+    'in base64 before another byte': (key) => btoa(`${key}:`),
+    'in the base64 of a whole header': (key) => btoa(`Bearer ${key}`),
+    'in the base64 of a user and a password': (key) => btoa(`ab:${key}\n`),
+    'in hexadecimal': (key) => Buffer.from(key).toString('hex'),
+    'in hexadecimal capitals': (key) => Buffer.from(key).toString('hex').toUpperCase(),
+    'as JSON has it': (key) => JSON.stringify({ message: key }),
+    'as JSON has it with escaped slashes': (key) => JSON.stringify({ message: key }).replaceAll('/', '\\/'),
+    'in JSON within JSON': (key) => JSON.stringify(JSON.stringify({ message: key })),
+    'in JSON within JSON with escaped slashes': (key) =>
+      JSON.stringify(JSON.stringify({ message: key }).replaceAll('/', '\\/')),
+  }
+
+  test.each(Object.entries(texts))('is taken out %s', (how, textOf) => {
+    // A key for each, because what is looked for is kept.
+    const key = `${KEY}/${how.length}${how.at(-1)}`
+    const clean = redact(textOf(key), [key])
+    expect(clean).toContain('[redacted]')
+    expect(clean).not.toContain(key)
+    expect(clean).not.toContain(key.slice(-8))
+    // Nothing that decodes to a recognisable part of the key is left.
+    for (const part of clean.split(/[^\w+/=%-]+/)) {
+      const readings = [
+        decodeURIComponent(part),
+        Buffer.from(part, 'base64').toString('latin1'),
+        Buffer.from(part, 'hex').toString('latin1'),
+      ]
+      for (const reading of readings) expect(reading).not.toContain(key.slice(4, 12))
+    }
+  })
+
+  test('leaves everything around it as it is', () => {
+    expect(redact(`a ${KEY} b`, [KEY])).toBe('a [redacted] b')
+    expect(redact(KEY, [KEY])).toBe('[redacted]')
+  })
+
+  test('is taken out wherever it stands in a longer base64 text', () => {
+    const visible = fc.string({
+      unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)),
+    })
+    const key = fc
+      .tuple(visible, fc.constant('0123456789abcdef'))
+      .map(([start, end]) => `${start.slice(0, 40)}${end}`)
+    fc.assert(
+      fc.property(key, visible, visible, (secret, before, after) => {
+        const clean = redact(btoa(before + secret + after), [secret])
+        expect(clean).toContain('[redacted]')
+        // At most the bits at both ends, which are mixed with the neighbours, remain.
+        const left = clean.split('[redacted]').map((part) => part.replaceAll('=', '').length)
+        const around = Math.ceil(((before.length + after.length) * 8) / 6)
+        expect(left.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(around + 3)
+      }),
+    )
+  })
+})
+
+test('every API key that a call has used is taken out', () => {
+  const keys = new Set(['first-key-1234', 'second-key-5678'])
+  expect(redact('second-key-5678 then first-key-1234', keys)).toBe('[redacted] then [redacted]')
+})
+
+test('a text without a key stays as it is', () => {
+  expect(redact('INSUFFICIENT_FUNDS', [KEY])).toBe('INSUFFICIENT_FUNDS')
+  expect(redact('INSUFFICIENT_FUNDS', [])).toBe('INSUFFICIENT_FUNDS')
+  expect(redact('', [KEY])).toBe('')
+})
+
+test('an empty key does not take anything out', () => {
+  expect(redact('abc', [''])).toBe('abc')
+  expect(redact('undefined', [''])).toBe('undefined')
+})
+
+test('of a very short key, only the key itself is looked for', () => {
+  expect(redact('a key YQ', ['a'])).toBe('[redacted] key YQ')
+})
+
+test('four characters are enough to be looked for in other forms, three are not', () => {
+  expect(redact('a key 7365636b', ['seck'])).toBe('a key [redacted]')
+  expect(redact('a key 736563', ['sec'])).toBe('a key 736563')
+})
+
+test('a key is left where it is shorter than what the caller looks for', () => {
+  expect(redact('sixteen-letters! fifteen-letters', ['sixteen-letters!', 'fifteen-letters'], 16)).toBe(
+    '[redacted] fifteen-letters',
+  )
+})
+
+test('what was looked for before has no part in what is looked for now', () => {
+  expect(redact('ab c', ['ab', 'c'])).toBe('[redacted] [redacted]')
+  expect(redact('a bc', ['a', 'bc'])).toBe('[redacted] [redacted]')
+  for (let n = 10; n < 30; n++) expect(redact(`key-${n} key-10`, [`key-${n}`])).toMatch(/^\[redacted\]/)
+})
+
+test('what is put in is not looked at again', () => {
+  expect(redact('red', ['red', 'e', 'acted'])).toBe('[redacted]')
+})
+
+test('of two keys that begin alike, nothing of the longer one is left', () => {
+  expect(redact('abc-xyz', ['abc', 'abc-xyz'])).toBe('[redacted]')
+})
+
+test('a key of characters with a meaning in patterns is taken literally', () => {
+  expect(redact('x $& y a.c', ['a.c'])).toBe('x $& y [redacted]')
+  expect(redact('abc', ['a.c'])).toBe('abc')
+})
+
+describe('working out the forms of a key, which costs more than looking for them,', () => {
+  let encoded: MockInstance<typeof btoa>
+  let fresh: typeof redact
+  beforeEach(async () => {
+    encoded = vi.spyOn(globalThis, 'btoa')
+    vi.resetModules()
+    fresh = (await import('../../../src/http/redact.ts')).redact
+  })
+  afterEach(() => {
+    encoded.mockRestore()
+  })
+  /** Whether the forms of the keys had to be worked out for this text. */
+  const worked = (text: string, ...keys: string[]): boolean => {
+    encoded.mockClear()
+    fresh(text, keys)
+    return encoded.mock.calls.length > 0
+  }
+  const text = 'a text that is longer than any of the keys that are looked for in it'
+
+  test('is done once for all texts, also while a program changes from one key to another', () => {
+    expect(worked(text, 'the-old-key-1234')).toBe(true)
+    expect(worked(text, 'the-old-key-1234')).toBe(false)
+    expect(worked(text, 'the-old-key-1234', 'the-new-key-5678')).toBe(true)
+    for (const keys of [['the-old-key-1234'], ['the-old-key-1234', 'the-new-key-5678']]) {
+      expect(worked(text, ...keys)).toBe(false)
+    }
+  })
+
+  test('is not done for a text that is too short to hold any', () => {
+    const keys = ['a-key-that-nobody-used-before', 'another-that-nobody-used-before']
+    expect(worked('a text', ...keys)).toBe(false)
+    expect(worked('x'.repeat(28), ...keys)).toBe(false)
+    expect(worked('x'.repeat(29), ...keys)).toBe(true)
+  })
+
+  test('is done again for a key of long ago: a program with any number of keys remembers a few', () => {
+    expect(worked(text, 'the-first-key-1234')).toBe(true)
+    for (let n = 0; n < 20; n++) worked(text, `key-${n}-of-many`)
+    expect(worked(text, 'the-first-key-1234')).toBe(true)
+    expect(worked(text, 'key-19-of-many')).toBe(false)
+  })
+})

@@ -1,0 +1,265 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  type Counts,
+  type Decision,
+  decide,
+  MAX_REPLAYS,
+  noCounts,
+  type Pace,
+  parseRetryAfter,
+  type Situation,
+} from '../../../src/http/retry.ts'
+
+const situation: Situation = {
+  pace: 'backoff',
+  counts: noCounts,
+  maxRetries: 4,
+  remaining: 120_000,
+  random: 0.5,
+}
+const ask = (changes: Partial<Situation>): Decision => decide({ ...situation, ...changes })
+const waitOf = (decision: Decision): number => ('wait' in decision ? decision.wait : Number.NaN)
+
+/** All decisions of a call that goes on at the same pace until the policy stops it. */
+function follow(pace: Pace, changes: Partial<Situation> = {}): { waits: number[]; end: string | undefined } {
+  const waits: number[] = []
+  let counts = noCounts
+  for (;;) {
+    const decision = ask({ pace, counts, ...changes })
+    if ('stop' in decision) return { waits, end: decision.stop }
+    waits.push(decision.wait)
+    counts = decision.counts
+    if (waits.length === 50) return { waits, end: undefined }
+  }
+}
+
+describe('backoff', () => {
+  const caps = [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]
+
+  test.each(caps.map((cap, retries) => [retries, cap]))(
+    'after %i retries is anything from nothing up to, not including, %i ms',
+    (retries, cap) => {
+      const counts = { ...noCounts, retries }
+      const at = (random: number): number => waitOf(ask({ counts, maxRetries: 100, random }))
+      expect(at(0)).toBe(0)
+      expect(at(0.5)).toBe(cap / 2)
+      expect(at(1 - 2 ** -53)).toBeLessThan(cap)
+      expect(at(1 - 2 ** -53)).toBeGreaterThan(cap * 0.999)
+    },
+  )
+
+  test('never waits for longer than its cap, however many retries there were', () => {
+    const counts = { ...noCounts, retries: 99 }
+    expect(waitOf(ask({ counts, maxRetries: 100, random: 1 - 2 ** -53 }))).toBeLessThan(10_000)
+  })
+
+  test('retries four times by default and says then that no retry is left', () => {
+    expect(follow('backoff')).toEqual({ waits: [125, 250, 500, 1000], end: 'exhausted' })
+  })
+
+  test.each<Pace>(['now', 'backoff', 'refresh'])('with maxRetries 0, pace %s is no retry at all', (pace) => {
+    expect(follow(pace, { maxRetries: 0 })).toEqual({ waits: [], end: 'exhausted' })
+  })
+
+  test('maxRetries counts all kinds of retries together', () => {
+    let counts = noCounts
+    for (const pace of ['now', 'refresh', 'backoff', 'now'] as const) {
+      const decision = ask({ pace, counts })
+      if ('stop' in decision) throw new Error(decision.stop)
+      counts = decision.counts
+    }
+    expect(counts).toEqual({ retries: 4, polls: 0, replays: 0 })
+    expect(ask({ pace: 'refresh', counts })).toEqual({ stop: 'exhausted' })
+  })
+})
+
+describe('a socket that closed under the request', () => {
+  test('is retried at once the first time and after a backoff from then on', () => {
+    expect(follow('now')).toEqual({ waits: [0, 250, 500, 1000], end: 'exhausted' })
+  })
+
+  test('waits like any other failure if something else was retried before', () => {
+    expect(waitOf(ask({ pace: 'now', counts: { ...noCounts, retries: 1 } }))).toBe(250)
+  })
+})
+
+test('a refused API key is tried once more at once, whatever was retried before', () => {
+  expect(waitOf(ask({ pace: 'refresh', counts: { ...noCounts, retries: 3 } }))).toBe(0)
+})
+
+describe('waiting for an earlier request with the same key', () => {
+  test('begins with half a second and doubles up to five', () => {
+    const most = follow('poll', { random: 1 - 2 ** -53 }).waits
+    expect(most.slice(0, 7).map(Math.round)).toEqual([500, 1000, 2000, 4000, 5000, 5000, 5000])
+    const least = follow('poll', { random: 0 }).waits
+    expect(least.slice(0, 7)).toEqual([500, 500, 1000, 2000, 2500, 2500, 2500])
+  })
+
+  test('never ends for a number of times, also with maxRetries 0, and uses no retry', () => {
+    expect(follow('poll', { maxRetries: 0 }).end).toBeUndefined()
+    const decision = ask({ pace: 'poll', counts: { retries: 4, polls: 2000, replays: 2 } })
+    expect(decision).toEqual({ wait: 3750, counts: { retries: 4, polls: 2001, replays: 2 } })
+  })
+
+  test('ends at the deadline', () => {
+    expect(ask({ pace: 'poll', remaining: 500 })).toEqual({ stop: 'deadline' })
+    expect(waitOf(ask({ pace: 'poll', remaining: 501 }))).toBe(500)
+  })
+})
+
+describe('asking again for a success that could not be read', () => {
+  test.each([0, 4, 100])('happens at most twice with maxRetries %i', (maxRetries) => {
+    expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 125], end: 'exhausted' })
+    expect(MAX_REPLAYS).toBe(2)
+  })
+
+  test('uses no retry and is not stopped by used-up retries', () => {
+    const counts: Counts = { retries: 4, polls: 7, replays: 1 }
+    expect(ask({ pace: 'replay', counts })).toEqual({ wait: 125, counts: { ...counts, replays: 2 } })
+  })
+})
+
+describe('Retry-After', () => {
+  test.each<Pace>(['now', 'backoff', 'refresh', 'poll', 'replay'])('is a lower bound for pace %s', (pace) => {
+    expect(waitOf(ask({ pace, retryAfter: 30_000 }))).toBe(30_000)
+    const own = waitOf(ask({ pace, retryAfter: 0 }))
+    expect(own).toBe(waitOf(ask({ pace })))
+  })
+
+  test('that is shorter than the backoff does not shorten it', () => {
+    expect(waitOf(ask({ counts: { ...noCounts, retries: 3 }, retryAfter: 1 }))).toBe(1000)
+  })
+
+  test('that reaches the deadline ends the call instead of waiting for less', () => {
+    expect(ask({ retryAfter: 119_999 })).toMatchObject({ wait: 119_999 })
+    expect(ask({ retryAfter: 120_000 })).toEqual({ stop: 'deadline' })
+    expect(ask({ retryAfter: Number.MAX_SAFE_INTEGER })).toEqual({ stop: 'deadline' })
+  })
+
+  test('does not hide that no retry was left', () => {
+    expect(ask({ maxRetries: 0, retryAfter: 1e9 })).toEqual({ stop: 'exhausted' })
+  })
+})
+
+test('no wait ends at or after the deadline, and none is negative', () => {
+  const paces = fc.constantFrom<Pace>('now', 'backoff', 'refresh', 'poll', 'replay')
+  const count = fc.nat({ max: 2000 })
+  const counts = fc.record({ retries: count, polls: count, replays: count })
+  const milliseconds = fc.double({ min: -1e6, max: 1e6, noNaN: true })
+  fc.assert(
+    fc.property(
+      fc.record({
+        pace: paces,
+        counts,
+        maxRetries: fc.nat({ max: 100 }),
+        retryAfter: fc.option(fc.nat(), { nil: undefined }),
+        remaining: milliseconds,
+        random: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+      }),
+      (given) => {
+        const decision = decide(given)
+        if ('stop' in decision) return
+        expect(decision.wait).toBeGreaterThanOrEqual(given.retryAfter ?? 0)
+        expect(decision.wait).toBeLessThan(given.remaining)
+        const used = (of: Counts): number => of.retries + of.polls + of.replays
+        expect(used(decision.counts)).toBe(used(given.counts) + 1)
+      },
+    ),
+  )
+})
+
+describe('reading Retry-After', () => {
+  const now = Date.UTC(2026, 0, 1, 12, 0, 0)
+  const inOneMinute = {
+    'an IMF-fixdate': 'Thu, 01 Jan 2026 12:01:00 GMT',
+    'an RFC 850 date': 'Thursday, 01-Jan-26 12:01:00 GMT',
+    'an asctime date': 'Thu Jan  1 12:01:00 2026',
+  }
+  test.each(Object.entries(inOneMinute))('understands %s', (_form, text) => {
+    expect(parseRetryAfter(text, now)).toBe(60_000)
+  })
+
+  test('reads an asctime date as UTC, whatever the time zone of the machine', () => {
+    const before = process.env['TZ']
+    try {
+      process.env['TZ'] = 'Asia/Tokyo'
+      expect(parseRetryAfter(inOneMinute['an asctime date'], now)).toBe(60_000)
+    } finally {
+      if (before === undefined) delete process.env['TZ']
+      else process.env['TZ'] = before
+    }
+  })
+
+  test.each([
+    ['0', 0],
+    ['1', 1000],
+    [' 7 ', 7000],
+    ['007', 7000],
+    ['120', 120_000],
+    ['0.5', 500],
+    ['1.0001', 1001],
+  ])('reads %j as %i ms', (text, milliseconds) => {
+    expect(parseRetryAfter(text, now)).toBe(milliseconds)
+  })
+
+  test.each(['Thu, 01 Jan 2026 11:59:59 GMT', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
+    'takes the date %s, which has passed, for no wait',
+    (text) => {
+      expect(parseRetryAfter(text, now)).toBe(0)
+    },
+  )
+
+  test.each(['999999999999', '9'.repeat(13), '9'.repeat(400)])(
+    'takes a wait that nobody can live to see for one that no deadline allows (%s)',
+    (text) => {
+      const milliseconds = parseRetryAfter(text, now)
+      expect(milliseconds).toBeGreaterThan(1e14)
+      expect(Number.isSafeInteger(milliseconds)).toBe(true)
+      expect(ask({ retryAfter: milliseconds })).toEqual({ stop: 'deadline' })
+    },
+  )
+
+  test.each([
+    null,
+    '',
+    ' ',
+    '-1',
+    '+1',
+    '1e3',
+    '0x10',
+    '1,5',
+    '1, 2',
+    '.5',
+    '5.',
+    'NaN',
+    'Infinity',
+    'soon',
+    '10 seconds',
+    '2026-01-01T12:01:00Z',
+    'Thu, 01 Jan 2026 12:01:00',
+    'Thu, 01 Jan 2026 12:01:00 +0000',
+    'Thu, 01 Foo 2026 12:01:00 GMT',
+    'Thu, 99 Jan 2026 12:01:00 GMT',
+    '1767268860000 GMT',
+    // What Date.parse would understand all the same.
+    'x Sun, 06 Nov 2094 08:49:37 GMT',
+    'Sun, 06 Nov 2094 08:49:37 GMT (x)',
+    'x Sun Nov  6 08:49:37 2094',
+    'Sun Nov  6 08:49:37 2094 (x)',
+    'Sun Nov ,6 08:49:37 2094',
+  ])('finds nothing usable in %j', (text) => {
+    expect(parseRetryAfter(text, now)).toBeUndefined()
+  })
+
+  test('gives nothing or a whole number of milliseconds from 0 on for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const milliseconds = parseRetryAfter(text, now)
+        if (milliseconds === undefined) return
+        expect(Number.isSafeInteger(milliseconds)).toBe(true)
+        expect(milliseconds).toBeGreaterThanOrEqual(0)
+      }),
+    )
+  })
+})

@@ -1,0 +1,526 @@
+import { getEventListeners } from 'node:events'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type AttemptRequest, type AttemptResult, createTransport } from '../../../src/http/transport.ts'
+import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+
+const unhandled: unknown[] = []
+const onUnhandled = (error: unknown): void => void unhandled.push(error)
+beforeEach(() => {
+  unhandled.length = 0
+  process.on('unhandledRejection', onUnhandled)
+})
+afterEach(async () => {
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('unhandledRejection', onUnhandled)
+  expect(unhandled).toEqual([])
+})
+
+const request: AttemptRequest = {
+  method: 'POST',
+  url: 'https://api.example.com/v1/orders',
+  headers: { authorization: 'Bearer key' },
+  body: '{"a":1}',
+  timeout: 5000,
+  maxBytes: 1000,
+}
+
+/** One attempt over a fetch of the test's own. */
+function attempt(
+  fetch: (input: Request, init?: RequestInit) => unknown,
+  changes: Partial<AttemptRequest> = {},
+  runtime: FakeRuntime = fakeRuntime(),
+): Promise<AttemptResult> {
+  return createTransport({ fetch: fetch as typeof globalThis.fetch, runtime })({ ...request, ...changes })
+}
+
+/** A stream whose reading is decided by the test. */
+const streamOf = (source: UnderlyingDefaultSource<unknown>): ReadableStream =>
+  new ReadableStream(source, { highWaterMark: 0 })
+const never = (): Promise<never> => new Promise(() => {})
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+describe("a caller's fetch", () => {
+  test('gets the complete request once, with a signal, and told not to follow redirects', async () => {
+    const seen: { sent: Request; body: unknown; init: RequestInit | undefined; text: string }[] = []
+    await attempt(async (input, init) => {
+      const sent = new Request(input, init)
+      seen.push({ sent, body: init?.body, init, text: await sent.text() })
+      return new Response('{}')
+    })
+    expect(seen).toHaveLength(1)
+    const [{ sent, body, init, text } = {}] = seen
+    expect(sent).toMatchObject({ method: 'POST', url: request.url, redirect: 'manual' })
+    expect([...(sent?.headers ?? [])]).toContainEqual(['authorization', 'Bearer key'])
+    expect(text).toBe('{"a":1}')
+    // As it was given: a Request's body is a stream, which is sent in chunks or read into memory first.
+    expect(body).toBe('{"a":1}')
+    expect(init?.signal).toBeInstanceOf(AbortSignal)
+    expect(init?.signal?.aborted).toBe(false)
+  })
+
+  describe('and the HTTP cache', () => {
+    afterEach(() => void vi.unstubAllGlobals())
+
+    async function cacheOf(changes: Partial<AttemptRequest>): Promise<RequestInit | undefined> {
+      let seen: RequestInit | undefined
+      await attempt(async (_input, init) => {
+        seen = init
+        return new Response('{}')
+      }, changes)
+      return seen
+    }
+
+    test.each(['GET', 'HEAD'])(
+      '%s is sent with `cache: no-store`, because a cached list is no evidence',
+      async (method) => {
+        expect(await cacheOf({ method, body: undefined })).toHaveProperty('cache', 'no-store')
+      },
+    )
+
+    test('POST names no cache mode, because no cache answers it', async () => {
+      expect(await cacheOf({})).not.toHaveProperty('cache')
+    })
+
+    test('a platform whose Request lacks the option is sent no cache mode, because it may throw on one', async () => {
+      vi.stubGlobal(
+        'Request',
+        class {
+          constructor(url: string) {
+            Object.assign(this, { url, headers: new Headers(), clone: () => this })
+          }
+        },
+      )
+      expect(await cacheOf({ method: 'GET', body: undefined })).not.toHaveProperty('cache')
+    })
+  })
+
+  test.each<[name: string, value: unknown]>([
+    ['totalTimeout', 1e-9],
+    ['timeout', 1e-9],
+    ['retry', 9],
+    ['prefix', 'https://evil.example.com'],
+    ['baseUrl', 'https://evil.example.com'],
+    ['searchParams', 'a=1'],
+    ['json', { a: 1 }],
+    ['onDownloadProgress', 'x'],
+    ['onUploadProgress', 'x'],
+    ['context', 'x'],
+    ['parseJson', () => 'evil'],
+    ['throwHttpErrors', true],
+    ...['mode', 'credentials', 'cache', 'redirect', 'referrer', 'referrerPolicy', 'integrity'].map(
+      (name): [string, unknown] => [name, 'nonsense'],
+    ),
+    ['signal', AbortSignal.abort()],
+    ['window', 'x'],
+    ['body', 'evil'],
+    ['keepalive', true],
+    ['dispatcher', 'x'],
+  ])('is called as ever where every object inherits a property %s', async (name, value) => {
+    let inherits: string[] = []
+    Object.defineProperty(Object.prototype, name, {
+      value,
+      configurable: true,
+      writable: true,
+      enumerable: true,
+    })
+    try {
+      const result = await attempt(
+        async (input, init) => {
+          inherits = [String(input), ...Object.keys(init ?? {}), String(name in (init ?? {}))]
+          return new Response('{}', { status: 500 })
+        },
+        { method: 'GET', headers: {}, body: undefined, signal: undefined },
+      )
+      expect(result).toMatchObject({ kind: 'answer', status: 500, text: '{}' })
+      const own = ['method', 'headers', 'body', 'redirect', 'signal', 'cache']
+      expect(inherits).toEqual([request.url, ...own, String(own.includes(name))])
+    } finally {
+      Reflect.deleteProperty(Object.prototype, name)
+    }
+  })
+
+  const text = (): (() => Promise<string>) => async () => '{}'
+
+  test.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a text', '{"id":"ord_1"}'],
+    ['an object that only has a status', { status: 201, ok: true, json: async () => ({}) }],
+    ['an object without headers', { status: 201, text: text() }],
+    ['headers as a plain object', { status: 201, headers: { a: 'b' }, text: text() }],
+    ['an object without status', { headers: new Headers(), text: text() }],
+    ["the standard's network error", Response.error()],
+  ] as [string, unknown][])('that returns %s has failed, and proves nothing', async (_what, returned) => {
+    const result = await attempt(async () => returned)
+    expect(result).toEqual({ kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } })
+  })
+
+  test('may return a response of its own making', async () => {
+    const own = {
+      status: 201,
+      ok: true,
+      type: 'basic',
+      headers: new Headers({ a: 'b' }),
+      text: async () => '{}',
+    }
+    expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, text: '{}' })
+  })
+
+  test('may return an answer without a stream, as React Native does, whose size counts as well', async () => {
+    const own = (text: string): object => ({
+      status: 201,
+      ok: true,
+      headers: new Headers(),
+      text: async () => text,
+    })
+    expect(await attempt(async () => own('x'.repeat(1000)))).toMatchObject({ text: 'x'.repeat(1000) })
+    expect(await attempt(async () => own('x'.repeat(1001)))).toMatchObject({ text: '', problem: 'too_large' })
+  })
+
+  test('that loses such an answer has cut it', async () => {
+    const own = {
+      status: 201,
+      ok: true,
+      headers: new Headers(),
+      text: () => Promise.reject(new Error('lost')),
+    }
+    expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+  })
+
+  test.each([
+    ['an opaque redirect', { type: 'opaqueredirect', status: 0 }],
+    ['a redirect with a body that cannot be let go of', { type: 'basic', status: 302, body: { cancel: 7 } }],
+    [
+      'a redirect with a body that fails to be let go of',
+      { type: 'basic', status: 302, body: { cancel: () => Promise.reject(new Error('x')) } },
+    ],
+  ])('that returns %s is not followed', async (_what, fields) => {
+    const result = await attempt(async () => ({ headers: new Headers(), ...fields }))
+    expect(result).toMatchObject({ kind: 'redirect', status: fields.status })
+  })
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new TypeError('Failed to fetch')
+      },
+    ],
+    ['rejects', () => Promise.reject(new TypeError('Failed to fetch'))],
+  ])('that %s has failed, proves nothing, and is told by its name and place', async (_how, fetch) => {
+    const frames = expect.stringMatching(/^ +at .*transport\.test\.ts:\d+:\d+/)
+    expect(await attempt(fetch)).toEqual({
+      kind: 'failed',
+      unsent: false,
+      closed: false,
+      detail: { name: 'TypeError', frames },
+    })
+  })
+
+  test.each([
+    ['ECONNREFUSED', 'connect', false],
+    ['ENOTFOUND', 'getaddrinfo', false],
+    ['ECONNRESET', 'read', true],
+    ['EPIPE', 'write', true],
+    ['UND_ERR_SOCKET', undefined, true],
+    ['CERT_HAS_EXPIRED', undefined, false],
+  ])('that fails with %s is named by it, and proves nothing', async (code, syscall, closed) => {
+    const cause = Object.assign(new Error('secret'), { code, ...(syscall && { syscall }) })
+    const result = await attempt(() => Promise.reject(new TypeError('fetch failed', { cause })))
+    expect(result).toEqual({
+      kind: 'failed',
+      unsent: false,
+      closed,
+      detail: { name: 'Error', code, ...(syscall && { syscall }) },
+    })
+  })
+})
+
+describe('what a fetch throws', () => {
+  const ring = new Error('ring')
+  ring.cause = ring
+  const hostile = new Proxy(
+    {},
+    {
+      get() {
+        throw new Error('secret')
+      },
+      has() {
+        throw new Error('secret')
+      },
+      getPrototypeOf() {
+        throw new Error('secret')
+      },
+    },
+  )
+  const getters = Object.defineProperty(new Error('x'), 'cause', {
+    get() {
+      throw new Error('secret')
+    },
+  })
+
+  test.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['a text', 'secret'],
+    ['a number', 7],
+    ['a symbol', Symbol('secret')],
+    ['an object', { secret: 1 }],
+    ['a ring of causes', ring],
+    ['a cause that throws when it is looked at', getters],
+    ['what throws whenever it is looked at', hostile],
+    ['names that are none', { name: 'Bearer secret', code: 'sk live', syscall: 'GET /secret' }],
+    ['names that are no texts', { name: 1, code: 2, syscall: 3 }],
+    ['an array of errors that are none', { errors: [null, 1, 'secret'], code: 'ECONNREFUSED' }],
+  ])('may be %s', async (_what, thrown) => {
+    const result = await attempt(() => Promise.reject(thrown))
+    expect(result).toMatchObject({ kind: 'failed', unsent: false })
+    expect(JSON.stringify(result)).not.toContain('secret')
+  })
+
+  test('may be anything, and only names and codes of it are kept', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.anything(), fc.anything(), fc.anything(), async (thrown, code, name) => {
+        for (const error of [thrown, { code, name, cause: thrown }]) {
+          const result = await attempt(() => Promise.reject(error))
+          if (result.kind !== 'failed') throw new Error(result.kind)
+          expect(result.unsent).toBe(false)
+          expect(result.detail.name).toMatch(/^[A-Za-z]{1,64}$/)
+          for (const word of [result.detail.code, result.detail.syscall]) {
+            if (word !== undefined) expect(word).toMatch(/^\w{1,64}$/)
+          }
+        }
+      }),
+    )
+  })
+})
+
+describe('a fetch that ignores its signal', () => {
+  test('does not keep a timeout from ending the attempt', async () => {
+    const runtime = fakeRuntime()
+    const pending = attempt(never, {}, runtime)
+    await runtime.advance(5000)
+    expect(await pending).toEqual({ kind: 'timeout' })
+    expect(runtime.timers).toBe(0)
+  })
+
+  test('does not keep the caller from ending the attempt', async () => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const pending = attempt(never, { signal: controller.signal }, runtime)
+    await runtime.settle()
+    controller.abort()
+    expect(await pending).toEqual({ kind: 'aborted' })
+    expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
+  })
+
+  test.each([
+    ['an answer', () => Promise.resolve(new Response('{}'))],
+    ['an answer that cannot be let go of', () => Promise.resolve({ body: { cancel: 7 } })],
+    ['nothing', () => Promise.resolve(undefined)],
+    ['a failure', () => Promise.reject(new Error('late'))],
+  ])('may come with %s too late', async (_what, finish) => {
+    const runtime = fakeRuntime()
+    let release: () => void = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const pending = attempt(() => released.then((): unknown => finish()), {}, runtime)
+    await runtime.advance(5000)
+    expect(await pending).toEqual({ kind: 'timeout' })
+    release()
+    await runtime.settle()
+    expect(unhandled).toEqual([])
+  })
+
+  test('has the answer that comes too late let go of', async () => {
+    const runtime = fakeRuntime()
+    let cancelled = false
+    let release: (response: Response) => void = () => {}
+    const pending = attempt(
+      () =>
+        new Promise((resolve) => {
+          release = resolve
+        }),
+      {},
+      runtime,
+    )
+    await runtime.advance(5000)
+    await pending
+    const cancel = (): void => {
+      cancelled = true
+    }
+    release(new Response(streamOf({ cancel })))
+    await runtime.settle()
+    expect(cancelled).toBe(true)
+  })
+
+  test.each([
+    ['that never comes', never],
+    ['that cannot even be cancelled', never],
+  ])('does not keep the time from ending a body %s', async (_what, cancel) => {
+    const runtime = fakeRuntime()
+    const body = streamOf({ pull: never, cancel })
+    const pending = attempt(async () => new Response(body, { status: 201 }), {}, runtime)
+    await runtime.advance(5000)
+    expect(await pending).toMatchObject({ kind: 'answer', status: 201, problem: 'timeout' })
+    expect(runtime.timers).toBe(0)
+  })
+
+  test('does not keep the caller from ending a body', async () => {
+    const runtime = fakeRuntime()
+    const controller = new AbortController()
+    const body = streamOf({ pull: never })
+    const pending = attempt(async () => new Response(body), { signal: controller.signal }, runtime)
+    await runtime.settle()
+    controller.abort()
+    expect(await pending).toMatchObject({ kind: 'answer', problem: 'aborted' })
+  })
+
+  test('does not keep the time from ending an answer without a stream', async () => {
+    const runtime = fakeRuntime()
+    const own = { status: 201, ok: true, headers: new Headers(), text: never }
+    const pending = attempt(async () => own, {}, runtime)
+    await runtime.advance(5000)
+    expect(await pending).toMatchObject({ kind: 'answer', status: 201, problem: 'timeout' })
+  })
+})
+
+describe('a caller who gives up at any moment after the answer', () => {
+  const answers: [string, () => unknown][] = [
+    ['whose body never comes', () => new Response(streamOf({ pull: never }), { status: 201 })],
+    [
+      'whose text never comes, as React Native has it',
+      () => ({ status: 201, ok: true, headers: new Headers(), text: never }),
+    ],
+  ]
+  test.each(answers)('does not wait for one %s', async (_what, answer) => {
+    // Between the answer and the first read of its body are a few turns of the microtask queue, ky's own included.
+    for (let turns = 0; turns < 40; turns++) {
+      const runtime = fakeRuntime()
+      const controller = new AbortController()
+      let ended: AttemptResult | undefined
+      const fetch = async (): Promise<unknown> => {
+        void (async () => {
+          for (let turn = 0; turn < turns; turn++) await undefined
+          controller.abort()
+        })()
+        return answer()
+      }
+      void attempt(fetch, { signal: controller.signal }, runtime).then((result) => {
+        ended = result
+      })
+      await runtime.settle()
+      const how = ended?.kind === 'answer' ? ended.problem : ended?.kind
+      expect([turns, how]).toEqual([turns, 'aborted'])
+      expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
+    }
+  })
+})
+
+describe('a body', () => {
+  test.each([
+    ['fails', new ReadableStream({ start: (controller) => controller.error(new Error('lost')) })],
+    [
+      'has something else than bytes',
+      new ReadableStream({ start: (controller) => controller.enqueue('text') }),
+    ],
+    ['has nothing', new ReadableStream({ start: (controller) => controller.enqueue(undefined) })],
+    [
+      'throws when it is read',
+      streamOf({
+        pull: () => {
+          throw new Error('x')
+        },
+      }),
+    ],
+  ])('that %s is cut, because the status is known', async (_what, body) => {
+    const own = { status: 201, ok: true, headers: new Headers(), body, text: never }
+    expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+  })
+
+  test('that somebody else is reading is cut', async () => {
+    const response = new Response('{}', { status: 201 })
+    response.body?.getReader()
+    expect(await attempt(async () => response)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+  })
+
+  test('keeps what came before it broke', async () => {
+    let pulls = 0
+    const body = streamOf({
+      pull(controller) {
+        if (++pulls > 1) controller.error(new Error('lost'))
+        else controller.enqueue(bytes('{"id":'))
+      },
+    })
+    expect(await attempt(async () => new Response(body))).toMatchObject({ text: '{"id":', problem: 'cut' })
+  })
+
+  test('that is too large is let go of after as many bytes as are allowed', async () => {
+    let sent = 0
+    let cancelled = false
+    const body = streamOf({
+      pull(controller) {
+        controller.enqueue(bytes('x'.repeat(100)))
+        sent += 100
+      },
+      cancel() {
+        cancelled = true
+      },
+    })
+    expect(await attempt(async () => new Response(body))).toMatchObject({ problem: 'too_large' })
+    expect(cancelled).toBe(true)
+    expect(sent).toBe(1100)
+  })
+
+  test('is not believed to be as short as its header says', async () => {
+    const headers = { 'content-length': '10' }
+    const response = new Response('x'.repeat(5000), { headers })
+    expect(await attempt(async () => response)).toMatchObject({ problem: 'too_large' })
+  })
+
+  test.each(['', '-1', 'x', '1e1', '99999999999'])(
+    'with the length %j is read as it comes',
+    async (length) => {
+      const response = new Response('{"a":1}', { headers: { 'content-length': length } })
+      const result = await attempt(async () => response)
+      expect(result).toMatchObject({ kind: 'answer', text: '{"a":1}' })
+      expect(result).toHaveProperty('problem', undefined)
+    },
+  )
+
+  test('that says "interrupted" is a body like any other', async () => {
+    expect(await attempt(async () => new Response('interrupted'))).toMatchObject({ text: 'interrupted' })
+  })
+})
+
+test('an attempt that ends leaves no timer and no listener behind, however it ends', async () => {
+  const ends: (() => unknown)[] = [
+    async () => new Response('{}'),
+    async () => new Response('', { status: 302 }),
+    async () => new Response('x'.repeat(5000)),
+    () => Promise.reject(new Error('x')),
+    () => {
+      throw new Error('x')
+    },
+    async () => undefined,
+  ]
+  for (const end of ends) {
+    const runtime = fakeRuntime()
+    const { signal } = new AbortController()
+    await attempt(end, { signal }, runtime)
+    expect([runtime.timers, getEventListeners(signal, 'abort')]).toEqual([0, []])
+  }
+})
+
+test('a fetch that is patched after the client was made is used all the same', async () => {
+  const original = globalThis.fetch
+  const transport = createTransport({ runtime: fakeRuntime() })
+  try {
+    globalThis.fetch = async () => new Response('patched')
+    expect(await transport(request)).toMatchObject({ text: 'patched' })
+  } finally {
+    globalThis.fetch = original
+  }
+})

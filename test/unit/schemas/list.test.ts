@@ -1,0 +1,98 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readEnvelope } from '../../../src/schemas/list.ts'
+
+const rows = [{ id: 'ord_1' }, { id: 'ord_2' }]
+
+const envelopeOf = (body: unknown): unknown => {
+  const found = readEnvelope(body, 'id')
+  return 'envelope' in found ? found.envelope : found.issues[0]?.message
+}
+
+describe('the rows of a list answer', () => {
+  const shapes: Record<string, readonly [body: unknown, envelope: unknown]> = {
+    'are the answer itself': [rows, { items: rows }],
+    'are the answer itself if it is empty': [[], { items: [] }],
+    'are the one array of an object': [{ data: rows }, { items: rows }],
+    'are the one array, whatever its name': [{ status: 'ok', 注文: rows }, { items: rows }],
+    'are the one array, also if it is empty': [
+      { orders: [], total: 0 },
+      { items: [], total: 0 },
+    ],
+    'are the one array, also if its rows have no id': [{ list: [1, 2] }, { items: [1, 2] }],
+    'are the array with ids among several': [{ warnings: ['x'], orders: rows }, { items: rows }],
+    'are the array with ids beside an empty one': [{ errors: [], orders: rows }, { items: rows }],
+    'are the array with one id among several': [{ a: [{ id: 'x' }], b: ['y'] }, { items: [{ id: 'x' }] }],
+    'are none if all arrays are empty': [{ errors: [], orders: [] }, { items: [] }],
+  }
+  test.each(Object.entries(shapes))('%s', (_title, [body, envelope]) => {
+    expect(envelopeOf(body)).toEqual(envelope)
+  })
+
+  test.each([
+    ['two arrays have ids', { a: rows, b: rows }],
+    ['no array of several has ids', { a: [1], b: [2] }],
+    ['one array is empty and the other is something else', { orders: [], tags: ['x'] }],
+    ['only some rows have ids', { a: [{ id: 'x' }, {}], b: ['y'] }],
+    ['ids are no texts', { a: [{ id: 1 }], b: ['y'] }],
+  ])('are not guessed where %s', (_why, body) => {
+    expect(envelopeOf(body)).toMatch(/^has several arrays; .* option listEnvelope$/)
+  })
+
+  test.each([
+    ['there is no array', { id: 'ord_1' }],
+    ['the object is empty', {}],
+    ['the array is further down', { data: { items: rows } }],
+  ])('are not guessed where %s', (_why, body) => {
+    expect(envelopeOf(body)).toMatch(/^has no array of rows; .* option listEnvelope$/)
+  })
+
+  test.each([undefined, null, 1, 'text', true])('are not in %j', (body) => {
+    expect(envelopeOf(body)).toBe('is neither an array nor an object')
+  })
+})
+
+describe('how a list goes on', () => {
+  test.each([
+    [{ total: 7 }, { total: 7 }],
+    [{ totalCount: 7 }, { total: 7 }],
+    [{ total_count: 0 }, { total: 0 }],
+    [{ meta: { total: 7 } }, { total: 7 }],
+    [{ pagination: { total: 7, hasMore: false } }, { total: 7, hasMore: false }],
+    [{ paging: { has_more: true } }, { hasMore: true }],
+    [{ page: { hasNext: true } }, { hasMore: true }],
+    [{ pageInfo: { has_next: false } }, { hasMore: false }],
+    [{ page_info: { totalCount: 3 } }, { total: 3 }],
+    [{ hasMore: true, meta: { hasMore: false } }, { hasMore: true }],
+    [{ total: 'many', meta: { total: 5 } }, { total: 5 }],
+  ])('is read from %j', (fields, expected) => {
+    expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows, ...expected })
+  })
+
+  test.each([
+    { total: -1 },
+    { total: 1.5 },
+    { total: '7' },
+    { total: null },
+    { total: 2 ** 53 },
+    { hasMore: 1 },
+    { hasMore: 'true' },
+    { has_more: null },
+    { page: 3 },
+    { meta: null },
+    { count: 7 },
+    { data2: { total: 7 } },
+  ])('is not read from %j', (fields) => {
+    expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows })
+  })
+})
+
+test('any JSON is an envelope or gives issues', () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (body) => {
+      const found = readEnvelope(body, 'id')
+      if ('envelope' in found) expect(Array.isArray(found.envelope.items)).toBe(true)
+      else expect(found.issues.length).toBeGreaterThan(0)
+    }),
+  )
+})

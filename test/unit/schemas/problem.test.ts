@@ -1,0 +1,190 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readProblem } from '../../../src/schemas/problem.ts'
+
+const read = (body: unknown): ReturnType<typeof readProblem> => readProblem(JSON.stringify(body))
+
+describe('the shapes of an error body', () => {
+  const wanted = { recognised: true, code: 'NO_FUNDS', message: 'The wallet is empty.' }
+  const shapes: Record<string, unknown> = {
+    bare: { code: 'NO_FUNDS', message: 'The wallet is empty.' },
+    'with other names': { errorCode: 'NO_FUNDS', description: 'The wallet is empty.' },
+    'in snake case': { error_code: 'NO_FUNDS', error_description: 'The wallet is empty.' },
+    nested: { error: { code: 'NO_FUNDS', message: 'The wallet is empty.' } },
+    'nested by another name': { error: { reason: 'NO_FUNDS', detail: 'The wallet is empty.' } },
+    'a list of errors': {
+      errors: [{ code: 'NO_FUNDS', message: 'The wallet is empty.' }, { code: 'OTHER' }],
+    },
+    'errors as an object': { errors: { code: 'NO_FUNDS', message: 'The wallet is empty.' } },
+    'RFC 9457 with a code': {
+      type: 'about:blank',
+      title: 'Payment Required',
+      detail: 'The wallet is empty.',
+      code: 'NO_FUNDS',
+    },
+    'a code in error and a message beside it': { error: 'NO_FUNDS', message: 'The wallet is empty.' },
+    'with unknown fields': {
+      timestamp: 1,
+      code: 'NO_FUNDS',
+      message: 'The wallet is empty.',
+      path: ['x'],
+      n: null,
+    },
+  }
+  test.each(Object.entries(shapes))('are understood: %s', (_shape, body) => {
+    expect(read(body)).toEqual(wanted)
+  })
+
+  test('a problem type stands in for a code', () => {
+    const type = 'https://errors.example.com/no-funds'
+    expect(read({ type, title: 'No funds' })).toEqual({ recognised: true, code: type, message: 'No funds' })
+  })
+
+  test('about:blank is no code', () => {
+    expect(read({ type: 'about:blank', title: 'Conflict' })).toEqual({
+      recognised: true,
+      message: 'Conflict',
+    })
+  })
+
+  test('a number is a code', () => {
+    expect(read({ code: 1042 })).toEqual({ recognised: true, code: '1042' })
+  })
+
+  test('a text with spaces is a message and never a code', () => {
+    expect(read({ error: 'Not enough money' })).toEqual({ recognised: true, message: 'Not enough money' })
+    expect(read({ code: 'Not enough money' })).toEqual({ recognised: false })
+  })
+
+  test('a list of texts has its first as the message', () => {
+    expect(read({ errors: ['quantity is too small', 'x'] })).toEqual({
+      recognised: true,
+      message: 'quantity is too small',
+    })
+  })
+
+  test('a message is taken from the outermost place that has one', () => {
+    expect(read({ message: 'outer', error: { message: 'inner', code: 'IN' } })).toEqual({
+      recognised: true,
+      code: 'IN',
+      message: 'outer',
+    })
+  })
+})
+
+describe('what is no error of the service', () => {
+  test.each([
+    '',
+    ' ',
+    'null',
+    'true',
+    '42',
+    '"IDEMPOTENCY_IN_PROGRESS"',
+    '[]',
+    '[{"code":"X","message":"y"}]',
+    '{}',
+    '{"error":null}',
+    '{"error":{}}',
+    '{"errors":[]}',
+    '{"code":"","message":"  "}',
+    '{"code":{},"message":[1]}',
+    '{"id":"ord_1","status":"pending","amount":1}',
+    '<html><body>502 Bad Gateway</body></html>',
+    '{"code":"NO_FUNDS","message":"The wallet',
+    '\ufeff',
+    '\u0000',
+  ])('is not recognised: %j', (text) => {
+    expect(readProblem(text)).toEqual({ recognised: false })
+  })
+
+  test('codes that are inherited do not count', () => {
+    expect(readProblem('{"__proto__":{"code":"X","message":"y"}}')).toEqual({ recognised: false })
+  })
+})
+
+describe('the two documented codes', () => {
+  const CONFLICT = 'IDEMPOTENCY_CONFLICT'
+  const IN_PROGRESS = 'IDEMPOTENCY_IN_PROGRESS'
+
+  const places: Record<string, (code: string) => unknown> = {
+    'as code': (code) => ({ code }),
+    'in error': (error) => ({ error }),
+    nested: (code) => ({ error: { code } }),
+    'in a list': (code) => ({ errors: [{ code }] }),
+    'as the second of a list': (code) => ({ errors: [{ code: 'OTHER' }, { code }] }),
+    'as a problem type': (code) => ({ type: `https://errors.example.com/${code}` }),
+    'as a URN': (code) => ({ type: `urn:problem:${code}` }),
+    'as a fragment': (code) => ({ type: `https://errors.example.com/all#${code}` }),
+    'under a name of its own': (code) => ({ data: { info: { kind: code } }, code: 'CONFLICT' }),
+    'as the whole message': (code) => ({ message: code }),
+  }
+  for (const [place, body] of Object.entries(places)) {
+    test.each([CONFLICT, IN_PROGRESS])(`are found ${place}: %s`, (code) => {
+      expect(read(body(code))).toMatchObject({ idempotency: code, code, recognised: true })
+    })
+  }
+
+  test('together mean that nobody knows which one is meant', () => {
+    const { idempotency } = read({ code: CONFLICT, errors: [{ code: IN_PROGRESS }] })
+    expect(idempotency).toBeUndefined()
+  })
+
+  test.each([
+    { message: `see ${CONFLICT} in the documentation` },
+    { code: `NOT_${CONFLICT}` },
+    { code: `${CONFLICT}_2` },
+    { code: 'idempotency_conflict' },
+    { [CONFLICT]: true },
+  ])('are not read into anything else: %j', (body) => {
+    expect(read(body).idempotency).toBeUndefined()
+  })
+
+  test('are found four levels down, and no deeper', () => {
+    expect(read({ a: { b: { c: { d: CONFLICT } } } }).idempotency).toBe(CONFLICT)
+    expect(read({ a: { b: { c: { d: { e: CONFLICT } } } } }).idempotency).toBeUndefined()
+  })
+
+  test('are not looked for beyond a number of values that an attacker would have to fill', () => {
+    const padding = Array.from({ length: 500 }, () => 'x')
+    expect(read({ padding, code: 'OTHER', deep: { code: CONFLICT } }).idempotency).toBeUndefined()
+    expect(read({ code: CONFLICT, padding }).idempotency).toBe(CONFLICT)
+  })
+})
+
+describe('any text', () => {
+  test('is read without an error, and gives plain texts only', () => {
+    const json = fc.json({ maxDepth: 6 })
+    const errorLike = fc
+      .dictionary(
+        fc.constantFrom('code', 'message', 'error', 'errors', 'type', 'detail', '__proto__', 'constructor'),
+        fc.jsonValue(),
+      )
+      .map((body) => JSON.stringify(body))
+    fc.assert(
+      fc.property(fc.oneof(json, errorLike, fc.string({ unit: 'binary' })), (text) => {
+        const problem = readProblem(text)
+        expect(typeof problem.recognised).toBe('boolean')
+        expect(['undefined', 'string']).toContain(typeof problem.message)
+        if (problem.code !== undefined) expect(problem.code).toMatch(/^[\w.:/#-]{1,120}$/)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  test('that is nested as deep as its size allows is read without running out of stack', () => {
+    const depth = 130_000
+    expect(readProblem('['.repeat(depth))).toEqual({ recognised: false })
+    expect(readProblem('['.repeat(depth) + ']'.repeat(depth))).toEqual({ recognised: false })
+    const nested = `${'{"error":'.repeat(20_000)}{"code":"X"}${'}'.repeat(20_000)}`
+    expect(readProblem(nested)).toEqual({ recognised: false })
+    expect(readProblem(`{"code":"X","a":${'['.repeat(depth)}${']'.repeat(depth)}}`).code).toBe('X')
+  })
+
+  test('that is as large as an error body may be is read quickly', () => {
+    const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 15_000 }, (_, i) => [`k${i}`, 'v'])))
+    const slashes = JSON.stringify({ code: '/'.repeat(250_000) })
+    const started = performance.now()
+    for (const text of [wide, slashes]) expect(readProblem(text).recognised).toBe(false)
+    expect(performance.now() - started).toBeLessThan(1000)
+  })
+})

@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'vitest'
+import { balanceSchema } from '../../../src/schemas/balance.ts'
+import { check, issuesText } from '../../../src/schemas/check.ts'
+import { createOrderRequestSchema, orderSchema } from '../../../src/schemas/order.ts'
+import { serviceSchema } from '../../../src/schemas/service.ts'
+import type { StandardSchemaV1 } from '../../../src/schemas/standard-schema.ts'
+
+/** What is wrong with a value, as `path: message` lines. */
+const wrong = (schema: StandardSchemaV1, value: unknown): string[] => {
+  const checked = check(schema, value)
+  if (checked instanceof Promise) throw new Error('answered later')
+  return 'issues' in checked ? checked.issues.map(({ path, message }) => `${path}: ${message}`) : []
+}
+
+const order = { id: 'ord_1', status: 'pending', amount: 250 }
+const service = {
+  productId: 'svc_1',
+  amount: 5,
+  currency: 'EUR',
+  minQuantity: 0.5,
+  maxQuantity: 1000,
+  stepQuantity: 0.5,
+}
+const balance = { amount: -5, currency: 'EUR' }
+const request = { serviceId: 'svc_1', target: '@x', quantity: 1 }
+
+describe.each([
+  ['an order', orderSchema as StandardSchemaV1, order],
+  ['a service', serviceSchema, service],
+  ['a balance', balanceSchema, balance],
+  ['a request', createOrderRequestSchema, request],
+])('%s', (_name, schema, valid) => {
+  test('passes with the documented fields and keeps those that are not documented', () => {
+    const more = { ...valid, stockState: 'in_stock', nested: { list: [1, null] }, constructor: 'x' }
+    expect(check(schema, more)).toEqual({ value: more })
+  })
+
+  test.each(Object.keys(valid))('is refused without %s', (field) => {
+    const { [field]: _left, ...rest } = valid as Record<string, unknown>
+    expect(wrong(schema, rest)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))])
+  })
+
+  test.each([null, undefined, [], 'x', 1, true])('is not %j', (value) => {
+    expect(wrong(schema, value)).toHaveLength(1)
+  })
+
+  test('cannot change what its object inherits', () => {
+    const polluted = JSON.parse(JSON.stringify(valid).replace('{', '{"__proto__":{"admin":true},'))
+    const checked = check(schema, polluted)
+    expect(checked).toEqual({ value: expect.anything() })
+    const { value } = checked as { value: object }
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+    expect((value as { admin?: unknown }).admin).toBeUndefined()
+  })
+})
+
+describe('an amount', () => {
+  const schemas: [string, StandardSchemaV1, object][] = [
+    ['an order', orderSchema, order],
+    ['a service', serviceSchema, service],
+    ['a balance', balanceSchema, balance],
+  ]
+  describe.each(schemas)('of %s', (_name, schema, valid) => {
+    test.each([0, 1, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])('may be %d', (amount) => {
+      expect(wrong(schema, { ...valid, amount })).toEqual([])
+    })
+
+    test.each([2 ** 53, -(2 ** 53), 1e300, 0.1, 99.5, Number.NaN, Infinity, '100', null, [1], {}, true])(
+      'may not be %j',
+      (amount) => {
+        expect(wrong(schema, { ...valid, amount })).toHaveLength(1)
+      },
+    )
+  })
+
+  test('that JSON has already rounded is refused', () => {
+    const amount = JSON.parse('9007199254740993')
+    expect(wrong(orderSchema, { ...order, amount })).toEqual([
+      'amount: must be an integer between -(2^53 - 1) and 2^53 - 1',
+    ])
+  })
+})
+
+describe('an order', () => {
+  test.each(['', ' ', 1, null])('has no id %j', (id) => {
+    expect(wrong(orderSchema, { ...order, id })).toHaveLength(1)
+  })
+
+  test('may have any text as its status, because none is documented', () => {
+    expect(wrong(orderSchema, { ...order, status: '' })).toEqual([])
+    expect(wrong(orderSchema, { ...order, status: 'whatever comes' })).toEqual([])
+    expect(wrong(orderSchema, { ...order, status: null })).toHaveLength(1)
+  })
+})
+
+describe('a service', () => {
+  test.each(['minQuantity', 'maxQuantity', 'stepQuantity'])('may have a fraction as %s', (field) => {
+    expect(wrong(serviceSchema, { ...service, [field]: 2.5 })).toEqual([])
+    expect(wrong(serviceSchema, { ...service, [field]: '2' })).toHaveLength(1)
+    expect(wrong(serviceSchema, { ...service, [field]: Number.NaN })).toHaveLength(1)
+  })
+})
+
+describe('a request', () => {
+  test.each([0, -1, 1.5, 2 ** 53, '1', Number.NaN])('has no quantity %j', (quantity) => {
+    expect(wrong(createOrderRequestSchema, { ...request, quantity }).length).toBeGreaterThan(0)
+  })
+
+  test.each(['', '  ', 7, null])('has no externalOrderId %j', (externalOrderId) => {
+    expect(wrong(createOrderRequestSchema, { ...request, metadata: { externalOrderId } })).toEqual([
+      expect.stringMatching(/^metadata\.externalOrderId: /),
+    ])
+  })
+
+  test('may have any other metadata', () => {
+    const metadata = { externalOrderId: 'a', sourceSystem: 'shop', tags: ['x'] }
+    expect(wrong(createOrderRequestSchema, { ...request, metadata })).toEqual([])
+    expect(wrong(createOrderRequestSchema, { ...request, metadata: [] })).toHaveLength(1)
+  })
+})
+
+describe("a caller's schema", () => {
+  const schemaOf = (validate: (value: unknown) => unknown): StandardSchemaV1 => ({
+    '~standard': { version: 1, vendor: 'test', validate: validate as never },
+  })
+  const threw = { issues: [{ path: '', message: 'the schema threw instead of reporting issues' }] }
+
+  test('may answer at once or later', async () => {
+    const schema = schemaOf((value) => ({ value: { seen: value } }))
+    expect(check(schema, 1)).toEqual({ value: { seen: 1 } })
+    const later = schemaOf(async (value) => ({ value: { seen: value } }))
+    await expect(check(later, 1)).resolves.toEqual({ value: { seen: 1 } })
+  })
+
+  test('may answer with a promise of its own kind', async () => {
+    const answered = (answer: unknown): StandardSchemaV1 =>
+      schemaOf(() => {
+        // biome-ignore lint/suspicious/noThenProperty: it is what makes it a promise.
+        return { then: (resolve: (value: unknown) => void) => resolve(answer) }
+      })
+    const good = check(answered({ value: 7 }), 1)
+    expect(good).toBeInstanceOf(Promise)
+    await expect(good).resolves.toEqual({ value: 7 })
+    await expect(check(answered({ issues: [{ message: 'no' }] }), 1)).resolves.toEqual({
+      issues: [{ path: '', message: 'no' }],
+    })
+  })
+
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('secret')
+      },
+    ],
+    ['answers nothing', () => undefined],
+    ['answers null', () => null],
+    ['answers issues that are none', () => ({ issues: 7 })],
+    ['has a path that is none', () => ({ issues: [{ message: 'x', path: 7 }] })],
+    ['has a key that is none', () => ({ issues: [{ message: 'x', path: [null] }] })],
+  ])('counts as one issue if it %s', async (_how, validate) => {
+    expect(check(schemaOf(validate), 1)).toEqual(threw)
+    await expect(
+      check(
+        schemaOf(async () => validate()),
+        1,
+      ),
+    ).resolves.toEqual(threw)
+  })
+
+  test('has its paths written as JavaScript does', () => {
+    const path = ['list', 0, { key: 'a' }, { key: 1 }, Symbol('s')]
+    expect(
+      check(
+        schemaOf(() => ({ issues: [{ message: 'no', path }] })),
+        1,
+      ),
+    ).toEqual({
+      issues: [{ path: 'list[0].a[1].Symbol(s)', message: 'no' }],
+    })
+  })
+})
+
+test('issues are one line of at most three', () => {
+  const issue = (path: string): { path: string; message: string } => ({ path, message: 'is wrong' })
+  expect(issuesText([issue('')])).toBe('is wrong')
+  expect(issuesText([issue('a'), issue('b[1]')])).toBe('a: is wrong; b[1]: is wrong')
+  expect(issuesText(['a', 'b', 'c', 'd', 'e'].map(issue))).toBe(
+    'a: is wrong; b: is wrong; c: is wrong and 2 more',
+  )
+})

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import {
+  decimal,
+  oneOf,
+  parseArguments,
+  positive,
+  positiveInteger,
+  UsageError,
+  wholeNumber,
+} from '../../../scripts/arguments.ts'
+
+const program = {
+  usage: 'program [COUNT] [--from SEED] [--whole]',
+  positionals: 1,
+  options: { from: { type: 'string', default: '1' }, whole: { type: 'boolean', default: false } },
+} as const
+
+const read = (...args: string[]) =>
+  parseArguments(program, args, ({ positionals, values }) => ({
+    count: positiveInteger('COUNT', positionals[0] ?? '500'),
+    from: positiveInteger('--from', values.from),
+    whole: values.whole,
+  }))
+
+describe('the arguments of a program', () => {
+  it('are what was given, or else the defaults', () => {
+    expect(read()).toEqual({ count: 500, from: 1, whole: false })
+    expect(read('2_000', '--from', '7', '--whole')).toEqual({ count: 2_000, from: 7, whole: true })
+    expect(read('--from=7', '3')).toEqual({ count: 3, from: 7, whole: false })
+  })
+
+  it.each([
+    'foo',
+    '0',
+    '',
+    '-1',
+    '1.5',
+    '1e3',
+    '0x10',
+    ' 5',
+    '5rounds',
+    '_5',
+    'NaN',
+    'Infinity',
+    '9007199254740992',
+  ])('have no count of "%s"', (text) => {
+    expect(() => positiveInteger('COUNT', text)).toThrow(UsageError)
+  })
+
+  it.each([['--nonsense'], ['1', '2'], ['--from'], ['--whole=1'], ['-x'], ['--from', 'abc']])(
+    'are refused as %s %s, which the program does not take',
+    (...args) => {
+      expect(() => read(...args)).toThrow(UsageError)
+    },
+  )
+
+  it('may be 0, or have a fraction, where that means something', () => {
+    expect(wholeNumber('--prefetch', '0')).toBe(0)
+    expect(() => wholeNumber('--prefetch', 'four')).toThrow(
+      '--prefetch is an integer of 0 or more, and not "four".',
+    )
+    expect(decimal('MINUTES', '0')).toBe(0)
+    expect(positive('--seconds', '0.5')).toBe(0.5)
+    expect(() => positive('--seconds', '0')).toThrow(UsageError)
+    expect(() => positive('--seconds', 'abc')).toThrow(UsageError)
+  })
+
+  it('are names that the program knows', () => {
+    expect(oneOf('STORE', 'redis', ['sqlite', 'redis'])).toBe('redis')
+    expect(() => oneOf('STORE', 'foo', ['sqlite', 'redis'])).toThrow(
+      'STORE is "foo", and has to be one of: sqlite; redis.',
+    )
+  })
+
+  it('do not hide a mistake of the program behind its usage', () => {
+    const mistake = new TypeError('a mistake')
+    expect(() =>
+      parseArguments({ usage: '', options: {} }, [], () => {
+        throw mistake
+      }),
+    ).toThrow(mistake)
+  })
+})

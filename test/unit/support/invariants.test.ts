@@ -1,0 +1,292 @@
+import { describe, expect, it } from 'vitest'
+import type { JournalRecord } from '../../../src/idempotency/record.ts'
+import {
+  agreement,
+  amplification,
+  generations,
+  noneLost,
+  oneCharge,
+  termination,
+  truth,
+} from '../../support/invariants.ts'
+import { type LoggedCall, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
+
+const REFERENCE = 'ref:a'
+const ONE = '1 of s for a'
+const TWO = '2 of s for a'
+
+/** A log of one order. */
+function logOf(slot: string = REFERENCE): RunRecorder {
+  const log = new RunRecorder()
+  log.everyAbort = true
+  log.intent('a', [slot])
+  return log
+}
+
+function began(log: RunRecorder, facts: Partial<LoggedCall> = {}): LoggedCall {
+  const usual = { kind: 'create', time: 0, totalTimeout: 1000, maxRetries: 0, process: 1 } as const
+  return log.call({ ...usual, ...(facts.kind === 'recover' ? {} : { intent: 'a' }), ...facts })
+}
+
+function sent(log: RunRecorder, call: LoggedCall, payload?: string): LoggedRequest {
+  const given = payload === undefined ? {} : { payload }
+  return log.request({ intent: 'a', key: 'k', body: '{}', call: call.id, ...given })
+}
+
+/** A request of a call that buys the order `o`. */
+function bought(log: RunRecorder, call: LoggedCall, payload?: string): void {
+  const { at } = sent(log, call, payload)
+  log.charge({ intent: 'a', key: 'k', orderId: 'o', requestedAt: at, call: call.id })
+}
+
+const RECORD: JournalRecord = {
+  slot: REFERENCE,
+  key: 'k',
+  keyOrigin: 'derived',
+  generation: 0,
+  state: 'open',
+  ambiguous: true,
+  externalOrderId: 'a',
+  attempts: 1,
+  firstSentAt: 0,
+  fingerprint: 'f',
+  fields: {},
+  body: '{}',
+  apiKeyTag: 't',
+  claim: 'c',
+  readable: false,
+  refused: false,
+  foreign: false,
+  createdAt: 0,
+  updatedAt: 0,
+  version: 1,
+}
+
+let versions = 0
+
+function stored(log: RunRecorder, base: JournalRecord, changes: Partial<JournalRecord> = {}): void {
+  const record = { ...base, ...changes }
+  const open = record.state === 'open' || (record.state === 'created' && !record.readable)
+  log.rows.push({ at: log.next(), id: 'row', version: ++versions, open, record })
+}
+
+describe('an order that is handed out', () => {
+  const handedOut = (asked: string | undefined, sold: string | undefined): string[] => {
+    const log = logOf()
+    const call = began(log, asked === undefined ? {} : { payload: asked })
+    bought(log, call, sold)
+    log.ended(call, 1, { told: { charged: 'yes', orderId: 'o' } })
+    return truth(log)
+  }
+
+  it('is the one that was asked for', () => {
+    expect(handedOut(ONE, ONE)).toEqual([])
+    expect(handedOut(TWO, ONE)).toEqual([expect.stringMatching(/^I5: a asked for 2 .* order o for 1/)])
+  })
+
+  it('is not compared where a harness does not say what was asked for', () => {
+    expect(handedOut(undefined, ONE)).toEqual([])
+    expect(handedOut(TWO, undefined)).toEqual([])
+  })
+
+  it('is not compared where an error only names it', () => {
+    const log = logOf()
+    const call = began(log, { payload: ONE })
+    bought(log, call, ONE)
+    const other = began(log, { payload: TWO })
+    log.ended(other, 1, { told: { charged: 'yes', orderId: 'o', code: 'idempotency_conflict' } })
+    expect(truth(log)).toEqual([])
+  })
+
+  const beside = (slot: string, process: number): string[] => {
+    const log = logOf(slot)
+    const first = began(log)
+    const second = began(log, { process })
+    bought(log, first)
+    log.ended(first, 1, { told: { charged: 'yes', orderId: 'o' } })
+    log.ended(second, 1, { told: { charged: 'yes', orderId: 'o' } })
+    return truth(log)
+  }
+
+  it('is not that of a call beside it in the same process, where it has no name', () => {
+    expect(beside('anon:f', 1)).toHaveLength(2)
+    expect(beside('anon:f', 1)[0]).toMatch(/^I5: a has no name and got the order o of call 1 beside it/)
+    expect(beside('anon:f', 2)).toEqual([])
+    expect(beside(REFERENCE, 1)).toEqual([])
+  })
+
+  it('may be that of a call that had ended before', () => {
+    const log = logOf('anon:f')
+    const first = began(log)
+    const { at } = sent(log, first)
+    log.ended(first, 1, { told: { charged: 'unknown', code: 'timeout' } })
+    const second = began(log)
+    log.charge({ intent: 'a', key: 'k', orderId: 'o', requestedAt: at, call: first.id })
+    log.ended(second, 2, { told: { charged: 'yes', orderId: 'o' } })
+    expect(truth(log)).toEqual([])
+  })
+})
+
+describe('what a recovery leaves to a person', () => {
+  const left = (
+    reason: 'aborted' | 'refused_after_doubt',
+    happened: (log: RunRecorder) => void,
+  ): string[] => {
+    const log = logOf('key:k')
+    happened(log)
+    const { externalOrderId: _none, ...unnamed } = RECORD
+    stored(log, unnamed, { slot: 'key:k', hold: reason === 'aborted' ? 'aborted' : 'refused' })
+    const recovery = began(log, { kind: 'recover' })
+    log.said(recovery, { intent: 'a', outcome: 'needs_attention', key: 'k', reason, wall: 0 })
+    log.ended(recovery, 1, {})
+    return agreement(log).filter((sentence) => sentence.includes('recovery'))
+  }
+  const unfounded = [expect.stringMatching(/^I6: recovery .* for which there was no such reason/)]
+
+  it('was given up by its caller, and is not only remembered so', () => {
+    const givesUp = (log: RunRecorder): void => {
+      const call = began(log)
+      call.abortedAt = log.next()
+      log.ended(call, 1, { told: { charged: 'unknown', code: 'aborted' } })
+    }
+    expect(left('aborted', givesUp)).toEqual([])
+    expect(left('aborted', () => {})).toEqual(unfounded)
+  })
+
+  it('is believed to be given up where a harness does not know of signals', () => {
+    expect(left('aborted', (log) => void Object.assign(log, { everyAbort: false }))).toEqual([])
+  })
+
+  it("was refused in somebody's hearing, and is not only remembered so", () => {
+    const refused = (status: number, heard: boolean) => (log: RunRecorder) => {
+      const call = began(log)
+      log.answered(sent(log, call), status, undefined, heard)
+      log.ended(call, 1, { told: { charged: 'unknown', code: 'unresolved' } })
+    }
+    expect(left('refused_after_doubt', refused(402, true))).toEqual([])
+    expect(left('refused_after_doubt', refused(402, false))).toEqual(unfounded)
+    expect(left('refused_after_doubt', refused(500, true))).toEqual(unfounded)
+  })
+})
+
+describe('what enqueue() and resolve() took', () => {
+  const taken = (facts: Partial<LoggedCall>, record: Partial<JournalRecord> | undefined): string[] => {
+    const log = logOf()
+    const call = began(log, facts)
+    if (record !== undefined) stored(log, RECORD, record)
+    log.ended(call, 1, { succeeded: true })
+    return agreement(log)
+  }
+
+  it('is stored by then', () => {
+    expect(taken({ kind: 'enqueue' }, {})).toEqual([])
+    expect(taken({ kind: 'enqueue' }, undefined)).toEqual(['I6: enqueue() took a and no record says so'])
+    const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
+    expect(taken(decided, { state: 'created', readable: true, order: { id: 'o' } })).toEqual([])
+    expect(taken(decided, { state: 'open' })).toEqual(['I6: resolve() took a for o and no record says so'])
+  })
+
+  it('is not said to be uncharged where it was charged', () => {
+    const told = (charged: 'no' | 'unknown'): string[] => {
+      const log = logOf()
+      bought(log, began(log))
+      const call = began(log, { kind: 'resolve' })
+      log.ended(call, 1, { told: { charged, code: 'store' } })
+      return truth(log)
+    }
+    expect(told('unknown')).toEqual([])
+    expect(told('no')).toEqual([expect.stringMatching(/^I5: a was told 'no' \(store\) after it was charged/)])
+  })
+
+  it('is not given up without a refusal', () => {
+    const closed = (rejection: JournalRecord['rejection']): string[] => {
+      const log = logOf()
+      log.recovered = true
+      const call = began(log, { kind: 'enqueue' })
+      stored(log, RECORD)
+      log.ended(call, 1, { succeeded: true })
+      stored(log, RECORD, { state: 'rejected', ...(rejection === undefined ? {} : { rejection }) })
+      return noneLost(log)
+    }
+    expect(closed({ kind: 'refused', status: 402 })).toEqual([])
+    expect(closed({ kind: 'not_processed', status: 429 })).toEqual([
+      'I2: a was written down to be sent, and was given up without being refused',
+    ])
+  })
+})
+
+describe('a key that leaves again', () => {
+  const leaving = (wall: number, facts: Partial<LoggedCall> = {}): string[] => {
+    const log = logOf()
+    stored(log, RECORD)
+    const call = began(log, { sendsFor: 1000, ...facts })
+    log.request({ intent: 'a', key: 'k', body: '{}', call: call.id, wall })
+    return oneCharge(log)
+  }
+
+  it('does so within the safe-retry window, by the clock of the process that sends it', () => {
+    expect(leaving(1000)).toEqual([])
+    expect(leaving(1001)).toEqual(['I1: a was sent with key k 1001 ms after its first send'])
+  })
+
+  it('is not judged where the clock was set meanwhile, or nobody says how long that is', () => {
+    expect(leaving(1001, { clockSet: true })).toEqual([])
+    const log = logOf()
+    stored(log, RECORD)
+    log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 1001 })
+    expect(oneCharge(log)).toEqual([])
+  })
+})
+
+describe('the time of a recovery', () => {
+  const taking = (milliseconds: number, records: number): string[] => {
+    const log = logOf()
+    const call = began(log, { kind: 'recover' })
+    for (let index = 0; index < records; index++)
+      log.said(call, { intent: 'a', outcome: 'in_progress', key: 'k', wall: 0 })
+    log.ended(call, milliseconds, {})
+    return termination(log)
+  }
+
+  it('is that of its records, each of which has its own', () => {
+    expect(taking(31_000, 0)).toEqual([])
+    expect(taking(31_001, 0)).toEqual([expect.stringMatching(/^I9: recover .* took 31001 ms/)])
+    expect(taking(62_000, 1)).toEqual([])
+    expect(taking(62_001, 1)).toHaveLength(1)
+  })
+})
+
+describe('the next key of an order', () => {
+  /** An order whose second key is sent although nobody refused the first, after a person gave up one generation. */
+  const givenUp = (generation: number): string[] => {
+    const log = logOf()
+    stored(log, RECORD)
+    sent(log, began(log))
+    const rejection = { kind: 'abandoned' } as const
+    stored(log, RECORD, { key: `k${generation}`, generation, state: 'rejected', rejection })
+    stored(log, RECORD, { key: 'k1', generation: 1 })
+    stored(log, RECORD, { key: 'k2', generation: 2 })
+    log.request({ intent: 'a', key: 'k2', body: '{}', call: began(log).id })
+    return generations(log)
+  }
+
+  it('may be sent where a person gave up the key before it, and no other one', () => {
+    expect(givenUp(2)).toEqual([])
+    expect(givenUp(1)).toEqual([expect.stringMatching(/^I7: .* not refused twice/)])
+  })
+
+  it('may be sent by the recovery that heard the one before it refused, once more than there are orders', () => {
+    const sending = (statuses: readonly number[]): string[] => {
+      const log = logOf()
+      const call = began(log, { kind: 'recover' })
+      for (const [index, status] of statuses.entries()) {
+        const request = log.request({ intent: 'a', key: `k${index}`, body: '{}', call: call.id })
+        log.answered(request, status, undefined, true)
+      }
+      return amplification(log)
+    }
+    expect(sending([402, 201])).toEqual([])
+    expect(sending([503, 201])).toEqual([expect.stringMatching(/^I10: 2 requests by recover/)])
+    expect(sending([402, 402, 201])).toEqual([expect.stringMatching(/^I10: 3 requests by recover/)])
+  })
+})
