@@ -216,6 +216,7 @@ export class Process {
       totalTimeout: TOTAL_TIMEOUT,
       maxRetries: MAX_RETRIES,
       repeatsFor: SAFE_RETRY_WINDOW - SETTINGS.timeout,
+      sendsFor: SAFE_RETRY_WINDOW,
     })
     this.#call = call
     const end = await time.run(Promise.race([action(call), this.#death]))
@@ -325,12 +326,14 @@ export class Process {
   }
 
   #send(request: AttemptRequest): () => Promise<AttemptResult> {
-    const { log, sandbox, naming } = this.#world
+    const { log, sandbox, naming, time } = this.#world
     const call = this.#call?.id
     const sender = call === undefined ? {} : { call }
     const key = request.headers['idempotency-key'] ?? ''
     const intent = naming.name
-    const logged = log.request({ intent, key, body: request.body ?? '', ...sender })
+    // Its window decides whether the key may be sent again, and whether another one takes its place.
+    const times = { time: time.now, wall: time.now }
+    const logged = log.request({ intent, key, body: request.body ?? '', ...times, ...sender })
     return async () => {
       const result = await this.#exchange(request, ({ request: { charged } }) => {
         const charge = sandbox.ledger.findLast(({ idempotencyKey }) => idempotencyKey === key)

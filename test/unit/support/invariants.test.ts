@@ -170,8 +170,14 @@ describe('what a recovery leaves to a person', () => {
 })
 
 describe('what enqueue() and resolve() took', () => {
-  const taken = (facts: Partial<LoggedCall>, record: Partial<JournalRecord> | undefined): string[] => {
+  const taken = (
+    facts: Partial<LoggedCall>,
+    record: Partial<JournalRecord> | undefined,
+    /** Whose the order `o` is that the service charged. */
+    buyer?: string,
+  ): string[] => {
     const log = logOf()
+    if (buyer !== undefined) log.charge({ intent: buyer, key: 'k', orderId: 'o', requestedAt: 0 })
     const call = began(log, facts)
     if (record !== undefined) stored(log, RECORD, record)
     log.ended(call, 1, { succeeded: true })
@@ -182,8 +188,17 @@ describe('what enqueue() and resolve() took', () => {
     expect(taken({ kind: 'enqueue' }, {})).toEqual([])
     expect(taken({ kind: 'enqueue' }, undefined)).toEqual(['I6: enqueue() took a and no record says so'])
     const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
-    expect(taken(decided, { state: 'created', readable: true, order: { id: 'o' } })).toEqual([])
-    expect(taken(decided, { state: 'open' })).toEqual(['I6: resolve() took a for o and no record says so'])
+    const created = { state: 'created', readable: true, order: { id: 'o' } } as const
+    expect(taken(decided, created, 'a')).toEqual([])
+    expect(taken(decided, { state: 'open' }, 'a')).toEqual([
+      'I6: resolve() took a for o and no record says so',
+    ])
+  })
+
+  it('is not the order of another integration', () => {
+    const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
+    const created = { state: 'created', readable: true, order: { id: 'o' } } as const
+    expect(taken(decided, created, 'b')).toEqual(['I5: resolve() took a for o, which is another order'])
   })
 
   it('is not said to be uncharged where it was charged', () => {
@@ -216,24 +231,25 @@ describe('what enqueue() and resolve() took', () => {
 })
 
 describe('a key that leaves again', () => {
-  const leaving = (wall: number, facts: Partial<LoggedCall> = {}): string[] => {
+  const leaving = (wall: number, facts: Partial<LoggedCall> = {}, firstSentAt = 1): string[] => {
     const log = logOf()
-    stored(log, RECORD)
+    stored(log, RECORD, { firstSentAt })
     const call = began(log, { sendsFor: 1000, ...facts })
     log.request({ intent: 'a', key: 'k', body: '{}', call: call.id, wall })
     return oneCharge(log)
   }
 
   it('does so within the safe-retry window, by the clock of the process that sends it', () => {
-    expect(leaving(1000)).toEqual([])
-    expect(leaving(1001)).toEqual(['I1: a was sent with key k 1001 ms after its first send'])
+    expect(leaving(1001)).toEqual([])
+    expect(leaving(1002)).toEqual(['I1: a was sent with key k 1001 ms after its first send'])
   })
 
-  it('is not judged where the clock was set meanwhile, or nobody says how long that is', () => {
-    expect(leaving(1001, { clockSet: true })).toEqual([])
+  it('is not judged where nobody knows the time of its first send, or how long the window is', () => {
+    expect(leaving(1002, { clockSet: true })).toEqual([])
+    expect(leaving(1002, {}, 0)).toEqual([])
     const log = logOf()
-    stored(log, RECORD)
-    log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 1001 })
+    stored(log, RECORD, { firstSentAt: 1 })
+    log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 1002 })
     expect(oneCharge(log)).toEqual([])
   })
 })
