@@ -389,7 +389,8 @@ const agreementOfRecoveries: Invariant = (log) =>
 /**
  * I7: a later generation's key is sent only if every request under the ones before got a definite refusal, and either
  * another call, which began after the first refusal of a key as far as clocks can tell, heard a second one of that key, or
- * there was no room left for the call in the window of the keys before; or if the caller gave a new key after a refusal.
+ * there was no room left for the call in the window of the keys before, or the first key must not be sent again (a person gave
+ * it up, or a clock went back); or if the caller gave a new key after a refusal.
  * Keys before the last one that a person gave up do not count.
  */
 export const generations: Invariant = (log) => {
@@ -430,7 +431,7 @@ export const generations: Invariant = (log) => {
     if (
       record.keyOrigin === 'caller'
         ? sent.length > 0 && refusals.length === 0
-        : !again && !isOver(log, request, sent)
+        : !again && record.first?.sentAt !== 0 && !isOver(log, request, sent)
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
