@@ -18,9 +18,9 @@ export interface Block {
   readonly code: string
 }
 
-/** All pages: those of the project's folder and of `docs`. */
+/** All pages: those of the project's folder and of `docs`, and the one about tests. */
 export function readPages(): readonly Page[] {
-  const top = readdirSync(root).filter((name) => name.endsWith('.md'))
+  const top = [...readdirSync(root).filter((name) => name.endsWith('.md')), 'test/README.md']
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failure, Lab, order } from '../support/lab.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 
 /** The service as it was read, with other limits since. */
 async function changedService(lab: Lab) {

@@ -1,6 +1,6 @@
 import type { RetryEvent } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
-import { failure, Lab, order } from '../support/lab.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 
 const CREATE = { operation: 'createOrder' } as const
 
