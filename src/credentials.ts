@@ -14,6 +14,8 @@ function keyOf(value: unknown): string | undefined {
 /** The option `apiKey`. What a function returns is checked when it is called. */
 export const apiKey: Read<ApiKey> = (value, refuse) => {
   if (value === null || typeof value === 'function') return value as ApiKey
+  if (typeof value === 'string' && /^bearer\s/i.test(value))
+    return refuse("must be the key alone, without 'Bearer': the client adds that")
   return (
     keyOf(value) ??
     refuse(

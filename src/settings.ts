@@ -315,6 +315,8 @@ function optionsGoLast(example: string, names: readonly string[]): Readonly<Reco
   return Object.fromEntries(names.map((name) => [name, refused]))
 }
 
+const UNTIL = "is not an option: write until: (order) => order.status === 'done'"
+
 const LIST: Readers<ListParams> = {
   ...optionsGoLast('list({ limit: 50 }, { signal })', [...Object.keys(CALL), 'prefetch']),
   limit: integer(1),
@@ -342,7 +344,11 @@ export const readArguments: {
   create: argument(CREATE),
   enqueue: readEnqueue,
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
-  waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
+  waitFor: argument<WaitForOptions<never>>({
+    ...CALL,
+    ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
+    until: callable(),
+  }),
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),

@@ -228,10 +228,13 @@ export function failureOf(result: AttemptResult, given: FailureContext): Custome
   // Cut only afterwards: half a key would not be recognised.
   const serverMessage = problem.message && redact(problem.message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(result.headers.get('retry-after'), context.now)
-  const [Class, meaning, next, inDoubt] = refusalOf(result.status, problem.idempotency)
+  const refusal = refusalOf(result.status, problem.idempotency)
+  // A page comes from whatever stands at the address: ids and permissions are not what is wrong.
+  const isPage = result.status < 500 && /^\s*</.test(result.text)
+  const [Class, meaning, next, inDoubt] = isPage ? notTheService(refusal) : refusal
   const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
   const needs =
-    Class === PermissionDeniedError && endpoint.permission !== undefined
+    Class === PermissionDeniedError && endpoint.permission !== undefined && !isPage
       ? ` It needs ${endpoint.permission}.`
       : ''
   const wait =
@@ -246,6 +249,15 @@ export function failureOf(result: AttemptResult, given: FailureContext): Custome
     ...(Class === PermissionDeniedError ? defined({ requiredPermission: endpoint.permission }) : {}),
     ...(Class === NotFoundError ? defined({ resource: endpoint.missing }) : {}),
   })
+}
+
+function notTheService([Class]: Refusal): Refusal {
+  return [
+    Class,
+    "an HTML page, not this service's response",
+    'Check baseUrl and what stands before the service',
+    true,
+  ]
 }
 
 function refusalOf(status: number, idempotency: string | undefined): Refusal {

@@ -25,6 +25,8 @@ const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 export class CanonicalJsonError extends Error {
   /** Where the value is, for example `metadata.items[2].name`; empty for the value as a whole. */
   readonly path: string
+  /** What is wrong with it. */
+  readonly problem: string
 
   /**
    * @param path where the value is; empty for the value as a whole
@@ -33,6 +35,7 @@ export class CanonicalJsonError extends Error {
   constructor(path: string, problem: string) {
     super(`${path === '' ? 'The value' : path} ${problem}`)
     this.path = path
+    this.problem = problem
   }
 
   static {

@@ -48,7 +48,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     body = canonicalJson(request)
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    throw invalid([{ path: error.path, message: error.message }])
+    throw invalid([{ path: error.path, message: error.path === '' ? error.message : error.problem }])
   }
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
   if (!('value' in checked)) throw invalid(checked.issues)

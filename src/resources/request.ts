@@ -99,6 +99,6 @@ function jsonOf(body: unknown): string {
     return canonicalJson(body)
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    return refuseArgument(error.message, error.path === '' ? 'body' : `body.${error.path}`)
+    return refuseArgument(error.problem, error.path === '' ? 'body' : `body.${error.path}`)
   }
 }

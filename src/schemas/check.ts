@@ -175,9 +175,18 @@ function pathText(path: StandardSchemaV1.Issue['path']): string {
   return text
 }
 
+/** Longest path in a message. A value that is nested a thousand times has one of several thousand characters. */
+const LONGEST_PATH = 80
+
+function shortened(path: string): string {
+  return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path
+}
+
 /** Issues as one line for a message; texts are ours or the schema's, never values of the data. */
 export function issuesText(issues: readonly Issue[]): string {
-  const shown = issues.slice(0, 3).map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
+  const shown = issues
+    .slice(0, 3)
+    .map(({ path, message }) => (path === '' ? message : `${shortened(path)}: ${message}`))
   const more = issues.length > shown.length ? ` and ${issues.length - shown.length} more` : ''
   return `${shown.join('; ')}${more}`
 }

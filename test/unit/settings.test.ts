@@ -643,6 +643,33 @@ describe('headers', () => {
   })
 })
 
+describe('a message about a likely slip', () => {
+  const client = new CustomerOrderingClient(good)
+
+  it('says of waitFor(id, { status }) how to wait for a status', async () => {
+    await expect(client.orders.waitFor('ord_1', { status: 'done' } as never)).rejects.toThrow(
+      "status is not an option: write until: (order) => order.status === 'done'. Nothing was sent.",
+    )
+  })
+
+  it("says of apiKey: 'Bearer …' that the client adds the word, and shows no key", () => {
+    for (const apiKey of ['Bearer s3cret', 'bearer s3cret']) {
+      expect(messageOf(() => resolve({ ...good, apiKey }))).toBe(
+        "Client option apiKey must be the key alone, without 'Bearer': the client adds that.",
+      )
+    }
+  })
+
+  it('is short however deep the value is nested that it is about', async () => {
+    let deep: unknown = 1n
+    for (let i = 0; i < 400; i++) deep = [deep]
+    const order = { serviceId: 's', target: 't', quantity: 1, deep }
+    const ending = client.orders.create(order)
+    await expect(ending).rejects.toThrow(/deep(\[0\])+\[?0?…: /)
+    await expect(ending).rejects.toSatisfy(({ message }) => message.length < 400)
+  })
+})
+
 describe('an option of a call where its parameters belong', () => {
   const client = new CustomerOrderingClient(good)
   const signal = AbortSignal.abort()

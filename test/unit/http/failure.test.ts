@@ -55,6 +55,27 @@ const fail = (result: AttemptResult, changes: Partial<FailureContext> = {}): Cus
 
 type ErrorClass = new (message: string) => CustomerOrderingError
 
+describe('an HTML page in place of a response', () => {
+  const PAGE = '\n<!doctype html><title>Not Found</title>'
+
+  test.each([
+    [404, NotFoundError],
+    [403, PermissionDeniedError],
+    [401, AuthenticationError],
+  ])('with status %i sends nobody to ids or permissions, but to baseUrl', (status, Class) => {
+    const error = fail(answer(status, PAGE), { charged: 'unknown' })
+    expect(error).toBeInstanceOf(Class)
+    expect(error.message).toBe(
+      `POST /v1/orders was answered with ${status} (an HTML page, not this service's response). ` +
+        `Check baseUrl and what stands before the service. ${chargedSentence('unknown')}`,
+    )
+  })
+
+  test('with a status of servers is what any server error is', () => {
+    expect(fail(answer(502, PAGE)).message).toContain('502 (server error)')
+  })
+})
+
 describe('an error status', () => {
   const statuses: [status: number, Class: ErrorClass, code: string, meaning: string][] = [
     [400, BadRequestError, 'bad_request', 'invalid request body or headers'],
@@ -549,7 +570,6 @@ describe('the request id', () => {
 
 describe('an error body', () => {
   const bodies: Record<string, string> = {
-    'an HTML page': '<!doctype html><html><head><title>502 Bad Gateway</title></head></html>',
     'plain text': 'upstream connect error or disconnect/reset before headers',
     nothing: '',
     'half a JSON text': '{"code":"NO_FUNDS","mess',

@@ -112,8 +112,8 @@ describe('a request that is not sent', () => {
     ['a blank target', { ...request, target: ' ' }, ['target must not be empty']],
     ['quantity zero', { ...request, quantity: 0 }, ['quantity must be at least 1']],
     ['a fractional quantity', { ...request, quantity: 1.5 }, [expect.stringContaining('quantity ')]],
-    ['NaN', { ...request, quantity: Number.NaN }, ['quantity quantity is NaN']],
-    ['a BigInt', { ...request, quantity: 10n }, ['quantity quantity is a bigint']],
+    ['NaN', { ...request, quantity: Number.NaN }, ['quantity is NaN']],
+    ['a BigInt', { ...request, quantity: 10n }, ['quantity is a bigint']],
     [
       'an empty reference',
       { ...request, metadata: { externalOrderId: '' } },
