@@ -86,7 +86,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Label of the customer account that the API key acts for, for example `example.com/shop-eu`. Choose it once and keep
    * it: it separates remembered orders, and together with {@link ClientOptions.server} the Idempotency-Key of an order with
-   * an `externalOrderId` is computed from it, so that another process, or one that lost its store, sends the same key.
+   * an `externalOrderId` is computed from it: a process that has forgotten the order sends its first key again.
    * Two accounts must never share one, also not those of two companies: a label such as `shop` and the reference `1001`
    * give the same key to everybody who chose them. A domain of yours in it makes it unique.
    * White space around it is cut off, as files and environment variables have it.

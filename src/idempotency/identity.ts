@@ -2,9 +2,10 @@
  * Which calls are the same order, and under which key the service knows it. Pure functions; the one ingredient from
  * outside is {@link Derive}.
  *
- * Everything here is frozen for ever. Records on disk are found by these names, and a key that is computed again, by a
- * second worker or after a store was lost, protects the wallet only if it comes out the same in every version of this
- * package. A better rule gets a new version tag (`k2`, …) beside the old one; test vectors pin the present ones.
+ * Everything here is frozen for ever. Records on disk are found by these names, and a first key that
+ * is computed again after a store was lost protects the wallet only if it comes out the same in every
+ * version of this package. A better rule gets a new version tag (`k2`, …) beside the old one; test
+ * vectors pin the present ones.
  */
 import { canonicalJson } from './canonical.ts'
 
@@ -69,8 +70,10 @@ export interface DerivedKeyParts {
 }
 
 /**
- * The idempotency key of an order with a reference, computed instead of drawn: a wiped store or a second worker without
- * a shared one arrives at the same key, and the service recognises the repetition.
+ * The idempotency key of an order with a reference, computed instead of drawn. A process that has
+ * forgotten the order computes the first one (generation 0) again, and the service recognises the
+ * repetition. Later ones depend on what the store remembers: docs/stores.md, "What a lost store still
+ * protects".
  *
  * The payload is left out on purpose. With it, the same reference and a changed quantity would be a new key, hence a
  * second charge; without it, the service answers IDEMPOTENCY_CONFLICT and nothing is bought twice.
