@@ -42,6 +42,8 @@ interface Run {
   readonly done: (report: PageReport) => void
   readonly failed: (reason: Error) => void
   heard: string
+  /** Ends the run; whatever the page asks puts it off. */
+  readonly silence: NodeJS.Timeout
 }
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
@@ -85,6 +87,7 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
       return
     }
     run.heard = `${request.method} ${pathname}`
+    run.silence.refresh()
     if (request.method === 'GET') {
       response.writeHead(200, { 'content-type': 'text/html', 'content-security-policy': run.policy })
       response.end(
@@ -110,19 +113,19 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
     origin,
     async run(page, open, { query = {}, service = '', control = () => null } = {}) {
       const id = String(++last)
-      let timer: ReturnType<typeof setTimeout> | undefined
+      let silence: NodeJS.Timeout | undefined
       try {
         return await new Promise<PageReport>((done, failed) => {
-          const run: Run = { policy: policyFor(service), control, done, failed, heard: 'nothing' }
-          runs.set(id, run)
-          timer = setTimeout(
-            () => failed(new Error(`the page was not done after ${PATIENCE} ms; last: ${run.heard}`)),
+          silence = setTimeout(
+            () => failed(new Error(`the page was silent for ${PATIENCE} ms; last: ${run.heard}`)),
             PATIENCE,
           )
+          const run: Run = { policy: policyFor(service), control, done, failed, heard: 'nothing', silence }
+          runs.set(id, run)
           open(`${origin}/${page}?${new URLSearchParams({ ...query, run: id })}`).catch(failed)
         })
       } finally {
-        clearTimeout(timer)
+        clearTimeout(silence)
         runs.delete(id)
       }
     },
