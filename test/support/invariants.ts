@@ -671,7 +671,8 @@ export const convergence: Invariant = (log) => {
  * I1 where a store was lost, restored or never shared: an order whose key any store computes again, or has from its caller, is
  * charged at most once among the requests that leave within the safe-retry window of the first one under its first key. Not
  * claimed of calls that disagree about key or (in a store that all share) body, nor of a charge under a later key, where the
- * same call heard the first key refused immediately before: what was refused was not bought then, and may be bought later.
+ * same call heard the first key refused immediately before, or that was in doubt and so had to be repeated: what was refused
+ * under the first key was not bought then, and may be bought later.
  * An order that was enqueued is looked for before it is sent however late, as far as the service's list shows references.
  */
 export const oneChargeOfLost: Invariant = (log) =>
@@ -697,7 +698,10 @@ export const oneChargeOfLost: Invariant = (log) =>
         status !== 409 &&
         REFUSALS.has(status ?? 0) &&
         answeredAt < charge.requestedAt
-      return charge.key === first.key || !sent.some(isRefused)
+      const claim = log.rows.findLast(
+        ({ at, record: row }) => at < charge.requestedAt && row?.key === charge.key,
+      )
+      return charge.key === first.key || !(sent.some(isRefused) || claim?.record?.ambiguous === true)
     })
     if (claimed.length <= wanted) return []
     const keys = claimed.map(({ key, orderId }) => `${orderId} by key ${key}`).join(', ')
