@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts'
 import { isAnonymous } from './identity.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
@@ -103,8 +104,11 @@ export function distrusted(record: JournalRecord, now: number): JournalRecord {
   const latest = Math.max(firstSentAt ?? 0, first?.sentAt ?? 0)
   const known = Math.min(now, updatedAt) + CLOCK_SKEW
   if (latest === 0 || (latest <= known && updatedAt <= now + CLOCK_SKEW)) return record
+  const { busyUntil, ...rest } = record
   return {
-    ...record,
+    ...rest,
+    // A claim from the future holds nothing; once the mark is written now, it would until the clock has caught up.
+    ...(isBusy(record, now) ? defined({ busyUntil }) : {}),
     ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
     ...(first === undefined ? {} : { first: { ...first, sentAt: 0 } }),
   }

@@ -107,20 +107,31 @@ export async function* lookUp(
       const { externalOrderId } = lookup.found.record
       if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
     }
+    // References of orders outside of the source system, which may be ours where the service goes by another name for it.
+    const elsewhere = new Set<string | undefined>()
     let cut = false
     const onCut = (): void => {
       cut = true
     }
     const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
     try {
-      for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !cut; sweep++) {
-        for await (const listed of scanOrders(context, { ...scan, sourceSystem, onCut })) {
-          const lookup = wanted.get(listed.externalOrderId)
-          // Another integration of the same customer may use the same references.
-          if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue
-          wanted.delete(listed.externalOrderId)
-          yield await markCreated(context, lookup.found, listed)
-          if (wanted.size === 0) break
+      for (const source of new Set([sourceSystem, undefined])) {
+        const narrowed = source === sourceSystem
+        const isWanted = (): boolean =>
+          narrowed ? wanted.size > 0 : [...wanted.values()].some(({ unsent }) => unsent)
+        for (let sweep = 0; sweep < SWEEPS && isWanted() && looked && !cut; sweep++) {
+          for await (const listed of scanOrders(context, { ...scan, sourceSystem: source, onCut })) {
+            const lookup = wanted.get(listed.externalOrderId)
+            // Another integration of the same customer may use the same references.
+            if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue
+            if (!narrowed) {
+              elsewhere.add(listed.externalOrderId)
+              continue
+            }
+            wanted.delete(listed.externalOrderId)
+            yield await markCreated(context, lookup.found, listed)
+            if (wanted.size === 0) break
+          }
         }
       }
     } catch (caught) {
@@ -140,7 +151,8 @@ export async function* lookUp(
         yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
       else if (wanted.has(externalOrderId)) {
         if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
-        else if (unsent && error === undefined) yield { outcome: 'not_listed', found }
+        else if (unsent && error === undefined && !elsewhere.has(externalOrderId))
+          yield { outcome: 'not_listed', found }
         else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
       }
     }

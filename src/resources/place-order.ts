@@ -267,7 +267,8 @@ class Placement {
       const { row } = found
       const goesOn = step.action === 'continue' && row !== undefined && record !== undefined
       if (goesOn && !notListed && this.#mayBeRestored(record)) {
-        await this.#lookUp({ ...found, row, record })
+        const bought = await this.#lookUp({ ...found, row, record })
+        if (bought !== undefined) return bought
         notListed = true
         continue
       }
@@ -353,8 +354,10 @@ class Placement {
     )
   }
 
-  /** Looks an order up that looks never sent. It is closed if it is found; ends the call if nobody can know. */
-  async #lookUp(found: FoundRecord): Promise<void> {
+  /**
+   * Looks an order up that looks never sent, and returns the one that the list shows. Ends the call if nobody can know.
+   */
+  async #lookUp(found: FoundRecord): Promise<Placed | undefined> {
     const deadline = this.#deadline
     const settings: CallSettings = {
       ...this.#settings,
@@ -370,9 +373,16 @@ class Placement {
     const lookups = [{ found, reason: 'past_window', unsent: true }] as const
     const conditions = { reachable: true, checkOpen }
     for await (const looked of lookUp(this.#context, CREATE_ORDER.operation, lookups, settings, conditions)) {
-      if (looked.outcome === 'created' || looked.outcome === 'not_listed') return
-      throw looked.error ?? this.#errors.unresolved(found.record, 'window')
+      if (looked.outcome === 'not_listed') return undefined
+      if (looked.outcome !== 'created') throw looked.error ?? this.#errors.unresolved(found.record, 'window')
+      const { key } = found.record
+      const remembered = looked.record.state === 'created'
+      // A store that did not take the proof still shows an order that looks never sent, and it would be bought again.
+      if (looked.order !== undefined)
+        return this.#reply(looked.order, undefined, 0, key, true, remembered)
+      if (!remembered) throw this.#errors.unresolved({ ...found.record, state: 'created' }, 'unreadable')
     }
+    return undefined
   }
 
   /** Does what a record leaves to do without sending it; nothing if the call has to claim it. */

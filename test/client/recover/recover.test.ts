@@ -875,6 +875,24 @@ describe('a clock that was ahead when an order was sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('does not keep the order of a killed call for that call until the clock has caught up', async () => {
+    const lab = new Lab()
+    const killed = lab.process()
+    lab.runtime.jump(400 * 24 * HOUR)
+    lab.sandbox.faults.add({ action: { type: 'stall' } })
+    await lab.begin(() => killed.client.orders.create(order('r1')))
+    killed.kill()
+    lab.runtime.jump(HOUR - 400 * 24 * HOUR)
+    for (let run = 0; run < 2; run++)
+      expect(await all(lab.elsewhere().orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
+      ])
+    const given = { as: 'abandoned' } as const
+    expect(await lab.elsewhere().orders.resolve({ externalOrderId: 'r1' }, given)).toMatchObject({
+      state: 'rejected',
+    })
+  })
+
   it('does not let the first key of a refused order be sent again', async () => {
     const lab = new Lab()
     lab.drain()

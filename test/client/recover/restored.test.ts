@@ -8,11 +8,11 @@ const MINUTE = 60_000
 const LIST = { operation: 'listOrders' } as const
 
 /** A store that was restored from a backup made after an order was enqueued, and before it was sent and charged. */
-async function restored(lab: Lab, reference = 'r1'): Promise<string> {
-  await lab.client().orders.enqueue(order(reference))
-  const backup = (await lab.row(`ref:${reference}`)) as StoredRow
+async function restored(lab: Lab, request = order('r1')): Promise<string> {
+  await lab.client().orders.enqueue(request)
+  const backup = (await lab.row('ref:r1')) as StoredRow
   await all(lab.client().orders.recover())
-  const { orderId } = lab.sandbox.expectChargedOnce(reference)
+  const { orderId } = lab.sandbox.expectChargedOnce('r1')
   lab.rows = new MemoryStore()
   await lab.rows.insert(backup)
   lab.runtime.jump(60 * MINUTE)
@@ -109,6 +109,43 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.runtime.jump(60 * MINUTE)
     const [outcome] = await all(lab.client().orders.recover())
     expect(outcome?.order?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it.each(['rejects', 'hangs'] as const)(
+    'is returned by create() and not bought again where it was found and the store %s the write of that',
+    async (fault) => {
+      const lab = new Lab()
+      const orderId = await restored(lab)
+      const client = lab.elsewhere({}, (operation, count) =>
+        operation === 'update' && count === 1 ? fault : undefined,
+      )
+      expect(await client.orders.create(order('r1'))).toMatchObject({ id: orderId })
+      lab.sandbox.expectChargedOnce('r1')
+    },
+  )
+
+  it('is not sent where only the list of all source systems shows it, because the service names the source itself', async () => {
+    const lab = new Lab({ behaviour: { sourceSystemFrom: 'apiKey' } })
+    const request = order('r1', { metadata: { externalOrderId: 'r1', sourceSystem: 'web' } })
+    await restored(lab, request)
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'past_window' },
+    ])
+    expect(await failure(lab.client().orders.create(request))).toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+    })
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
+  it('is sent where no list shows it, of its source system or of all', async () => {
+    const lab = new Lab()
+    await lab
+      .client()
+      .orders.enqueue(order('r1', { metadata: { externalOrderId: 'r1', sourceSystem: 'web' } }))
+    lab.runtime.jump(60 * MINUTE)
+    expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
+    lab.sandbox.expectChargedOnce('r1')
   })
 
   it('is sent without a look with `replay: all`', async () => {
