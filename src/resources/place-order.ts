@@ -378,8 +378,7 @@ class Placement {
       const { key } = found.record
       const remembered = looked.record.state === 'created'
       // A store that did not take the proof still shows an order that looks never sent, and it would be bought again.
-      if (looked.order !== undefined)
-        return this.#reply(looked.order, undefined, 0, key, true, remembered)
+      if (looked.order !== undefined) return this.#reply(looked.order, undefined, 0, key, true, remembered)
       if (!remembered) throw this.#errors.unresolved({ ...found.record, state: 'created' }, 'unreadable')
     }
     return undefined

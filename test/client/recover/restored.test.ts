@@ -126,7 +126,8 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
 
   it('is not sent where only the list of all source systems shows it, because the service names the source itself', async () => {
     const lab = new Lab({ behaviour: { sourceSystemFrom: 'apiKey' } })
-    const request = order('r1', { metadata: { externalOrderId: 'r1', sourceSystem: 'web' } })
+    const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
+    const request = order('r1', { metadata })
     await restored(lab, request)
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window' },
@@ -140,9 +141,8 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
 
   it('is sent where no list shows it, of its source system or of all', async () => {
     const lab = new Lab()
-    await lab
-      .client()
-      .orders.enqueue(order('r1', { metadata: { externalOrderId: 'r1', sourceSystem: 'web' } }))
+    const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
+    await lab.client().orders.enqueue(order('r1', { metadata }))
     lab.runtime.jump(60 * MINUTE)
     expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
     lab.sandbox.expectChargedOnce('r1')
