@@ -81,6 +81,7 @@ async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> 
     attemptsBefore: 0,
     credential: undefined,
     beforeSend: undefined,
+    isLate: undefined,
     judge: (result) => {
       const { order } = classify(result, () => undefined)
       return order === undefined ? { next: 'stop' } : { next: 'done', value: order }

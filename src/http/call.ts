@@ -71,6 +71,8 @@ export interface Call<T> {
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
   /** Last look before every send; false holds the request back and ends the call. */
   readonly beforeSend: ((credential: string | null) => Promise<boolean>) | undefined
+  /** True once nothing may be sent any more, for a transport that can look once more after it has connected. */
+  readonly isLate: (() => boolean) | undefined
 }
 
 /** What a call has been through. */
@@ -141,6 +143,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
       timeout: Math.min(settings.timeout, remaining),
       signal: settings.signal,
       maxBytes: call.maxBytes,
+      isLate: call.isLate,
     })
     trail.last = result
     trail.cutByDeadline = remaining <= settings.timeout

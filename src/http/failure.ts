@@ -79,11 +79,13 @@ const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "did not trust the server's certificate",
   transport_closed: 'found its transport closed',
+  late: 'connected after the time until which it may be sent',
 }
 
 /** Codes of undici for connections that their owner closed, before a request or under it. */
 const CLOSED: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED'])
 const RENEW = 'Make a new transport, and a client with it'
+const AWAKE = 'Let the machine stay awake'
 
 const LONGEST_MESSAGE = 500
 
@@ -191,7 +193,8 @@ export function failureOf(result: AttemptResult, given: FailureContext): Custome
         : charged === 'no'
           ? ', so nothing was sent'
           : ', so this attempt was not sent, but an earlier one may have been'
-    const next = CLOSED.has(code ?? '') ? end(RENEW, true) : end(CONNECTION)
+    const next =
+      unsent === 'late' ? end(AWAKE, true) : CLOSED.has(code ?? '') ? end(RENEW, true) : end(CONNECTION)
     return new ConnectionError(`${call} ${what}${sent} (${detail}).${late}${next}`, {
       ...facts,
       cause: transportCause(detail, result.detail),

@@ -66,21 +66,30 @@ export function provesUnsent(fetch: typeof globalThis.fetch): boolean {
   return ownFetches.get(fetch)?.provesUnsent === true
 }
 
-const beforeSending = new WeakSet<object>()
+/** Why an own fetch sent nothing: its owner closed its transport, or {@link IS_LATE} said so. */
+export type HeldBack = 'transport_closed' | 'late'
+
+const heldBack = new WeakMap<object, HeldBack>()
 
 /**
- * Says of a new error that an own fetch throws it because its transport is closed, before anything of this one request was
- * sent. Only the error itself proves that, never its code: whoever closes connections under a request shows the same code.
+ * Says of a new error that an own fetch throws it in place of sending, before anything of this one request was sent. Only
+ * the error itself proves that, never its code: whoever closes connections under a request shows the same code.
  */
-export function declareClosed<T extends Error>(error: T): T {
-  beforeSending.add(error)
+export function declareHeldBack<T extends Error>(error: T, why: HeldBack): T {
+  heldBack.set(error, why)
   return error
 }
 
-/** True if this own fetch threw the error in place of sending. What a wrapper passes on proves nothing of its other requests. */
-export function wasClosed(fetch: typeof globalThis.fetch, thrown: unknown): boolean {
-  return isOwnFetch(fetch) && typeof thrown === 'object' && thrown !== null && beforeSending.has(thrown)
+/** Why this own fetch threw the error in place of sending. What a wrapper passes on proves nothing of its other requests. */
+export function whyHeldBack(fetch: typeof globalThis.fetch, thrown: unknown): HeldBack | undefined {
+  return isOwnFetch(fetch) && typeof thrown === 'object' && thrown !== null ? heldBack.get(thrown) : undefined
 }
+
+/**
+ * Where an own fetch finds, in its `init`, the last look at the clock: `true` if the request must not be sent any more. It
+ * is asked right before the request is written, because a machine may sleep while it connects.
+ */
+export const IS_LATE: unique symbol = Symbol('isLate')
 
 /** Where an answer of this package's own fetches has its body, for readers that need no web stream. */
 export const BODY: unique symbol = Symbol('body')

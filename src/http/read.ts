@@ -92,6 +92,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     attemptsBefore: 0,
     credential: undefined,
     beforeSend: undefined,
+    isLate: undefined,
     judge: (result, trail) => {
       if (!(result.kind === 'failed' && result.unsent !== false)) unsent = false
       if (!(result.kind === 'answer' && isSuccess(result))) return judgeFailure(call, result, unsent)

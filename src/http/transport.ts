@@ -7,11 +7,13 @@ import {
   type BodyProblem,
   type BodyText,
   bodyText,
+  type HeldBack,
   headersOf,
+  IS_LATE,
   isOwnFetch,
   ownBody,
   provesUnsent,
-  wasClosed,
+  whyHeldBack,
 } from './own-fetch.ts'
 
 /** One HTTP request, complete: nothing is added or changed on the way. */
@@ -26,6 +28,8 @@ export interface AttemptRequest {
   readonly signal?: AbortSignal | undefined
   /** Most bytes of a successful body that are read, after decompression; see {@link MAX_ERROR_BYTES} for others. */
   readonly maxBytes: number
+  /** True once it must not be sent any more; heeded by this package's own fetches, at the last moment. */
+  readonly isLate?: (() => boolean) | undefined
 }
 
 /** Most bytes of an error's body that are read, after decompression. */
@@ -40,8 +44,8 @@ export interface FailureDetail {
   readonly frames?: string
 }
 
-/** Why no byte of a request left: no connection, a certificate that nobody trusts, or a transport that its owner closed. */
-export type Unsent = 'unreachable' | 'certificate' | 'transport_closed'
+/** Why no byte of a request left: no connection, a certificate that nobody trusts, or a transport that held it back. */
+export type Unsent = 'unreachable' | 'certificate' | HeldBack
 
 /** How one attempt ended. `unsent` is claimed only where the platform proves that no byte of the request left. */
 export type AttemptResult =
@@ -168,6 +172,7 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
               redirect: 'manual' as const,
               signal: controller.signal,
               ...((request.method === 'GET' || request.method === 'HEAD') && uncached()),
+              ...(own && request.isLate !== undefined && { [IS_LATE]: request.isLate }),
             }),
           )
         } catch (error) {
@@ -224,9 +229,8 @@ export function createTransport({ fetch: given, runtime }: TransportOptions): Tr
           : provesUnsent(given),
         given !== undefined && thrown !== undefined,
       )
-      return given !== undefined && wasClosed(given, thrown)
-        ? { ...ended, unsent: 'transport_closed' }
-        : ended
+      const held = given === undefined ? undefined : whyHeldBack(given, thrown)
+      return held === undefined ? ended : { ...ended, unsent: held }
     } finally {
       cancelTimer()
       request.signal?.removeEventListener('abort', onAbort)

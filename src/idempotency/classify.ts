@@ -61,6 +61,8 @@ export function classify(
       if (result.unsent === 'unreachable') return { kind: 'unreachable' }
       if (result.unsent === 'certificate') return { kind: 'untrusted' }
       if (result.unsent === 'transport_closed') return { kind: 'transport_closed' }
+      // The look before the connection would have ended the call without a request.
+      if (result.unsent === 'late') return { kind: 'not_sent' }
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
       return result.status >= 200 && result.status < 300

@@ -99,6 +99,14 @@ export async function sendOrder(
     // Recovery keeps its window open until the caller says so; a call's own is the record's.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
+    const isLate = (): boolean => {
+      const now = runtime.now()
+      const { busyUntil = 0, updatedAt } = mine.record
+      // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
+      const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
+      return !claimHolds || now > sendUntil
+    }
+
     const ending: Ending<Order> = await perform<Order>(connection, {
       endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
       path: ORDERS_PATH,
@@ -127,13 +135,6 @@ export async function sendOrder(
           : { next: 'retry', pace: verdict.next }
       },
       beforeSend: async (apiKey) => {
-        const isLate = (): boolean => {
-          const now = runtime.now()
-          const { busyUntil = 0, updatedAt } = mine.record
-          // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
-          const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
-          return !claimHolds || now > sendUntil
-        }
         if (isLate()) return false
         if (apiKey === claimedFor) return true
         const tag = tagOf(context, mine.record.key, apiKey)
@@ -152,6 +153,7 @@ export async function sendOrder(
         // The machine may have been asleep while it was written.
         return !isLate()
       },
+      isLate,
     })
     const { trail } = ending
     attempts += trail.attempts

@@ -1,10 +1,11 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
 import { bare } from '../defined.ts'
 import { ConfigurationError } from '../errors.ts'
-import { declareClosed, declareOwnFetch } from '../http/own-fetch.ts'
+import { declareHeldBack, declareOwnFetch, IS_LATE } from '../http/own-fetch.ts'
 import { integer, only, type Readers, readFields, withMethods } from '../option-readers.ts'
 import { toResponse } from './answer.ts'
 import { acceptEncoding } from './decoding.ts'
+import { holdIfLate, Late } from './late.ts'
 
 /** Options of {@link createUndiciFetch}. */
 export interface UndiciFetchOptions {
@@ -74,7 +75,7 @@ export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch
   const dispatcher = given ?? (proxy === undefined ? new Agent(settings) : proxyOfEnvironment(settings))
   let closing: Promise<void> | undefined
 
-  const fetch = async (input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> => {
+  const fetch = async (input: RequestInfo | URL, init: OwnInit = {}): Promise<Response> => {
     const request = await readRequest(input, init)
     const { url, headers, signal } = request
     signal?.throwIfAborted()
@@ -82,17 +83,20 @@ export function createUndiciFetch(options: UndiciFetchOptions = {}): UndiciFetch
     const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
     if (code !== undefined) {
       const cause = Object.assign(new Error('this transport is closed, so nothing was sent'), { code })
-      throw declareClosed(new TypeError('fetch failed', { cause }))
+      throw declareHeldBack(new TypeError('fetch failed', { cause }), 'transport_closed')
     }
     headers['accept'] ??= '*/*'
     headers['accept-encoding'] ??= acceptEncoding(url.protocol)
     try {
-      const answer = await dispatcher.request(new SentRequest(request))
+      const isLate = given === undefined ? init[IS_LATE] : undefined
+      const sender = isLate === undefined ? dispatcher : dispatcher.compose(holdIfLate(isLate))
+      const answer = await sender.request(new SentRequest(request))
       if (url.hash !== '') url.hash = ''
       return toResponse(url.href, answer)
     } catch (error) {
       signal?.throwIfAborted()
-      throw new TypeError('fetch failed', { cause: error })
+      const failed = new TypeError('fetch failed', { cause: error })
+      throw error instanceof Late ? declareHeldBack(failed, 'late') : failed
     }
   }
   const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
@@ -127,6 +131,11 @@ function closedByOwner(dispatcher: Dispatcher): string | undefined {
   // In this order, because one that was closed ends up destroyed.
   if ('closed' in dispatcher && dispatcher.closed === true) return 'UND_ERR_CLOSED'
   return 'destroyed' in dispatcher && dispatcher.destroyed === true ? 'UND_ERR_DESTROYED' : undefined
+}
+
+/** What the client passes. */
+interface OwnInit extends RequestInit {
+  readonly [IS_LATE]?: () => boolean
 }
 
 interface PlainRequest {

@@ -36,6 +36,7 @@ const TESTS = [
   'test/client/create/retry',
   'test/client/lists/paging',
   'test/client/recover/pruning',
+  'test/server/sleep',
   'test/server/wire',
 ]
 

@@ -418,6 +418,11 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     ],
   },
   {
+    name: 'a machine that slept while it connected sends when it wakes',
+    edits: [edit('undici/late.ts', 'if (this.#isLate())', 'if (Date.now() < 0)')],
+    outOfSimulation: 'it has no connections',
+  },
+  {
     name: 'a machine that slept while it wrote down another API key sends when it wakes',
     edits: [edit('resources/send-order.ts', 'return !isLate()', 'return true')],
   },

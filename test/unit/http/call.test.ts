@@ -95,6 +95,7 @@ function run(
     attemptsBefore: 0,
     credential: undefined,
     beforeSend: undefined,
+    isLate: undefined,
     settings: merged,
     deadline: new Deadline(runtime, merged.totalTimeout, merged.signal),
     callId: 'call_1',

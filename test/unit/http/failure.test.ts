@@ -206,6 +206,13 @@ describe('a failure without an answer', () => {
     expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
   })
 
+  test('a connection that came too late, which a machine that stays awake would not have', () => {
+    const result = failed('late', { name: 'Late', code: 'LATE' })
+    expect(fail(result, { charged: 'no' }).message).toBe(
+      'POST /v1/orders connected after the time until which it may be sent, so nothing was sent (LATE). The wallet was not charged. Let the machine stay awake, then call again.',
+    )
+  })
+
   test.each([
     ['found its transport closed', 'transport_closed', 'UND_ERR_CLOSED'],
     ['found its transport closed', 'transport_closed', 'UND_ERR_DESTROYED'],

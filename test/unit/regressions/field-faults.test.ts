@@ -76,6 +76,7 @@ describe('other clients', () => {
       attemptsBefore: 0,
       credential: undefined,
       beforeSend: undefined,
+      isLate: undefined,
       settings: { signal: undefined, timeout: 1000, totalTimeout: 1000, maxRetries: 0, headers: {} },
       deadline: new Deadline(runtime, 1000, undefined),
       callId: 'call_1',

@@ -1,0 +1,46 @@
+import type { Dispatcher } from 'undici'
+
+/** The connection came when the request must not be sent any more. */
+export class Late extends Error {
+  readonly code = 'LATE'
+}
+
+/**
+ * Looks at the clock once more right before a request is written, to a fresh connection or a kept one. A machine that
+ * slept since the look before would otherwise send the request when it wakes, after the service has forgotten its key.
+ */
+export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) => dispatch(options, new HoldIfLate(handler, isLate))
+}
+
+class HoldIfLate implements Dispatcher.DispatchHandler {
+  readonly #handler: Dispatcher.DispatchHandler
+  readonly #isLate: () => boolean
+
+  constructor(handler: Dispatcher.DispatchHandler, isLate: () => boolean) {
+    this.#handler = handler
+    this.#isLate = isLate
+  }
+
+  /** undici calls it between the connection and the first byte, and writes nothing once it is aborted. */
+  onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
+    if (this.#isLate()) controller.abort(new Late('nothing was sent: the clock has moved on'))
+    else this.#handler.onRequestStart?.(controller, context)
+  }
+
+  onResponseStart(...response: Parameters<Required<Dispatcher.DispatchHandler>['onResponseStart']>): void {
+    this.#handler.onResponseStart?.(...response)
+  }
+
+  onResponseData(...data: Parameters<Required<Dispatcher.DispatchHandler>['onResponseData']>): void {
+    this.#handler.onResponseData?.(...data)
+  }
+
+  onResponseEnd(...end: Parameters<Required<Dispatcher.DispatchHandler>['onResponseEnd']>): void {
+    this.#handler.onResponseEnd?.(...end)
+  }
+
+  onResponseError(...error: Parameters<Required<Dispatcher.DispatchHandler>['onResponseError']>): void {
+    this.#handler.onResponseError?.(...error)
+  }
+}

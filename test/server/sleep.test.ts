@@ -1,0 +1,86 @@
+import dns from 'node:dns'
+import { ConnectionError, CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { createUndiciFetch } from 'customer-ordering-sdk/undici'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { platformRuntime } from '../../src/runtime.ts'
+import { serveSandbox } from '../../src/sandbox/server.ts'
+
+describe('a machine that sleeps between the last look at the clock and the request', () => {
+  const HOUR = 3_600_000
+
+  /** A shop, and a client whose wall clock the test moves while the time of no call passes. */
+  async function sleeper(whileConnecting: () => void) {
+    const sandbox = createSandbox()
+    let requests = 0
+    const server = await serveSandbox(sandbox, { onRequest: () => requests++ })
+    onTestFinished(() => server.close())
+    let slept = 0
+    const sleep = (milliseconds: number): void => {
+      slept += milliseconds
+    }
+    const lookup = vi.spyOn(dns, 'lookup')
+    onTestFinished(() => lookup.mockRestore())
+    // Between the client's last look and its connection, as long as the test likes.
+    lookup.mockImplementation(((...[, , done]: [string, object, (...found: unknown[]) => void]) => {
+      whileConnecting()
+      setImmediate(done, null, [{ address: '127.0.0.1', family: 4 }])
+    }) as never)
+    const fetch = createUndiciFetch()
+    onTestFinished(() => fetch.close())
+    const sending: (() => void)[] = []
+    const client = new CustomerOrderingClient(
+      {
+        baseUrl: server.url.replace('127.0.0.1', 'shop.localhost'),
+        apiKey: sandbox.apiKey,
+        account: 'shop',
+        fetch,
+        hooks: { onRequest: () => sending.shift()?.() },
+      },
+      { ...platformRuntime, now: () => Date.now() + slept },
+    )
+    const order = (externalOrderId: string) => ({
+      serviceId: 'svc_standard',
+      target: '@ada',
+      quantity: 1,
+      metadata: { externalOrderId },
+    })
+    return { sandbox, client, sleep, order, sending, lookup, requests: () => requests }
+  }
+
+  test('sends nothing over the new connection, says so, and orders once when it is asked again', async () => {
+    const sleeps = [() => shop.sleep(HOUR)]
+    const shop = await sleeper(() => sleeps.shift()?.())
+    const failed = await shop.client.orders.create(shop.order('r1')).catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(ConnectionError)
+    expect(failed).toMatchObject({ charged: 'no', attempts: 1 })
+    expect(String(failed)).toContain('so nothing was sent (LATE). The wallet was not charged.')
+    expect(shop.lookup).toHaveBeenCalledTimes(1)
+    expect(shop.requests()).toBe(0)
+    expect(shop.sandbox.orders()).toHaveLength(0)
+
+    await shop.client.orders.create(shop.order('r1'))
+    shop.sandbox.expectChargedOnce('r1')
+    expect(shop.requests()).toBe(1)
+  })
+
+  test('sends nothing over a connection that it kept', async () => {
+    const shop = await sleeper(() => {})
+    await shop.client.orders.create(shop.order('r1'))
+    shop.sending.push(() => shop.sleep(HOUR))
+    const second = shop.client.orders.create(shop.order('r2'))
+    await expect(second).rejects.toMatchObject({ charged: 'no' })
+    expect(shop.requests()).toBe(1)
+    await shop.client.orders.create(shop.order('r2'))
+    shop.sandbox.expectChargedOnce('r1')
+    shop.sandbox.expectChargedOnce('r2')
+    expect(shop.requests()).toBe(2)
+  })
+
+  test('sends what still may be sent when its clock moved on by a moment only', async () => {
+    const shop = await sleeper(() => shop.sleep(1_000))
+    await shop.client.orders.create(shop.order('r1'))
+    shop.sandbox.expectChargedOnce('r1')
+    expect(shop.requests()).toBe(1)
+  })
+})
