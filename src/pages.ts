@@ -308,12 +308,9 @@ class Walk<T> {
     const received = rows.length
     const end = offset + received
     const atFrontier = offset >= this.#frontier
-    const known = new Set<string>()
-    const items: T[] = []
-    for (const [index, id] of ids.entries()) {
-      if (!known.has(id) && !this.#near.some((page) => page.has(id))) items.push(rows[index] as T)
-      known.add(id)
-    }
+    const known = new Set(ids)
+    // A first page, most of which are the only ones, needs no copy of its rows.
+    const items = this.#near.length === 0 && known.size === received ? rows : unseen(rows, ids, this.#near)
     if (received > 0) {
       this.#largest = Math.max(this.#largest, received)
       this.#near = enough([known, ...this.#near], 2 * this.#largest)
@@ -359,6 +356,21 @@ class Walk<T> {
     // Once or twice may be rows that shifted by several whole pages.
     if (this.#rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
+}
+
+/** The rows whose ids come for the first time. */
+function unseen<T>(
+  rows: readonly T[],
+  ids: readonly string[],
+  near: readonly ReadonlySet<string>[],
+): readonly T[] {
+  const known = new Set<string>()
+  const items: T[] = []
+  for (const [index, id] of ids.entries()) {
+    if (!known.has(id) && !near.some((page) => page.has(id))) items.push(rows[index] as T)
+    known.add(id)
+  }
+  return items
 }
 
 /** The first sets that together hold as many ids, or all of them. */
