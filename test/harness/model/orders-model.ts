@@ -21,19 +21,42 @@ const MOMENT = 1_000
 
 type State = 'none' | 'queued' | 'open' | 'created' | 'rejected'
 
+/** A key of an intent. */
+interface Key {
+  readonly generation: number
+  /** When it was first sent; absent while the service has looked at no request that carried it. */
+  since?: number | undefined
+  /** The refusal that the record holds of it. */
+  refusal?: Refusal | undefined
+}
+
+type Refusal = '402' | '422'
+
 /** What the model knows of an intent. */
 interface Intent {
   state: State
   /** True if recovery must not repeat the request by itself. */
   held: boolean
-  /** When the current key was first sent. */
-  since: number
-  /** Generation of the key, and the generations under which the service made an order. */
-  generation: number
-  bought: Map<number, string>
-  /** The refusal that the record holds: the service said 402 under the current key. */
-  refused: boolean
+  /** When a queued order was written down. */
+  queuedAt: number
+  key: Key
+  /** The first key, while a later one is the current one; 0 if it must not be sent again. */
+  first?: Key | undefined
+  /** The highest generation that was ever taken. */
+  highest: number
+  /** Generations under which the service made an order. */
+  readonly bought: Set<number>
 }
+
+/** What is known of an intent that nobody has asked for yet, or that was forgotten. */
+const unknownIntent = (): Omit<Intent, 'bought'> => ({
+  state: 'none',
+  held: false,
+  queuedAt: 0,
+  key: { generation: 0 },
+  first: undefined,
+  highest: 0,
+})
 
 interface Model {
   balance: number
@@ -93,12 +116,12 @@ function arm({ faults }: Sandbox, fault: Fault): void {
 /** What the service does with one request for a generation of an intent. */
 type Heard = 'created' | 'nothing' | 'refused' | 'not processed'
 
-function serve(model: Model, intent: Intent, fault: Fault): Heard {
+function serve(model: Model, { bought, key }: Intent, fault: Fault): Heard {
   const commits = fault === 'none' || fault === 'answer lost' || fault === 'broken after it'
-  let paid = intent.bought.has(intent.generation)
+  let paid = bought.has(key.generation)
   if (commits && !paid && model.balance >= PRICE) {
     model.balance -= PRICE
-    intent.bought.set(intent.generation, '')
+    bought.add(key.generation)
     paid = true
   }
   if (fault === 'too many') return 'not processed'
@@ -107,19 +130,61 @@ function serve(model: Model, intent: Intent, fault: Fault): Heard {
   return paid ? 'created' : 'refused'
 }
 
+/** Sends one request under the current key, whose window begins unless the service does not look at it. */
+function send(model: Model, intent: Intent, fault: Fault): Heard {
+  const { key } = intent
+  const heard = serve(model, intent, fault)
+  if (heard !== 'not processed') key.since ??= model.now
+  return heard
+}
+
 /** What the record says after one request. */
-function settle(intent: Intent, heard: Heard, doubt: boolean): void {
+function settle(intent: Intent, heard: Heard, doubt: boolean, fault: Fault): void {
+  const { key } = intent
+  key.refusal = undefined
   if (heard === 'created') Object.assign(intent, { state: 'created', held: false })
   else if (doubt || heard === 'nothing') {
     intent.state = 'open'
     intent.held = heard === 'refused'
-  } else Object.assign(intent, { state: 'rejected', refused: heard === 'refused', held: false })
+  } else {
+    Object.assign(intent, { state: 'rejected', held: false })
+    if (heard === 'refused') key.refusal = refusalOf(fault)
+  }
 }
+
+const refusalOf = (fault: Fault): Refusal => (fault === 'refused' ? '422' : '402')
 
 /** True if the list has an order of that reference, also one that was made before a person gave it up. */
 const isListed = ({ bought }: Intent, index: number): boolean => isReference(index) && bought.size > 0
 
-const inWindow = (model: Model, { since }: Intent): boolean => model.now - since < HOUR / 3 - 60_000
+/** True while a key may be sent again that was first sent then. */
+const inWindow = ({ now }: Model, since: number = now): boolean => now - since < HOUR / 3 - 60_000
+
+/**
+ * Takes the key with which a closed or queued order is sent: the first one while its window is open, else one that was
+ * never sent. False if there is none, because the caller gave the key.
+ */
+function takeKey(model: Model, intent: Intent, index: number): boolean {
+  const { key, first } = intent
+  const isFirst = key.generation === 0
+  if (!isReference(index) || (isFirst && inWindow(model, key.since))) return inWindow(model, key.since)
+  if (first !== undefined && inWindow(model, first.since)) {
+    intent.key = first
+    intent.first = undefined
+  } else if (isFirst || key.since !== undefined) takeNextKey(intent)
+  return true
+}
+
+/** Takes a key that was never sent. */
+function takeNextKey(intent: Intent): void {
+  const { key } = intent
+  if (key.generation === 0) intent.first = { ...key, since: key.since ?? 0 }
+  intent.key = { generation: ++intent.highest }
+}
+
+/** True if a queued order is so old that its store may have been restored: it is looked for before it is sent. */
+const isLookedFor = (model: Model, { queuedAt }: Intent, index: number): boolean =>
+  isReference(index) && !inWindow(model, queuedAt)
 
 async function told(call: Promise<unknown>): Promise<string> {
   try {
@@ -158,10 +223,15 @@ async function compare(model: Model, real: Real): Promise<void> {
   }
 }
 
-function fits(record: OrderRecord | undefined, { state, generation }: Intent): boolean {
+function fits(record: OrderRecord | undefined, { state, key }: Intent): boolean {
   if (record === undefined) return state === 'none'
-  const found = record.state === 'open' && record.firstSentAt === undefined ? 'queued' : record.state
-  return found === state && record.generation === generation && record.busyUntil === undefined
+  const { generation, firstSentAt, busyUntil } = record
+  return (
+    record.state === (state === 'queued' ? 'open' : state) &&
+    generation === key.generation &&
+    firstSentAt === key.since &&
+    busyUntil === undefined
+  )
 }
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
@@ -214,40 +284,30 @@ function create(index: number, fault: Fault): Command {
   return new Step(`create(${NAMES[index]}) while ${fault}`, async (model, real) => {
     const intent = intentOf(model, index)
     arm(real.sandbox, fault)
-    const before = { ...intent }
     const said = await real.time.run(told(real.client.orders.create(request(index), options(index))))
-    if (before.state === 'created') return must(said === 'done', `a created order was told '${said}'`)
-    if (before.state === 'open' && !inWindow(model, before))
-      return must(said === 'unresolved_order unknown', `an order past its window was told '${said}'`)
-    const doubt = before.state === 'open'
-    // A closed record is claimed anew, with the same key; its window begins with its first send.
-    if (before.state !== 'open') intent.since = model.now
-    let heard = serve(model, intent, fault)
-    const again = before.state === 'rejected' || before.state === 'queued'
-    const refusedAgain = heard === 'refused' && again && before.refused && isReference(index)
-    if (refusedAgain && sameRefusal(fault, intent)) {
-      intent.generation++
-      intent.refused = false
-      // With no retry left, the next call begins with the new key.
-      Object.assign(intent, { state: 'rejected' })
-      return must(said.endsWith(' no'), `a second refusal was told '${said}'`)
+    const { state } = intent
+    if (state === 'created') return must(said === 'done', `a created order was told '${said}'`)
+    const late = state === 'open' ? !inWindow(model, intent.key.since) : !takeKey(model, intent, index)
+    if (late) {
+      const expected = state === 'rejected' ? 'invalid_request no' : 'unresolved_order unknown'
+      return must(said === expected, `an order past its window was told '${said}'`)
     }
+    if (state === 'queued' && isLookedFor(model, intent, index) && isListed(intent, index)) {
+      intent.state = 'created'
+      return must(said === 'done', `an order that is listed was told '${said}'`)
+    }
+    const heard = send(model, intent, fault)
     // An enqueued order is wanted until the service refuses it.
-    if (before.state === 'queued' && heard === 'not processed') {
-      must(said.endsWith(' unknown'), `an enqueued order was told '${said}'`)
-      return
+    if (state === 'queued' && heard === 'not processed') {
+      intent.queuedAt = model.now
+      return must(said.endsWith(' unknown'), `an enqueued order was told '${said}'`)
     }
-    if (heard === 'refused') lastRefusal.set(intent, refusalOf(fault))
-    settle(intent, heard, doubt)
-    heard = intent.state === 'created' ? 'created' : heard
-    const expected = heard === 'created' ? 'done' : intent.state === 'rejected' ? ' no' : ' unknown'
+    // Refused once more, it stays refused under its key: there is no retry left for another one.
+    settle(intent, heard, state === 'open', fault)
+    const expected = intent.state === 'created' ? 'done' : intent.state === 'rejected' ? ' no' : ' unknown'
     must(said.endsWith(expected), `told '${said}' instead of '${expected}'`)
   })
 }
-
-const lastRefusal = new WeakMap<Intent, string>()
-const refusalOf = (fault: Fault): string => (fault === 'refused' ? '422' : '402')
-const sameRefusal = (fault: Fault, intent: Intent): boolean => lastRefusal.get(intent) === refusalOf(fault)
 
 function createAnonymous(): Command {
   return new Step('create() without a name', async (model, real) => {
@@ -267,12 +327,20 @@ function enqueue(index: number): Command {
   return new Step(`enqueue(${NAMES[index]})`, async (model, real) => {
     const intent = intentOf(model, index)
     const said = await real.time.run(told(real.client.orders.enqueue(request(index), options(index))))
-    if (intent.state === 'open') {
-      const fits = inWindow(model, intent) && !intent.held
-      return must(said === (fits ? 'done' : 'unresolved_order unknown'), `told '${said}' of an open order`)
+    const { state, key } = intent
+    const late = state !== 'created' && !inWindow(model, key.since)
+    if (state === 'open' || (late && !isReference(index))) {
+      const expected =
+        !late && !intent.held
+          ? 'done'
+          : state === 'rejected'
+            ? 'invalid_request no'
+            : 'unresolved_order unknown'
+      return must(said === expected, `told '${said}' of an order that is ${state}`)
     }
     must(said === 'done', `told '${said}'`)
-    if (intent.state === 'none' || intent.state === 'rejected') intent.state = 'queued'
+    if (state === 'none' || state === 'rejected')
+      Object.assign(intent, { state: 'queued', queuedAt: model.now })
   })
 }
 
@@ -290,15 +358,15 @@ function recover(fault: 'none' | 'lost'): Command {
       const queued = intent.state === 'queued'
       if (intent.state === 'created') continue
       must(intent.state === 'open' || queued, `recover() spoke of ${NAMES[index]}, which is ${intent.state}`)
-      if (queued) recoverQueued(model, intent, fault, isReference(index))
-      else if (inWindow(model, intent) && !intent.held) {
-        settle(intent, serve(model, intent, fault), true)
-      } else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
+      if (queued) recoverQueued(model, intent, index, fault)
+      else if (inWindow(model, intent.key.since) && !intent.held)
+        settle(intent, send(model, intent, fault), true, fault)
+      else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
       const expected: readonly string[] = {
         created: ['created'],
         rejected: ['rejected'],
         open: ['still_open', 'needs_attention'],
-        queued: ['still_open'],
+        queued: fault === 'lost' && isReference(index) ? ['still_open'] : ['needs_attention'],
         none: [],
       }[intent.state]
       must(
@@ -315,17 +383,23 @@ function recover(fault: 'none' | 'lost'): Command {
   })
 }
 
-function recoverQueued(model: Model, intent: Intent, fault: 'none' | 'lost', named: boolean): void {
-  intent.since = model.now
-  const wasRefused = intent.refused && lastRefusal.get(intent) === '402' && named
-  let heard = serve(model, intent, fault)
-  if (heard === 'refused' && wasRefused) {
-    intent.generation++
-    intent.refused = false
-    heard = serve(model, intent, fault)
+function recoverQueued(model: Model, intent: Intent, index: number, fault: 'none' | 'lost'): void {
+  if (isLookedFor(model, intent, index)) {
+    // A list that cannot be read proves nothing, so the order is not sent.
+    if (fault === 'lost') return
+    if (isListed(intent, index)) {
+      intent.state = 'created'
+      return
+    }
   }
-  if (heard === 'refused') lastRefusal.set(intent, '402')
-  settle(intent, heard, false)
+  if (!takeKey(model, intent, index)) return
+  const again = intent.key.refusal === '402' && isReference(index)
+  let heard = send(model, intent, fault)
+  if (heard === 'refused' && again) {
+    takeNextKey(intent)
+    heard = send(model, intent, fault)
+  }
+  settle(intent, heard, false, fault)
 }
 
 function resolve(index: number, as: 'created' | 'abandoned'): Command {
@@ -349,12 +423,9 @@ function resolve(index: number, as: 'created' | 'abandoned'): Command {
         return
       }
       must(said === 'done', `told '${said}'`)
-      Object.assign(intent, {
-        state: 'rejected',
-        generation: intent.generation + 1,
-        held: false,
-        refused: false,
-      })
+      // A person who gives an order up gives up every key of it.
+      takeNextKey(intent)
+      Object.assign(intent, { state: 'rejected', held: false, first: { generation: 0, since: 0 } })
     },
     (model) =>
       !model.closed && ['open', 'queued'].includes(intentOf(model, index).state) && isReference(index),
@@ -368,7 +439,7 @@ function forget(index: number): Command {
     if (intent.state === 'open' || intent.state === 'queued')
       return must(said !== 'done', 'an open order was forgotten')
     must(said === 'done', `told '${said}'`)
-    Object.assign(intent, { state: 'none', generation: 0, refused: false, held: false })
+    Object.assign(intent, unknownIntent())
   })
 }
 
@@ -441,7 +512,7 @@ export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =
           })
           for (const intent of model.intents)
             if (intent.state === 'created' || intent.state === 'rejected')
-              Object.assign(intent, { state: 'none', generation: 0, refused: false, held: false })
+              Object.assign(intent, unknownIntent())
         }),
       ),
       fc.constant(
@@ -486,16 +557,7 @@ export function setup(): { readonly model: Model; readonly real: Real } {
   })
   const store = new ScopedStore()
   const parts = { time, sandbox, store }
-  const intents = NAMES.map(
-    (): Intent => ({
-      state: 'none',
-      held: false,
-      since: 0,
-      generation: 0,
-      bought: new Map(),
-      refused: false,
-    }),
-  )
+  const intents = NAMES.map((): Intent => ({ ...unknownIntent(), bought: new Set() }))
   return {
     model: { balance: START, now: time.now, intents, anonymous: 0, closed: false },
     real: { ...parts, client: connect(parts) },
