@@ -207,7 +207,8 @@ export function readYaml(source: string, root = '$'): YamlDocument {
     const gap = /(?:[ \t\n]+(?:#[^\n]*)?)*/y
     gap.lastIndex = start
     const end = start + (gap.exec(text)?.[0].length ?? 0)
-    const lineStart = text.lastIndexOf('\n', end - 1) + 1
+    // In the gap only: a search of the whole text, once a token, would take minutes in a file of one long line.
+    const lineStart = start + text.slice(start, end).lastIndexOf('\n') + 1
     if (lineStart > start && end < text.length) {
       const indentation = text.slice(lineStart, end)
       if (indentation.length <= column)
@@ -269,7 +270,7 @@ export function readYaml(source: string, root = '$'): YamlDocument {
   /** The field name at this place, with the offset behind its colon, or null. */
   function keyAt(start: number): { name: string; end: number } | null {
     const key =
-      /(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'|[^\s"'[\]{},#&*!|>%@`][^\n]*?)(?=[ \t]*:(?:[ \t\n]|$))/y
+      /(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\n]|'')*'|[^\s"'[\]{},#&*!|>%@`][^\n]*?(?<![ \t]))(?=[ \t]*:(?:[ \t\n]|$))/y
     key.lastIndex = start
     const found = key.exec(text)?.[0]
     if (found === undefined || /(?:^|\s)#|^- /.test(found)) return null
@@ -283,7 +284,9 @@ export function readYaml(source: string, root = '$'): YamlDocument {
   }
 
   function spaces(offset: number): number {
-    return /^ */.exec(text.slice(offset, offset + 200))?.[0].length ?? 0
+    const run = / */y
+    run.lastIndex = offset
+    return run.exec(text)?.[0].length ?? 0
   }
 
   function endsLine(offset: number): boolean {

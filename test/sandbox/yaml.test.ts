@@ -137,6 +137,14 @@ describe('YAML files', () => {
     }
   })
 
+  test.each([
+    ['between words', `a${' '.repeat(200_000)}b`, `a${' '.repeat(200_000)}b`],
+    ['before a value', `a:${' '.repeat(200_000)}b`, { a: 'b' }],
+    ['before a colon', `a${' '.repeat(200_000)}: b`, { a: 'b' }],
+  ])('with very many spaces %s are read in a moment', (_, text, value) => {
+    expect(read(text)).toEqual(value)
+  })
+
   test('of a long state are read in a moment', () => {
     const rows = Array.from({ length: 20_000 }, (_, id) => ({ id, text: 'x'.repeat(50) }))
     const text = JSON.stringify({ rows }, null, 1)
