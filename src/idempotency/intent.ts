@@ -107,14 +107,13 @@ function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service)
 }
 
 /**
- * The slot of an order whose request is not valid, as far as its name can be read: what is remembered under it may have been
+ * The slot of an order whose arguments are not valid, as far as its name can be read: what is remembered under it may have been
  * charged when the request still was. No getter is called.
  */
-export function slotOfInvalid(request: unknown, idempotencyKey: string | undefined): string | undefined {
+export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')
   if (typeof externalOrderId === 'string') return `ref:${externalOrderId}`
-  const named = idempotencyKey !== undefined && checkIdempotencyKey(idempotencyKey) === undefined
-  return named ? `key:${idempotencyKey}` : undefined
+  return checkIdempotencyKey(idempotencyKey) === undefined ? `key:${idempotencyKey}` : undefined
 }
 
 /**

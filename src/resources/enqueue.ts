@@ -3,7 +3,7 @@ import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { decideAction } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
-import { readIntent } from '../idempotency/intent.ts'
+import { type Intent, readIntent, slotOfInvalid } from '../idempotency/intent.ts'
 import type { RecordContent } from '../idempotency/journal.ts'
 import {
   isUnsent,
@@ -18,7 +18,7 @@ import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings.ts'
 import { withTrustedTimes } from './archive.ts'
 import type { OrderContext } from './order-context.ts'
-import { moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
+import { argumentError, moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { unsentContent } from './unsent.ts'
 
 /** How long to wait after another writer was faster, milliseconds. */
@@ -36,17 +36,22 @@ export async function enqueueOrder(
 ): Promise<OrderRecord> {
   const { journal, safeRetryWindow } = context
   const { runtime } = context.connection
-  if (within !== undefined && within === journal.store)
-    refuseArgument(
-      "is the client's own store, which writes outside of your transaction: pass store.within(connection), or leave it out",
-      'within',
-    )
-  const intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
-  // Nobody could ask what became of it, and a second one would be another order.
-  if (isAnonymous(intent.slot))
-    refuseArgument('must be given, or options.idempotencyKey', 'metadata.externalOrderId')
-  const errors = new PlaceOrderErrors(intent, undefined)
   const deadline = new Deadline(runtime, totalTimeout, undefined)
+  let intent: Intent
+  try {
+    if (within !== undefined && within === journal.store)
+      refuseArgument(
+        "is the client's own store, which writes outside of your transaction: pass store.within(connection), or leave it out",
+        'within',
+      )
+    intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
+    // Nobody could ask what became of it, and a second one would be another order.
+    if (isAnonymous(intent.slot))
+      refuseArgument('must be given, or options.idempotencyKey', 'metadata.externalOrderId')
+  } catch (error) {
+    throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline)
+  }
+  const errors = new PlaceOrderErrors(intent, undefined)
   for (;;) {
     const loaded = await journal.load(intent.rowId, deadline, within)
     if (loaded instanceof Interruption)

@@ -1,4 +1,4 @@
-import { bare, defined, isUndefinedIn } from '../defined.ts'
+import { bare, defined, isUndefinedIn, ownValue } from '../defined.ts'
 import {
   type ErrorFacts,
   InvalidResponseError,
@@ -10,6 +10,7 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
 import { answerFacts } from '../http/read.ts'
+import { slotOfInvalid } from '../idempotency/intent.ts'
 import type { OrderRecord } from '../idempotency/record.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
 import type {
@@ -37,6 +38,7 @@ import { enqueueOrder } from './enqueue.ts'
 import { type ListEndpoint, listPages } from './list-pages.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
 import { type OrderReply, placeOrder, responseInfoOf } from './place-order.ts'
+import { argumentError } from './place-order-errors.ts'
 import { type Reconciled, reconcile } from './reconcile.ts'
 import { type RecoveryOutcome, recover } from './recover.ts'
 import type { Finish } from './recovery-outcome.ts'
@@ -97,7 +99,13 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   async #create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderReply<OrderOf<S>>> {
-    const { idempotencyKey, allowDuplicate, service, ...call } = readArguments.create(options)
+    let read: CreateOptions
+    try {
+      read = readArguments.create(options)
+    } catch (error) {
+      throw await this.#argumentError(error, request, options)
+    }
+    const { idempotencyKey, allowDuplicate, service, ...call } = read
     const settings = callSettings(this.#context.defaults, call)
     const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
     const further = { idempotencyKey, keyIsUndefined, allowDuplicate, service }
@@ -136,8 +144,13 @@ export class Orders<S extends Schemas = Schemas> {
    * await connection.query('COMMIT')
    */
   async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
-    const read = readArguments.enqueue(options)
     const { lifetime, defaults } = this.#context
+    let read: EnqueueOptions
+    try {
+      read = readArguments.enqueue(options)
+    } catch (error) {
+      throw await this.#argumentError(error, request, options)
+    }
     return await lifetime.use(() => enqueueOrder(this.#journal, request, read, defaults))
   }
 
@@ -320,6 +333,14 @@ export class Orders<S extends Schemas = Schemas> {
     return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#journal, how)))
   }
 
+  /** What was thrown over arguments, which say nothing of the money of an order that they name. */
+  #argumentError(error: unknown, request: unknown, options: unknown): Promise<unknown> {
+    const { connection, defaults } = this.#context
+    const slot = slotOfInvalid(request, ownValue(options, 'idempotencyKey'))
+    const deadline = new Deadline(connection.runtime, defaults.totalTimeout, undefined)
+    return argumentError(this.#journal, error, slot, deadline)
+  }
+
   readonly #checkOpen = (): void => this.#context.lifetime.check('unknown')
 
   #finish(operation: string, settings: CallSettings): Finish<OrderOf<S>> {
@@ -371,7 +392,13 @@ export class Orders<S extends Schemas = Schemas> {
       ? (row as Extract<CreateManyRow, { readonly idempotencyKey: string }>)
       : { request: row as CreateOrderRequest, idempotencyKey: undefined }
     try {
-      if (!keyed) refuseMisshapenRow(row)
+      if (!keyed) {
+        try {
+          refuseMisshapenRow(row)
+        } catch (error) {
+          throw await this.#argumentError(error, ownValue(row, 'request') ?? row, row)
+        }
+      }
       if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
         refuseArgument(`must be given, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
       const { value, info } = await this.#create(request, { ...call, ...defined({ idempotencyKey }) })

@@ -185,15 +185,16 @@ export function moneyOf(record: JournalRecord | undefined): Charged {
 }
 
 /**
- * The error of a request that is not valid, with what is remembered of the order that it names: a row that was charged when
- * it still was valid is not told as `'no'`.
+ * What was thrown over arguments; where they are not valid, with what is remembered of the order that they name: a row that
+ * was charged when it still was valid is not told as `'no'`.
  */
-export async function invalidRequest(
+export async function argumentError(
   { journal, connection }: OrderContext,
-  error: InvalidRequestError,
+  error: unknown,
   slot: string | undefined,
   deadline: Deadline,
-): Promise<InvalidRequestError> {
+): Promise<unknown> {
+  if (!(error instanceof InvalidRequestError)) return error
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))

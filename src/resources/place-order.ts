@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
-import { InvalidRequestError, supportReference } from '../errors.ts'
+import { supportReference } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
@@ -34,7 +34,7 @@ import {
   sameApiKey,
   tagOf,
 } from './order-context.ts'
-import { invalidRequest, PlaceOrderErrors } from './place-order-errors.ts'
+import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
 import { heardUnder, startedWith } from './record-endings.ts'
 import { sendOrder } from './send-order.ts'
 import { GRACE, UnclaimedOrder } from './unclaimed.ts'
@@ -105,9 +105,8 @@ export function placeOrder<Output>(
     const further = { idempotencyKey, keyIsUndefined, duplicateKey, service }
     intent = readIntent(runtime.deriveId, request, further)
   } catch (error) {
-    if (!(error instanceof InvalidRequestError)) throw error
     const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
-    return invalidRequest(context, error, slotOfInvalid(request, idempotencyKey), deadline).then((known) => {
+    return argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline).then((known) => {
       throw known
     })
   }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { CustomerOrderingClient } from '../../../src/client.ts'
+import type { CreateManyRow } from '../../../src/options.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 
 /** The service as it was read, with other limits since. */
@@ -65,6 +67,30 @@ describe('arguments that have become wrong since an order was sent', () => {
       lab.sandbox.expectCharges(1)
     },
   )
+
+  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
+    ['an option of create()', (client) => client.orders.create(order('r1'), { timeout: -1 })],
+    ['a key of create()', (client) => client.orders.create(order('r1'), { idempotencyKey: 'a b' })],
+    ['a request of enqueue()', (client) => client.orders.enqueue(order('r1', { quantity: -1 }))],
+    ['an option of enqueue()', (client) => client.orders.enqueue(order('r1'), { idempotencyKey: '' })],
+    [
+      'the shape of a row of createMany()',
+      async (client) => {
+        const rows: unknown[] = [{ request: order('r1') }]
+        const { failures } = await client.orders.createMany(rows as CreateManyRow[])
+        throw failures[0]?.error
+      },
+    ],
+  ])('say of an order that was charged that it was, where %s is wrong', async (_what, call) => {
+    const lab = new Lab()
+    const { id } = await lab.client().orders.create(order('r1'))
+    expect(await failure(call(lab.client()))).toMatchObject({
+      code: 'invalid_request',
+      charged: 'yes',
+      orderId: id,
+    })
+    lab.sandbox.expectCharges(1)
+  })
 
   it('say no where nothing is remembered, and unknown where the store cannot be read', async () => {
     const lab = new Lab()
