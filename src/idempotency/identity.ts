@@ -65,7 +65,7 @@ export interface DerivedKeyParts {
   readonly account: string
   /** The caller's own reference for the order. */
   readonly externalOrderId: string
-  /** Which key of the intent: 0 for the first, one more after each clean refusal that was heard twice. */
+  /** Which key of the intent: 0 for the first, one more for each further one. */
   readonly generation: number
 }
 
