@@ -31,8 +31,8 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 56_400, dependencies: true },
-  { entry: '.', name: 'CustomerOrderingClient', budget: 57_600, dependencies: true, platform: 'node' },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 61_600, dependencies: true },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 62_700, dependencies: true, platform: 'node' },
   { entry: '.', name: 'TimeoutError', budget: 1_500 },
   { entry: '.', name: 'TimeoutError', budget: 1_500, platform: 'node' },
   { entry: '.', name: 'formatAmount', budget: 2_200 },
@@ -42,10 +42,10 @@ const measured: readonly Measured[] = [
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
-  { entry: './sandbox', name: 'createSandbox', budget: 15_300 },
+  { entry: './sandbox', name: 'createSandbox', budget: 15_700 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 21_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
-  { entry: './undici', name: 'createUndiciFetch', budget: 4_700, platform: 'node' },
+  { entry: './undici', name: 'createUndiciFetch', budget: 4_900, platform: 'node' },
 ]
 
 async function bundle({ entry, name, platform = 'browser' }: Measured) {
