@@ -35,7 +35,7 @@ export type Action =
   | { readonly action: 'continue' }
   /** Claim the closed record anew, with this call's body, under one of its keys or the caller's; `fresh`: as another order. */
   | { readonly action: 'reopen'; readonly key: Start | 'given' | 'fresh' }
-  /** Nothing was bought, but the caller's key may be forgotten by the service any moment, and no other may take its place. */
+  /** The service may forget the caller's key at any moment, and no other may take its place. */
   | { readonly action: 'spent' }
   /** Keep the created anonymous order under its key, then use the slot for a new one. */
   | { readonly action: 'archive' }
@@ -136,6 +136,9 @@ export function decideAction(record: JournalRecord, wanted: Wanted, circumstance
         ? { action: 'unresolved', because: 'window' }
         : { action: 'spent' }
     }
+    // Its window began when it was first sent, and nobody remembers when that was.
+    if (wanted.idempotencyKey !== undefined && record.left?.includes(wanted.idempotencyKey))
+      return { action: 'spent' }
     // A second key goes on the wire only where the service itself refused everything under the first one.
     const provenRefused = record.attempts === 0 || (record.rejection?.kind === 'refused' && !record.foreign)
     return provenRefused || record.rejection?.kind === 'abandoned'

@@ -78,6 +78,8 @@ export interface JournalRecord extends OrderRecord {
   readonly highest?: number
   /** The first key of an order whose current key is a later one. Only derived keys have one: no random key is sent again. */
   readonly first?: FirstKey
+  /** Keys that the caller replaced by another, or gave up: the service may forget them at any moment, so none is sent again. */
+  readonly left?: readonly string[]
   /** Identity of the payload without `metadata`. */
   readonly fingerprint: string
   /** Short salted tag per field, so that a conflict can name fields when the body is gone. */
@@ -287,6 +289,7 @@ const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   generation: isCount,
   highest: optional(isCount),
   first: optional(isFirstKey),
+  left: optional(isTexts),
   state: oneOf('open', 'created', 'rejected'),
   ambiguous: isFlag,
   externalOrderId: optional(isText),
@@ -315,6 +318,10 @@ function isRejection(value: unknown): boolean {
   if (!isObject(value)) return false
   const { kind, status, code } = value as Readonly<Record<string, unknown>>
   return isKind(kind) && optional(isCount)(status) && optional(isText)(code)
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText)
 }
 
 function isFirstKey(value: unknown): boolean {

@@ -138,9 +138,11 @@ export async function* createMany<Output>(
       })
     }
     if (!exhausted) {
-      const returned = Promise.resolve(source.return?.())
+      const returned = (async () => await source.return?.())()
       // A generator that waits for its next row ends only after that, which may be never.
       if (reading) returned.catch(() => {})
+      // What went wrong first is what the caller hears of.
+      else if (failure !== undefined) await returned.catch(() => {})
       else await returned
     }
   }

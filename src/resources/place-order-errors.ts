@@ -90,13 +90,15 @@ export class PlaceOrderErrors {
     })
   }
 
-  /** The caller's key was refused, and the service may forget it before an attempt in doubt could be repeated. */
+  /** The service may forget the caller's key before an attempt in doubt could be repeated with it. */
   spent(record: JournalRecord): CustomerOrderingError {
     const message =
-      'was refused longer ago than safeRetryWindow allows, so the service may be about to forget it; give a new one'
+      'was used for this order before, and the service may be about to forget it; give a new one'
+    // A person may have given the order up while it was in doubt, under a key that cannot change.
+    const charged = record.ambiguous ? 'unknown' : chargedOf(record)
     return new InvalidRequestError(
-      `The idempotencyKey of this order ${message}. Nothing was sent by this call. ${chargedSentence('no')}`,
-      { ...this.#facts(record), charged: 'no', issues: [{ path: 'options.idempotencyKey', message }] },
+      `The idempotencyKey ${message}. Nothing was sent by this call. ${chargedSentence(charged)}`,
+      { ...this.#facts(record), charged, issues: [{ path: 'options.idempotencyKey', message }] },
     )
   }
 

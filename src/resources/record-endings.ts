@@ -37,7 +37,18 @@ export function heardUnder(
 export function nextGeneration(context: OrderContext, record: JournalRecord): JournalRecord {
   const { firstSentAt: _sent, ...next } = withKey(context, record, highestGeneration(record) + 1)
   const first = next.keyOrigin === 'derived' ? leftBehind(record) : undefined
-  return { ...next, refused: false, ...defined({ first }) }
+  // Of the others, no caller can name one: they are computed or drawn here.
+  const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
+  return { ...next, refused: false, ...defined({ first, left }) }
+}
+
+/** The keys that an order has left once it leaves the current one, too. One that was never sent may still be. */
+export function leftKeys({
+  left,
+  key,
+  firstSentAt,
+}: Pick<JournalRecord, 'left' | 'key' | 'firstSentAt'>): readonly string[] | undefined {
+  return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
 
 /** What is to be known of the first key once another takes its place. */

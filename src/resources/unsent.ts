@@ -4,6 +4,7 @@ import type { Intent } from '../idempotency/intent.ts'
 import type { RecordContent } from '../idempotency/journal.ts'
 import { highestGeneration, type JournalRecord, type KeyOrigin } from '../idempotency/record.ts'
 import { makeKey, type OrderContext } from './order-context.ts'
+import { leftKeys } from './record-endings.ts'
 
 /** What decides about the key of an order that begins. */
 interface Beginning {
@@ -28,6 +29,7 @@ export function unsentContent(
   const same = moved ? undefined : closed
   const { key, keyOrigin } = keyFor(context, intent, same, duplicateKey)
   const { highest, first, firstSentAt } = same ?? {}
+  const left = moved && closed !== undefined ? leftKeys(closed) : closed?.left
   const used = closed === undefined ? 0 : highestGeneration(closed) + 1
   return {
     slot: intent.slot,
@@ -46,7 +48,7 @@ export function unsentContent(
     readable: false,
     refused: same?.refused === true,
     foreign: same?.foreign === true,
-    ...defined({ externalOrderId: intent.externalOrderId, highest, first, firstSentAt }),
+    ...defined({ externalOrderId: intent.externalOrderId, highest, first, firstSentAt, left }),
   }
 }
 

@@ -414,6 +414,38 @@ describe('a key that the caller gave', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('is not sent again after another one took its place, so that its window cannot begin anew', async () => {
+    const lab = new Lab({ behaviour: { keyLifetime: 25 * MINUTE, keyLifetimeFrom: 'firstUse' } })
+    const client = lab.client({ maxRetries: 0 })
+    lab.drain()
+    await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
+    await failure(client.orders.create(order('r1'), { idempotencyKey: 'b' }))
+    lab.topUp()
+    lab.runtime.jump(15 * MINUTE)
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    const refused = await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
+    expect(refused).toMatchObject({ code: 'invalid_request', charged: 'no', attempts: 0 })
+    await expect(client.orders.enqueue(order('r1'), { idempotencyKey: 'a' })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
+    await failure(client.orders.create(order('r1'), { idempotencyKey: 'c' }))
+    lab.runtime.jump(12 * MINUTE)
+    await recover(client)
+    expect(keysOf(lab)).toEqual(['a', 'b', 'c'])
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is not sent again after a person gave the order up, because a refusal under it would prove nothing', async () => {
+    const lab = new Lab({ preset: 'balance-before-key' })
+    const client = lab.client({ maxRetries: 0 })
+    lab.sandbox.setBalance(lab.sandbox.customerId, 2500)
+    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
+    await client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
+    expect(lab.posts.length).toBe(1)
+  })
+
   it('is kept even where it was drawn by this package and given back', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.unlabelled()
