@@ -94,8 +94,7 @@ export class PlaceOrderErrors {
   spent(record: JournalRecord): CustomerOrderingError {
     const message =
       'was used for this order before, and the service may be about to forget it; give a new one'
-    // A person may have given the order up while it was in doubt, under a key that cannot change.
-    const charged = record.ambiguous ? 'unknown' : chargedOf(record)
+    const charged = chargedOf(record)
     return new InvalidRequestError(
       `The idempotencyKey ${message}. Nothing was sent by this call. ${chargedSentence(charged)}`,
       { ...this.#facts(record), charged, issues: [{ path: 'options.idempotencyKey', message }] },
