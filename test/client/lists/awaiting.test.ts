@@ -161,10 +161,10 @@ describe('a page', () => {
     const iterator = page[Symbol.asyncIterator]()
     for (let i = 0; i < 50; i++) await iterator.next()
     const pending = iterator.next()
-    await new Promise((resolve) => setTimeout(resolve))
+    // A browser may take more than one turn of its loop to send what was asked for.
+    while (requests.length < 2) await new Promise((resolve) => setTimeout(resolve))
     await iterator.return?.()
     expect(await pending).toEqual({ done: true, value: undefined })
-    expect(requests.length).toBeGreaterThan(1)
     expect(aborted()).toBe(requests.length - 1)
   })
 

@@ -37,6 +37,8 @@ import {
   judgeResolution,
   type Known,
   ORDER_ID,
+  ORDERED,
+  proves,
   REFERENCE,
   type Reported,
 } from './settled.ts'
@@ -106,7 +108,7 @@ const isPageOf =
   (value: unknown): boolean =>
     isObject(value) && isListOf(fits)(value['items']) && Number.isSafeInteger(value['offset'])
 
-const request = { serviceId: 'svc_1', target: '@x', quantity: 2 }
+const request = ORDERED
 const named = { ...request, metadata: { externalOrderId: REFERENCE } }
 
 async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
@@ -571,7 +573,7 @@ function judgeError(
   }
   if (charged === 'no')
     must(heard.every(refuses), `told 'no' (${code}) after ${heard.map(({ status }) => status).join(', ')}`)
-  const proven = heard.some(({ status, failed }) => status === 201 && !failed)
+  const proven = heard.some(proves)
   if (proven) must(charged === 'yes', `heard 201 and was told '${charged}' (${code})`)
   if (charged === 'yes')
     must(

@@ -8,6 +8,8 @@ import type { Answer } from './answers.ts'
 /** The order that all of them are about. */
 export const REFERENCE = 'r-1'
 export const ORDER_ID = 'ord_1'
+/** What it buys. */
+export const ORDERED = { serviceId: 'svc_1', target: '@x', quantity: 2 } as const
 
 /** An answer, and whether it was one to a request that places the order. */
 export interface Heard {
@@ -40,14 +42,35 @@ function chargedOf({ state, rejection }: OrderRecord): 'no' | 'yes' | 'unknown' 
   return state === 'open' || rejection?.kind === 'conflict' ? 'unknown' : 'no'
 }
 
+/** True of a 201 that shows another order's reference, or without one another service or quantity: it proves no charge. */
+export function isAnothers({ text }: Answer): boolean {
+  let body: unknown
+  try {
+    body = JSON.parse(text ?? '')
+  } catch {
+    return false
+  }
+  const { metadata, externalOrderId, serviceId, quantity } = Object(body)
+  const reference: unknown = Object(metadata).externalOrderId ?? externalOrderId
+  if (typeof reference === 'string') return reference !== REFERENCE
+  return (
+    (typeof serviceId === 'string' && serviceId !== ORDERED.serviceId) ||
+    (typeof quantity === 'number' && quantity !== ORDERED.quantity)
+  )
+}
+
+/** True of a 201 that proves the charge of the order that was asked for. */
+export const proves = (answer: Answer): boolean =>
+  answer.status === 201 && !answer.failed && !isAnothers(answer)
+
 function evidence({ heard, refuses }: Known) {
   const placed = heard.filter(({ places }) => places).map(({ answer }) => answer)
   const read = heard.filter(({ places }) => !places).map(({ answer }) => answer)
   const success = (text: string) => (answer: Answer) =>
     isSuccess(answer) && answer.text?.includes(text) === true
   return {
-    /** A 201 is a charge, whatever came with it. */
-    proven: placed.some(({ status, failed }) => status === 201 && !failed),
+    /** A 201 is a charge, whatever came with it but another order. */
+    proven: placed.some(proves),
     shown: placed.some(success('"id"')),
     found: read.some(success(`"${REFERENCE}"`)),
     foundById: read.some(success(`"${ORDER_ID}"`)),

@@ -34,6 +34,7 @@ describe.each(nodeVersions())('on Node %s', (version) => {
 
 /** Rows that an answer of the service or the caller brings, and no fault of the network; test/server/outcome-rows.test.ts has them. */
 const ANSWERS = [
+  'contradicted',
   'created_flawed',
   'refused',
   'refused_unprocessed',
