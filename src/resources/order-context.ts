@@ -82,6 +82,10 @@ export function chargedOf(record: Pick<OrderRecord, 'state' | 'rejection'>): Cha
   return record.state === 'open' || record.rejection?.kind === 'conflict' ? 'unknown' : 'no'
 }
 
+export function moneySentence(charged: Charged): string {
+  return `The wallet ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
+}
+
 /** As much of a created order as is to be remembered. */
 export function rememberedOrder(context: OrderContext, order: Order): Partial<Order> {
   return context.remember === 'order' ? order : { id: order.id, status: order.status, amount: order.amount }

@@ -128,6 +128,9 @@ interface Sending {
 /** What a call does with what it found: nothing was there, or the record says what. */
 type Step = Action | { readonly action: 'begin' }
 
+/** A step that does not wait for another call. */
+type Settled = Exclude<Step, { readonly action: 'wait' }>
+
 class Placement {
   readonly #context: OrderContext
   readonly #intent: Intent
@@ -384,7 +387,7 @@ class Placement {
   }
 
   /** Does what a record leaves to do without sending it; nothing if the call has to claim it. */
-  async #answer(step: Step, found: Found, record: JournalRecord): Promise<Placed | undefined> {
+  async #answer(step: Settled, found: Found, record: JournalRecord): Promise<Placed | undefined> {
     const { deriveId } = this.#context.connection.runtime
     switch (step.action) {
       case 'return':
@@ -401,8 +404,14 @@ class Placement {
         return step.by === 'id' ? await this.#readById(found, record) : undefined
       case 'archive':
         await this.#archive(record)
+        return undefined
+      case 'begin':
+      case 'continue':
+      case 'reopen':
+        return undefined
+      default:
+        return unknownStep(step)
     }
-    return undefined
   }
 
   /**
@@ -630,4 +639,9 @@ function isSegment(orderId: string): boolean {
   } catch {
     return false
   }
+}
+
+/** Ends the call, because one that goes on claims the order and sends it. */
+function unknownStep(step: never): never {
+  throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
 }

@@ -23,7 +23,7 @@ import {
 import type { OrderStore } from '../idempotency/store.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { readOrder } from './look-up.ts'
-import { chargedOf, type OrderContext } from './order-context.ts'
+import { chargedOf, moneySentence, type OrderContext } from './order-context.ts'
 import { closedContent, nextGeneration } from './record-endings.ts'
 import { markCreated } from './recovery-outcome.ts'
 
@@ -123,12 +123,10 @@ export async function resolve(
   if (found === undefined) throw invalid(nameField(name), 'names no remembered order')
   const { record } = found
   if (context.live.get(found.id) !== undefined || isBusy(record, runtime.now())) {
+    const charged = chargedOf(record)
     throw new UnresolvedOrderError(
-      'A live call is working on this order; resolve it after that call has ended.',
-      {
-        ...facts(record),
-        charged: chargedOf(record),
-      },
+      `A call that has not ended works on this order. ${moneySentence(charged)} Resolve it after that call has ended.`,
+      { ...facts(record), charged },
     )
   }
   if (resolution.as === 'created')
@@ -264,9 +262,10 @@ function facts(record: JournalRecord): {
 }
 
 function notStored(record: JournalRecord): StoreError {
+  const charged = chargedOf(record)
   return new StoreError(
-    'The record changed meanwhile or the store did not take the change; look at it again.',
-    { charged: chargedOf(record), ...facts(record) },
+    `The decision was not stored: the record has changed since, or the store refused the write. ${moneySentence(charged)} Look at the record again, then decide.`,
+    { charged, ...facts(record) },
   )
 }
 
