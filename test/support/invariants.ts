@@ -28,7 +28,7 @@ export const oneCharge: Invariant = (log) => [...chargedOften(log), ...sentLate(
 const sentLate: Invariant = (log) => {
   // A mark of another process, whose clock is behind, says nothing of when the key was sent.
   const timed = log.rows.filter(({ record }) => record?.firstSentAt !== 0)
-  return log.requests.flatMap(({ at, call, intent, key, wall }) => {
+  return log.requests.flatMap(({ at, call, intent, key, wall: left, awake: wall = left }) => {
     const { sendsFor, clockSet } = log.calls[call ?? -1] ?? {}
     if (wall === undefined || sendsFor === undefined || clockSet === true) return []
     const { firstSentAt } = timed.findLast((row) => row.at < at && row.record?.key === key)?.record ?? {}
@@ -439,14 +439,20 @@ export const generations: Invariant = (log) => {
 }
 
 /** True if the window of keys that were sent before has no room for a call, or nobody can know because a clock was wrong. */
-function isOver({ calls }: RunLog, { call, wall }: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
+function isOver(
+  { calls, stopped }: RunLog,
+  { call, wall }: LoggedRequest,
+  sent: readonly LoggedRequest[],
+): boolean {
   const { kind, sendsFor, repeatsFor, totalTimeout = 0, clockSet } = calls[call ?? -1] ?? {}
   if (clockSet === true) return true
   // A recovery that repeats everything has no limit that could be noted.
   if (sendsFor === undefined || wall === undefined) return kind === 'recover'
   const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - totalTimeout
   return sent.some((other) => {
-    const age = wall - (other.wall ?? wall)
+    // Its process may have stood still since it wrote down that it sends, but not since the call began.
+    const since = stopped ? calls[other.call ?? -1]?.wall : other.wall
+    const age = wall - (since ?? wall)
     return age > room || age < -CLOCK_SKEW
   })
 }
@@ -491,9 +497,12 @@ export const silence: Invariant = (log) => {
 const STORE_TIME = 30_000
 
 /** The time of a recovery is that of its records and of the pages that it reads, each of which has its own. */
-function timeOfRecovery({ reads }: RunLog, { id, totalTimeout, recovered = [] }: LoggedCall): number {
+function timeOfRecovery(
+  { reads, slowness }: RunLog,
+  { id, totalTimeout, recovered = [] }: LoggedCall,
+): number {
   const pages = reads.filter(({ call }) => call === id).length
-  return (recovered.length + pages + 1) * (totalTimeout + STORE_TIME)
+  return (recovered.length + pages + 1) * (totalTimeout + slowness + STORE_TIME)
 }
 
 /** How long a call waits for another process before it claims the order itself, and what a quick store may take besides. */
@@ -524,7 +533,10 @@ export const termination: Invariant = (log) => [
     if (call.died === true) return []
     if (call.endedTime === undefined) return [`I9: ${call.kind} of ${call.intent ?? 'all'} never ended`]
     const took = call.endedTime - call.time
-    if (took <= (call.kind === 'recover' ? timeOfRecovery(log, call) : call.totalTimeout + 1000)) return []
+    if (
+      took <= (call.kind === 'recover' ? timeOfRecovery(log, call) : call.totalTimeout + log.slowness + 1000)
+    )
+      return []
     return [`I9: ${call.kind} of ${call.intent} took ${took} ms of ${call.totalTimeout}`]
   }),
   ...(log.leftovers === 0 ? [] : [`I9: ${log.leftovers} timers or listeners are left`]),

@@ -27,6 +27,8 @@ export interface RunLog {
   readonly recovered: boolean
   /** True if processes stood still for a while in the middle of their work: what one sends then may be past what is stored. */
   readonly stopped: boolean
+  /** How much longer than its time a call may take, on a machine that has much else to do, milliseconds. */
+  readonly slowness: number
   /** Timers and listeners that were left when everything had ended. */
   readonly leftovers: number
   /** True if a clock jumped, so that nobody can tell by its clock what was first. */
@@ -150,6 +152,8 @@ export interface LoggedRequest {
   readonly body: string
   /** The clock on the wall of the process that sends it, milliseconds, where the harness keeps it. */
   readonly wall?: number
+  /** The same clock when it surely had not looked yet whether it may send, where it may stand still after it has. */
+  readonly awake?: number | undefined
   /** The time by the run's clock, milliseconds, where the harness keeps it. */
   readonly time?: number
   /** What the body asks for, as in {@link LoggedCall.payload}, where the harness keeps it. */
@@ -215,6 +219,7 @@ export class RunRecorder implements RunLog {
   rotated = false
   recovered = false
   stopped = false
+  slowness = 0
   leftovers = 0
   clocksDiffer = false
   lost = false

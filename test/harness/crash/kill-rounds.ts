@@ -104,8 +104,8 @@ export async function killRound(seed: number): Promise<Round> {
     while (sandbox.requests.some(({ status }) => status === 'running')) await pause(10)
     await launch('finish').ended
     leaks()
-    for (const { name, failure } of members)
-      if (failure !== undefined) violations.push(`${name} failed: ${failure}`)
+    for (const { task, failure } of members)
+      if (failure !== undefined) violations.push(`${task.name} failed: ${failure}`)
     const { ledger } = sandbox
     for (const reference of references) {
       const charges = ledger.filter(({ externalOrderId }) => externalOrderId === reference).length
@@ -120,8 +120,6 @@ export async function killRound(seed: number): Promise<Round> {
       readings: readingsOf(sandbox.requests),
       ledger,
       rows: await allRows(store, members),
-      repeatsFor: LIMITS.safeRetryWindow - LIMITS.timeout,
-      ...LIMITS,
     })
     violations.push(...brokenPromises(log))
     return { seed, kills, charges: ledger.length, violations }

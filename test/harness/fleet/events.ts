@@ -11,8 +11,16 @@ export function machineTime(): number {
 /** The header by which the service tells whose request it is. */
 export const CALL_HEADER = 'x-fleet-call'
 
+/** What a process's client is given. */
+export interface Limits {
+  readonly timeout: number
+  readonly totalTimeout: number
+  readonly maxRetries: number
+  readonly safeRetryWindow: number
+}
+
 /** What the parent passes as JSON in the first argument of a process. */
-export interface Task {
+export interface Task extends Limits {
   /** Made part of the names of its calls. */
   readonly name: string
   readonly seed: number
@@ -30,10 +38,6 @@ export interface Task {
    */
   readonly role: 'race' | 'finish'
   readonly concurrency: number
-  readonly timeout: number
-  readonly totalTimeout: number
-  readonly maxRetries: number
-  readonly safeRetryWindow: number
   /** What a replacement does before it joins the race. */
   readonly recover: 'no' | 'yes' | 'takeOver'
 }

@@ -24,15 +24,13 @@ it('a call of the fleet begins when its client has looked at the clock, however 
         endedAt: 140,
         killed: true,
         stops: [],
+        limits: { timeout: 100, totalTimeout: 1000, maxRetries: 0, safeRetryWindow: 1100 },
       },
     ],
     arrivals: [],
     readings: [],
     ledger: [],
     rows: [],
-    totalTimeout: 1000,
-    maxRetries: 0,
-    repeatsFor: 1000,
   })
   expect(log.calls).toMatchObject([
     { intent: 'r1', time: 95, endedTime: 120 },

@@ -13,7 +13,7 @@ import {
   RunRecorder,
   type Told,
 } from '../../support/run-log.ts'
-import { CALL_HEADER, type FleetEvent } from './events.ts'
+import { CALL_HEADER, type FleetEvent, type Limits } from './events.ts'
 
 /** A process as its parent saw it. */
 export interface Life {
@@ -24,6 +24,7 @@ export interface Life {
   readonly killed: boolean
   /** When it stood still. */
   readonly stops: readonly { readonly from: number; readonly to: number }[]
+  readonly limits: Limits
 }
 
 /** An order request as the service saw it. */
@@ -60,10 +61,6 @@ export interface Records {
   readonly ledger: readonly SandboxCharge[]
   /** Rows as they were at the end. */
   readonly rows: readonly StoredRow[]
-  readonly totalTimeout: number
-  readonly maxRetries: number
-  /** For how long after its first send every recovery sends a key again, milliseconds. */
-  readonly repeatsFor: number
 }
 
 /** How much longer than its time a call may take on a machine that has much else to do. */
@@ -180,6 +177,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
 export function runLogOf(records: Records): RunRecorder {
   const log = new RunRecorder()
   log.stopped = true
+  log.slowness = SLOWNESS
   log.recovered = true
   for (const reference of records.references) log.intent(reference, [`ref:${reference}`])
   const entries: { readonly at: number; readonly record: () => void }[] = []
@@ -201,9 +199,10 @@ export function runLogOf(records: Records): RunRecorder {
             kind,
             time: beganAt,
             wall,
-            repeatsFor: records.repeatsFor,
-            totalTimeout: records.totalTimeout + SLOWNESS,
-            maxRetries: records.maxRetries,
+            repeatsFor: life.limits.safeRetryWindow - life.limits.timeout,
+            sendsFor: life.limits.safeRetryWindow,
+            totalTimeout: life.limits.totalTimeout,
+            maxRetries: life.limits.maxRetries,
             ...(reference === undefined ? {} : { intent: reference }),
             // What one call could not store, its process stores later, while other calls are at work.
             ...(troubled.has(reference) ? { storeTrouble: true } : {}),
@@ -233,14 +232,18 @@ export function runLogOf(records: Records): RunRecorder {
   const heard = new Set<string>()
   for (const { events } of records.lives)
     for (const event of events) if (event.event === 'heard') heard.add(event.requestId)
+  const sendings = records.lives.flatMap(sendingsOf)
   for (const arrival of records.arrivals) {
     const { at, key, reference, body, answer } = arrival
+    const { wall, awake } =
+      sendings.findLast((each) => each.call === arrival.call && each.key === key && each.at <= at) ?? {}
     entries.push({
       at,
       record: () => {
         const call = logged.get(arrival.call)?.id
-        const request = { intent: reference, key, body, ...(call === undefined ? {} : { call }) }
-        requests.set(arrival, log.request(request))
+        const clock = wall === undefined ? {} : { wall, awake }
+        const sender = call === undefined ? {} : { call }
+        requests.set(arrival, log.request({ intent: reference, key, body, ...clock, ...sender }))
       },
     })
     if (answer === undefined) continue
@@ -279,6 +282,18 @@ export function runLogOf(records: Records): RunRecorder {
   entries.sort((one, other) => one.at - other.at)
   for (const { record } of entries) record()
   return log
+}
+
+/** What a process was about to send, and when it surely had not looked yet whether it still may, by the wall clock. */
+function sendingsOf({ events }: Life) {
+  const awake = new Map<string | undefined, number>()
+  return events.flatMap((event) => {
+    const call = 'call' in event ? event.call : undefined
+    const before = awake.get(call) ?? event.wall
+    awake.set(call, event.wall)
+    if (event.event !== 'sending') return []
+    return { at: event.at, call, key: event.key, wall: event.wall, awake: before }
+  })
 }
 
 /**

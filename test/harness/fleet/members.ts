@@ -12,9 +12,8 @@ const COMPILE_CACHE = fileURLToPath(new URL('../../../node_modules/.cache/fleet'
 
 /** A process that was started, and what became of it. */
 export interface Member {
-  readonly name: string
+  readonly task: Task
   readonly child: ChildProcess
-  readonly log: string
   readonly stops: { readonly from: number; to: number }[]
   readonly ended: Promise<void>
   endedAt?: number
@@ -35,9 +34,8 @@ export function start(task: Task): Member {
     output += String(chunk)
   })
   const member: Member = {
-    name: task.name,
+    task,
     child,
-    log: task.log,
     stops: [],
     killed: false,
     ended: new Promise((resolve) => {
@@ -56,11 +54,13 @@ export function end(member: Member): void {
   member.child.kill('SIGKILL')
 }
 
-export function lifeOf({ name, log, stops, killed, endedAt = machineTime() }: Member): Life {
+export function lifeOf({ task, stops, killed, endedAt = machineTime() }: Member): Life {
+  const { name, log } = task
   // The last line may be half written.
   const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []
   return {
     name,
+    limits: task,
     stops: stops.map(({ from, to }) => ({ from, to: Math.min(to, endedAt) })),
     killed,
     endedAt,
