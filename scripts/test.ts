@@ -33,7 +33,14 @@ function run({ name, command, vitest, env }: Step): Promise<Ended> {
   const report = vitest === undefined ? [] : reporting(name)
   const child = spawn(program, [...parameters, ...report], {
     cwd: root,
-    env: { ...process.env, NO_COLOR: '1', ...(all ? { TEST_EFFORT: 'full' } : {}), ...env },
+    env: {
+      // Tests start Node hundreds of times: what one process has compiled, the others load.
+      NODE_COMPILE_CACHE: join(root, '.tmp/compile-cache'),
+      ...process.env,
+      NO_COLOR: '1',
+      ...(all ? { TEST_EFFORT: 'full' } : {}),
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const printed: Buffer[] = []

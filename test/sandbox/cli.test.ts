@@ -8,13 +8,14 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { validBody } from './caller.ts'
 
-// Every test starts a process or two, which takes its time on a busy machine.
+// A process takes its time to start on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const cli = fileURLToPath(new URL('../../src/sandbox/cli.ts', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-cli-'))
 const children = new Set<ChildProcess>()
 afterEach(() => {
+  vi.restoreAllMocks()
   for (const child of children) child.kill('SIGKILL')
 })
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -48,6 +49,22 @@ function run(...args: string[]) {
     output.stderr += chunk
   })
   return { child, ended, firstLine }
+}
+
+/** A start in this thread: what it prints, and its exit code. What ends early needs no process of its own. */
+async function runHere(...args: string[]) {
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const)
+    vi.spyOn(process[name], 'write').mockImplementation((text) => {
+      output[name] += String(text)
+      return true
+    })
+  vi.spyOn(process, 'argv', 'get').mockReturnValue(['node', cli, ...args])
+  const exit = vi.spyOn(process, 'exit').mockImplementation((() => {}) as typeof process.exit)
+  vi.resetModules()
+  await import('../../src/sandbox/cli.ts')
+  await vi.waitFor(() => expect(exit).toHaveBeenCalled(), { interval: 1, timeout: 10_000 })
+  return { code: exit.mock.calls[0]?.[0], ...output }
 }
 
 async function started(...args: string[]) {
@@ -300,11 +317,17 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
       'cannot listen: listen EADDRNOTAVAIL',
     ],
   ])('%s', async (_, args, message) => {
-    const { code, stdout, stderr } = await run(...args).ended
+    const { code, stdout, stderr } = await runHere(...args)
     expect(stderr).toContain(`customer-ordering-sandbox: `)
     expect(stderr).toContain(message)
     expect(stderr.trim().split('\n')).toHaveLength(1)
     expect(stdout).toBe('')
     expect(code).toBe(2)
+  })
+
+  test('of its process, too', async () => {
+    const { code, stdout, stderr } = await run('--port', 'x').ended
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^customer-ordering-sandbox: --port: expected a whole number .*\n$/)
   })
 })

@@ -106,7 +106,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   too_early: status(425),
   rate_limited: status(429),
   conflict: status(409, 'IDEMPOTENCY_CONFLICT'),
-  in_progress: { fault: { type: 'inProgress' }, options: { totalTimeout: 20_000 } },
+  in_progress: { fault: { type: 'inProgress' }, options: { totalTimeout: 9_000 } },
   conflict_unknown: status(409, 'BUSY'),
   request_timeout: status(408),
   server_error: { fault: { type: 'status', status: 503, html: true } },
@@ -116,7 +116,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   transport_closed: { fetch: closedTransport },
   connection_closed: { fault: { type: 'drop' } },
   connection_lost: { elsewhere: babbler },
-  timed_out: { fault: { type: 'stall' }, options: { timeout: 8000 } },
+  timed_out: { fault: { type: 'stall' }, options: { timeout: 4_000 } },
   aborted: { fault: { type: 'stall' }, abort: 'on arrival' },
   not_sent: { abort: 'at the claim' },
 }

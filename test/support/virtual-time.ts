@@ -21,8 +21,8 @@ export class Deadlock extends Error {
 export class Livelock extends Error {
   override readonly name = 'Livelock'
 
-  constructor() {
-    super(`there is no end after ${MOST_TURNS} turns`)
+  constructor(turns: number) {
+    super(`there is no end after ${turns} turns`)
   }
 }
 
@@ -47,10 +47,12 @@ export class VirtualTime {
   now: number = Date.UTC(2026, 0, 1)
   readonly #timers = new Set<Timer>()
   readonly #turn: Turn
+  readonly #mostTurns: number
   #order = 0
 
-  constructor(turn: Turn = nextLoop) {
+  constructor(turn: Turn = nextLoop, mostTurns: number = MOST_TURNS) {
     this.#turn = turn
+    this.#mostTurns = mostTurns
   }
 
   /** Clocks, timers and ids for one process; the same seed gives the same random numbers and ids. */
@@ -106,12 +108,12 @@ export class VirtualTime {
       settled = true
     }
     promise.then(settle, settle)
-    for (let turns = 0; turns < MOST_TURNS; turns++) {
+    for (let turns = 0; turns < this.#mostTurns; turns++) {
       await this.#turn()
       if (settled) return await promise
       if (!this.#fire(Number.POSITIVE_INFINITY)) throw new Deadlock()
     }
-    throw new Livelock()
+    throw new Livelock(this.#mostTurns)
   }
 
   /** Lets that much time pass. */

@@ -4,10 +4,17 @@ import type { ContractRunner } from 'customer-ordering-sdk/stores/contract'
 export class CollectingRunner implements ContractRunner {
   readonly #tests: { readonly title: string; readonly body: () => Promise<void> }[] = []
 
+  readonly #only: string | undefined
+
+  /** @param only the title of the one test that is kept; all of them by default */
+  constructor(only?: string) {
+    this.#only = only
+  }
+
   readonly describe = (_title: string, body: () => void): void => body()
 
   readonly it = (title: string, body: () => Promise<void>): void => {
-    this.#tests.push({ title, body })
+    if (this.#only === undefined || this.#only === title) this.#tests.push({ title, body })
   }
 
   /** Titles of all registered tests. */

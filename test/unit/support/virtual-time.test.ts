@@ -12,7 +12,7 @@ describe.each([
   })
 
   it('ends a run that goes on for ever', async () => {
-    const time = new VirtualTime(turn)
+    const time = new VirtualTime(turn, 10_000)
     const again = (): void => void time.setTimer(time, again, 0)
     again()
     await expect(time.run(never)).rejects.toMatchObject({ name: 'Livelock' })
