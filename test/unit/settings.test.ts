@@ -860,13 +860,7 @@ describe('options of calls', () => {
     const { defaults } = resolve({ ...good, timeout: 1, totalTimeout: 2, maxRetries: 3 })
     expect(
       callSettings(defaults, readArguments.call({ signal, maxRetries: 0, headers: { 'X-A': 'b' } })),
-    ).toEqual({
-      signal,
-      timeout: 1,
-      totalTimeout: 2,
-      maxRetries: 0,
-      headers: { 'x-a': 'b' },
-    })
+    ).toEqual({ signal, timeout: 1, totalTimeout: 2, maxRetries: 0, headers: { 'x-a': 'b' } })
   })
 
   it('take a signal of another realm', () => {

@@ -218,10 +218,7 @@ describe('an order that is read by its id', () => {
     const place = service(() => answer(ORDER))
     await expect(
       readOrder(place.context, 'orders.retrieve', '..', 'in_doubt', settings),
-    ).rejects.toMatchObject({
-      code: 'invalid_request',
-      issues: [{ path: 'orderId' }],
-    })
+    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
     expect(place.asked).toEqual([])
   })
 

@@ -309,10 +309,7 @@ describe('a remembered order', () => {
 
   it('needs no API key', async () => {
     const place = placeWith([], {
-      credentials: {
-        rotates: true,
-        get: () => Promise.reject(new Error('the vault is down')),
-      },
+      credentials: { rotates: true, get: () => Promise.reject(new Error('the vault is down')) },
     })
     await left(place, created)
     expect((await placed(place, NAMED)).value).toEqual(ORDER)

@@ -128,12 +128,7 @@ async function send(steps: readonly Step[], given: Given = {}): Promise<Sending>
     ...given.options,
   })
   const stored = await recordOf(context, 'ref:r1').catch(() => undefined)
-  return {
-    ...place,
-    sent,
-    stored,
-    keys: requests.map(({ headers }) => headers['idempotency-key']),
-  }
+  return { ...place, sent, stored, keys: requests.map(({ headers }) => headers['idempotency-key']) }
 }
 
 /** Somebody else writes the record. */

@@ -175,9 +175,7 @@ describe("a caller's schema", () => {
         schemaOf(() => ({ issues: [{ message: 'no', path }] })),
         1,
       ),
-    ).toEqual({
-      issues: [{ path: 'list[0].a[1].Symbol(s)', message: 'no' }],
-    })
+    ).toEqual({ issues: [{ path: 'list[0].a[1].Symbol(s)', message: 'no' }] })
   })
 })
 
