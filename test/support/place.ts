@@ -1,0 +1,149 @@
+import { type Hooks, Reporter, type SettledEvent } from '../../src/hooks.ts'
+import type { CallSettings, Credentials } from '../../src/http/call.ts'
+import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
+import { Journal } from '../../src/idempotency/journal.ts'
+import type { OrderContext } from '../../src/resources/order-context.ts'
+import { MemoryStore } from '../../src/stores/memory.ts'
+import { orderContext } from './order-context.ts'
+import { type FakeRuntime, fakeRuntime } from './runtime.ts'
+
+/** For the tests of one order method each: its context over a service that responds by a script, and times. */
+export const API_KEY = 'api-key-of-this-shop'
+export const MINUTE = 60_000
+export const WINDOW = 20 * MINUTE
+export const NOW = 1_700_000_000_000
+
+const price = { amount: 5, currency: 'EUR' }
+export const ORDER = { id: 'o1', serviceId: 's', target: 't', quantity: 1, ...price, status: 'pending' }
+
+export const answer = (
+  status: number,
+  body: unknown = {},
+  headers: Record<string, string> = {},
+): AttemptResult => ({
+  kind: 'answer',
+  status,
+  headers: new Headers(headers),
+  text: typeof body === 'string' ? body : JSON.stringify(body),
+})
+export const problem = (status: number, code = 'NO'): AttemptResult => answer(status, { code, message: 'no' })
+export const CREATED = answer(201, ORDER)
+export const UNREADABLE = answer(201, '')
+export const LOST: AttemptResult = {
+  kind: 'failed',
+  unsent: false,
+  closed: false,
+  detail: { name: 'TypeError' },
+}
+export const UNREACHABLE: AttemptResult = { ...LOST, unsent: 'unreachable' }
+export const TIMED_OUT: AttemptResult = { kind: 'timeout' }
+export const ABORTED: AttemptResult = { kind: 'aborted' }
+
+/** Two minutes for the whole call and no retries, unless the test says otherwise. */
+export const callSettings = (changes: Partial<CallSettings> = {}): CallSettings => ({
+  signal: undefined,
+  timeout: 30_000,
+  totalTimeout: 2 * MINUTE,
+  maxRetries: 0,
+  headers: {},
+  ...changes,
+})
+
+/** An API key that is asked for each time. */
+export const rotating = (get: Credentials['get']): Credentials => ({ rotates: true, get })
+
+export interface Place {
+  readonly context: OrderContext
+  readonly runtime: FakeRuntime
+  readonly store: MemoryStore
+  readonly settled: SettledEvent[]
+  readonly requests: AttemptRequest[]
+  /** What was asked: the reference of an order that is sent, else path and query. */
+  readonly asked: string[]
+}
+
+/** How the service responds, or what it does before it responds. */
+export type Step = AttemptResult | ((place: Place, asked: string) => AttemptResult | Promise<AttemptResult>)
+
+export interface PlaceOptions {
+  readonly now?: number
+  readonly credentials?: Credentials
+  readonly hooks?: Hooks
+  readonly context?: Partial<Omit<OrderContext, 'connection'>>
+}
+
+/** A service that responds so, step by step, with the last step for ever. */
+export function placeWith(steps: readonly Step[] = [], given: PlaceOptions = {}): Place {
+  const runtime = fakeRuntime({ auto: true, now: given.now ?? NOW })
+  const store = new MemoryStore()
+  const settled: SettledEvent[] = []
+  const requests: AttemptRequest[] = []
+  const asked: string[] = []
+  const transport: Transport = async (request) => {
+    const step = steps[Math.min(requests.length, steps.length - 1)]
+    requests.push(request)
+    asked.push(askedBy(request))
+    if (step === undefined) throw new Error('nothing is to be sent')
+    return typeof step === 'function' ? await step(place, askedBy(request)) : step
+  }
+  const context = orderContext(
+    {
+      journal: new Journal({ store, scope: 's', codec: undefined, runtime }),
+      safeRetryWindow: WINDOW,
+      ...given.context,
+    },
+    {
+      runtime,
+      transport,
+      credentials: given.credentials ?? { rotates: false, get: () => API_KEY },
+      reporter: new Reporter(
+        { onSettled: (event) => void settled.push(event), ...given.hooks },
+        undefined,
+        'off',
+      ),
+    },
+  )
+  const place: Place = { context, runtime, store, settled, requests, asked }
+  return place
+}
+
+function askedBy({ body, url }: AttemptRequest): string {
+  if (body === undefined) return url.slice('https://api.example.com'.length)
+  const request: { metadata?: { externalOrderId?: string } } = JSON.parse(body)
+  return request.metadata?.externalOrderId ?? ''
+}
+
+export const GONE = new Error('gone')
+/** A store that fails. */
+export const fails = (): Promise<never> => Promise.reject(GONE)
+/** A store, or anything else, that never responds. */
+export const hangs = (): Promise<never> => new Promise(() => {})
+export const later = (runtime: FakeRuntime, milliseconds: number): Promise<void> =>
+  new Promise((resolve) => void runtime.setTimer(resolve, milliseconds))
+
+type Operation = 'get' | 'insert' | 'update' | 'listOpen'
+
+/** Does this before each call of that operation. */
+export function beforeCall(store: MemoryStore, operation: Operation, act: () => unknown): void {
+  const real: (...args: never[]) => unknown = store[operation]
+  Object.assign(store, {
+    [operation]: async (...args: never[]) => {
+      await act()
+      return await Reflect.apply(real, store, args)
+    },
+  })
+}
+
+/** Does this in the place of the next call of that operation. */
+export function inPlaceOfNext(
+  store: MemoryStore,
+  operation: Operation,
+  act: () => Promise<unknown> = fails,
+): void {
+  const real = store[operation]
+  const next = (): Promise<unknown> => {
+    Object.assign(store, { [operation]: real })
+    return act()
+  }
+  Object.assign(store, { [operation]: next })
+}
