@@ -17,8 +17,8 @@ const published = {
   ...ofTheClient,
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
-  'sandbox/server': 'src/sandbox/server.ts',
-  msw: 'src/sandbox/msw.ts',
+  'sandbox/server': 'src/sandbox/http/server.ts',
+  msw: 'src/sandbox/http/msw.ts',
 }
 
 /** Parts of `index` in files of their own, so that a bundler can leave the client out where only the rest is used. */

@@ -8,9 +8,9 @@ const alias = [
   { find: /^customer-ordering-sdk$/, replacement: source('index.ts') },
   { find: /^customer-ordering-sdk\/stores\/(.+)$/, replacement: source('stores/$1.ts') },
   { find: /^customer-ordering-sdk\/sandbox$/, replacement: source('sandbox/index.ts') },
-  { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/server.ts') },
+  { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/http/server.ts') },
   { find: /^customer-ordering-sdk\/undici$/, replacement: source('undici/index.ts') },
-  { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/msw.ts') },
+  { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/http/msw.ts') },
 ]
 
 export const project = (name: string, extra: Record<string, unknown> = {}) => ({

@@ -48,6 +48,15 @@ const LAYERS: readonly (readonly string[])[] = [
   ['resources/'],
   ['client.ts'],
   ['index.ts'],
+  ['sandbox/service/'],
+  ['sandbox/http/fetch.ts'],
+  ['sandbox/sandbox.ts'],
+  ['sandbox/control/overview.ts'],
+  ['sandbox/control/live.ts'],
+  ['sandbox/page/'],
+  ['sandbox/control/'],
+  ['sandbox/http/'],
+  ['sandbox/'],
 ]
 
 /** Where each package may be imported, and under which names. */
@@ -56,12 +65,12 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
   uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
-  msw: (_specifier, file) => file === 'sandbox/msw.ts',
+  msw: (_specifier, file) => file === 'sandbox/http/msw.ts',
 }
 
 /** Files that run under Node, Bun and Deno only. */
 const SERVER_ONLY =
-  /^(undici\/.*|stores\/sqlite\/(database|files|node-module)|sandbox\/server|sandbox\/cli|sandbox\/control-server|sandbox\/live)\.ts$/
+  /^(undici\/.*|stores\/sqlite\/(database|files|node-module)|sandbox\/http\/server|sandbox\/cli|sandbox\/control\/(control-server|live))\.ts$/
 
 const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 
@@ -95,7 +104,7 @@ function placeOf(file: string): { readonly layer: number; readonly entry: string
 
 function layerFaults(files: Sources): string[] {
   const faults = Object.keys(files)
-    .filter((file) => !file.startsWith('sandbox/') && placeOf(file) === undefined)
+    .filter((file) => placeOf(file) === undefined)
     .map((file) => `${file} has no place in the layers`)
   for (const { from, to } of importsOf(files)) {
     const [upper, lower] = [placeOf(from), placeOf(to)]
@@ -196,6 +205,8 @@ const checks: readonly [
       { 'http/call.ts': "import {\n  type JournalRecord,\n} from '../idempotency/record.ts'" },
       { 'pages.ts': "const later = import('./client.ts')" },
       { 'stray.ts': 'export {}' },
+      { 'sandbox/service/wire.ts': "import { parseDataFile } from '../control/data-file.ts'" },
+      { 'sandbox/http/fetch.ts': "import type { Sandbox } from '../sandbox.ts'" },
     ],
   ],
   [
@@ -216,9 +227,9 @@ const checks: readonly [
       { 'schemas/order.ts': "import * as z from 'zod'" },
       { 'schemas/list.ts': "import { z } from 'zod/v4'" },
       { 'client.ts': "import { v4 } from 'uuid'" },
-      { 'sandbox/server.ts': "import { http } from 'msw'" },
+      { 'sandbox/http/server.ts': "import { http } from 'msw'" },
       { 'stores/memory.ts': "import { readFileSync } from 'node:fs'" },
-      { 'sandbox/handler.ts': "const fs = process.getBuiltinModule('node:fs')" },
+      { 'sandbox/service/handler.ts': "const fs = process.getBuiltinModule('node:fs')" },
       { 'client.ts': "import lodash from 'lodash'" },
     ],
   ],
@@ -226,9 +237,9 @@ const checks: readonly [
     'the sandbox shares only types with the client, and the client nothing with it',
     sandboxFaults,
     [
-      { 'sandbox/service.ts': "import { orderSchema } from '../schemas/order.ts'" },
-      { 'sandbox/wire.ts': "import type { Charged } from '../errors.ts'" },
-      { 'sandbox/json.ts': "import { canonicalJson } from '../idempotency/canonical.ts'" },
+      { 'sandbox/service/reading.ts': "import { orderSchema } from '../../schemas/order.ts'" },
+      { 'sandbox/service/wire.ts': "import type { Charged } from '../../errors.ts'" },
+      { 'sandbox/service/json.ts': "import { canonicalJson } from '../../idempotency/canonical.ts'" },
       { 'client.ts': "import { createSandbox } from './sandbox/index.ts'" },
     ],
   ],

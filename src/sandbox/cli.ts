@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type SandboxPreset, sandboxPresets } from './behaviour.ts'
-import { formatOf, parseDataFile } from './data-file.ts'
-import { parseFaultRules } from './fault-rules.ts'
-import type { SandboxOptions } from './options.ts'
-import type { SandboxRequest } from './reply.ts'
+import { formatOf, parseDataFile } from './control/data-file.ts'
+import { parseFaultRules } from './control/fault-file.ts'
+import { type SandboxServer, serveSandbox } from './http/server.ts'
 import { createSandbox, type Sandbox } from './sandbox.ts'
-import { type SandboxServer, serveSandbox } from './server.ts'
-import { readState } from './state.ts'
+import { type SandboxPreset, sandboxPresets } from './service/behaviour.ts'
+import type { SandboxOptions } from './service/options.ts'
+import type { SandboxRequest } from './service/reply.ts'
+import { readState } from './service/state.ts'
 
 const usage = `customer-ordering-sandbox: the Customer Ordering API in memory, on a port
 

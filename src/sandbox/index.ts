@@ -1,13 +1,16 @@
 /** The Customer Ordering API in memory, for tests: `customer-ordering-sdk/sandbox`. */
+
+export type { DataFormat } from './control/data-file.ts'
+export { parseFaultRules } from './control/fault-file.ts'
+export type { SandboxFetch } from './http/fetch.ts'
+export { createSandbox, type Sandbox } from './sandbox.ts'
 export {
   type SandboxBehaviour,
   type SandboxCheck,
   type SandboxOrderField,
   type SandboxPreset,
   sandboxPresets,
-} from './behaviour.ts'
-export type { DataFormat } from './data-file.ts'
-export { parseFaultRules } from './fault-rules.ts'
+} from './service/behaviour.ts'
 export type {
   FaultAction,
   FaultListChange,
@@ -17,13 +20,11 @@ export type {
   SandboxFaults,
   SandboxOperation,
   SandboxRequestView,
-} from './faults.ts'
-export type { SandboxFetch } from './fetch.ts'
-export type { JsonObject, JsonPatchStep } from './json.ts'
-export { type SandboxAssertion, SandboxAssertionError, type SandboxAssertions } from './ledger.ts'
-export type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './options.ts'
-export type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
-export { createSandbox, type Sandbox } from './sandbox.ts'
+} from './service/faults.ts'
+export type { JsonObject, JsonPatchStep } from './service/json.ts'
+export { type SandboxAssertion, SandboxAssertionError, type SandboxAssertions } from './service/ledger.ts'
+export type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './service/options.ts'
+export type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './service/reply.ts'
 export type {
   SandboxApiKey,
   SandboxCharge,
@@ -35,5 +36,5 @@ export type {
   SandboxService,
   SandboxState,
   SandboxWallet,
-} from './state.ts'
-export type { SandboxSleep } from './world.ts'
+} from './service/state.ts'
+export type { SandboxSleep } from './service/world.ts'

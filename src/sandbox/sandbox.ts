@@ -1,11 +1,16 @@
-import { defaultBehaviour, type SandboxBehaviour, type SandboxPreset, withBehaviour } from './behaviour.ts'
-import { defaultCatalogue } from './catalogue.ts'
-import { checkFaultRule } from './fault-rules.ts'
-import { createFaultScript, type SandboxFaults } from './faults.ts'
-import { createFetch, messageOf, type SandboxFetch } from './fetch.ts'
-import { createHandler } from './handler.ts'
-import { forgetKeys } from './idempotency.ts'
-import { createAssertions, type SandboxAssertions } from './ledger.ts'
+import { createFetch, messageOf, type SandboxFetch } from './http/fetch.ts'
+import {
+  defaultBehaviour,
+  type SandboxBehaviour,
+  type SandboxPreset,
+  withBehaviour,
+} from './service/behaviour.ts'
+import { defaultCatalogue } from './service/catalogue.ts'
+import { checkFaultRule } from './service/fault-rules.ts'
+import { createFaultScript, type SandboxFaults } from './service/faults.ts'
+import { createHandler } from './service/handler.ts'
+import { forgetKeys } from './service/idempotency.ts'
+import { createAssertions, type SandboxAssertions } from './service/ledger.ts'
 import {
   type NewApiKey,
   type NewCustomer,
@@ -13,10 +18,10 @@ import {
   type NewService,
   optionsShape,
   type SandboxOptions,
-} from './options.ts'
-import { createRandom } from './random.ts'
-import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
-import { assertShape } from './shape.ts'
+} from './service/options.ts'
+import { createRandom } from './service/random.ts'
+import type { SandboxMessage, SandboxReply, SandboxRequest } from './service/reply.ts'
+import { assertShape } from './service/shape.ts'
 import {
   allPermissions,
   assertState,
@@ -31,8 +36,8 @@ import {
   type SandboxState,
   stateOf,
   tablesOf,
-} from './state.ts'
-import type { World } from './world.ts'
+} from './service/state.ts'
+import type { World } from './service/world.ts'
 
 /** The Customer Ordering API in memory. */
 export interface Sandbox extends SandboxAssertions {

@@ -7,8 +7,8 @@
  */
 import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type FaultAction, type Sandbox } from '../../src/sandbox/index.ts'
-import { serveSandbox } from '../../src/sandbox/server.ts'
 import { seeded } from '../../src/stores/contract/seeded.ts'
 import {
   agreement,

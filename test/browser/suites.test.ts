@@ -1,7 +1,7 @@
 /** The suites in real browsers, each page under a strict policy: one test a cell. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
 import { POLLUTION } from '../support/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
 import type { Question, ToldQuestion } from './pages/service.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { serveSandbox } from '../../src/sandbox/server.ts'
 import { oneCharge, truth } from '../support/invariants.ts'
 import { Chromium } from './support/chromium.ts'
 import { describeWithChromium } from './support/needs-chromium.ts'

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isBuilt, root } from '../../scripts/ensure-built.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { serveSandbox } from '../../src/sandbox/server.ts'
 import { type Block, blocksOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { caller, validBody } from './caller.ts'
 
 type ErrorShape = SandboxBehaviour['errorShape']

@@ -3,7 +3,7 @@ import { build } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 
 describe('what browsers load', () => {
-  test.each(['index', 'msw'])('%s.ts mentions nothing that only Node has', async (entry) => {
+  test.each(['index', 'http/msw'])('%s.ts mentions nothing that only Node has', async (entry) => {
     const { metafile, outputFiles } = await build({
       entryPoints: [fileURLToPath(new URL(`../../src/sandbox/${entry}.ts`, import.meta.url))],
       bundle: true,
@@ -20,7 +20,7 @@ describe('what browsers load', () => {
     const outside = Object.values(metafile.inputs).flatMap(({ imports }) =>
       imports.filter(({ external }) => external === true).map(({ path }) => path),
     )
-    expect([...new Set(outside)]).toEqual(entry === 'msw' ? ['msw'] : [])
+    expect([...new Set(outside)]).toEqual(entry === 'http/msw' ? ['msw'] : [])
     const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
     expect(foreign, 'the sandbox shares no code with the client').toEqual([])
   })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createSandbox, parseFaultRules, sandboxPresets } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { createControl } from '../../src/sandbox/control.ts'
+import { createControl } from '../../src/sandbox/control/control.ts'
 
 const page = readFileSync(new URL('../../docs/sandbox.md', import.meta.url), 'utf8')
 
@@ -79,7 +79,7 @@ describe('docs/sandbox.md', () => {
     paths.delete('/events')
     for (const [path, methods] of paths)
       expect(call('OPTIONS', path), path).toMatchObject({ status: 405, allow: methods.join(', ') })
-    const source = readFileSync(new URL('../../src/sandbox/control.ts', import.meta.url), 'utf8')
+    const source = readFileSync(new URL('../../src/sandbox/control/control.ts', import.meta.url), 'utf8')
     expect(paths.size).toBe([...source.matchAll(/\bpattern: \/\^/g)].length)
   })
 })

@@ -1,6 +1,6 @@
 import { parseFaultRules } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { readYaml } from '../../src/sandbox/yaml.ts'
+import { readYaml } from '../../src/sandbox/control/yaml.ts'
 
 const read = (text: string) => readYaml(text).value
 

@@ -9,7 +9,7 @@ import {
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { all } from '../support/all.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { fetchUnderTest } from '../support/fetch-under-test.ts'

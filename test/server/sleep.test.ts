@@ -4,7 +4,7 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { createUndiciFetch } from 'customer-ordering-sdk/undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { platformRuntime } from '../../src/runtime.ts'
-import { serveSandbox } from '../../src/sandbox/server.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 
 describe('a machine that sleeps between the last look at the clock and the request', () => {
   const HOUR = 3_600_000

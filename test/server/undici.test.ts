@@ -10,7 +10,7 @@ import { createUndiciFetch, type UndiciFetch, type UndiciFetchOptions } from 'cu
 import * as undiciModule from 'undici'
 import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { serveSandbox } from '../../src/sandbox/server.ts'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
 import { answerText, listening } from '../support/raw-http.ts'

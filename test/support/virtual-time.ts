@@ -1,5 +1,5 @@
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
-import { createRandom } from '../../src/sandbox/random.ts'
+import { createRandom } from '../../src/sandbox/service/random.ts'
 
 interface Timer {
   at: number

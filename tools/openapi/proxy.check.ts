@@ -7,8 +7,8 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type SandboxPermission, sandboxPresets } from '../../src/sandbox/index.ts'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/server.ts'
 import { type Prism, startPrism, violationsOf } from './prism.ts'
 
 /** The statuses that the API document shows. */

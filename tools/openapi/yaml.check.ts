@@ -10,7 +10,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { parse, stringify } from 'yaml'
-import { readYaml } from '../../src/sandbox/yaml.ts'
+import { readYaml } from '../../src/sandbox/control/yaml.ts'
 
 const numRuns = Number(process.env['RUNS'] ?? 5000)
 

@@ -1,4 +1,4 @@
-import { sandboxPresets } from '../behaviour.ts'
+import { sandboxPresets } from '../service/behaviour.ts'
 
 const presets = Object.keys(sandboxPresets)
   .map((name) => `<option value="${name}">${name}</option>`)

@@ -1,8 +1,8 @@
-import type { SandboxFaultStatus } from '../faults.ts'
-import type { LiveEvent } from '../live.ts'
-import type { Overview } from '../overview.ts'
-import type { SandboxRequest } from '../reply.ts'
-import type { SandboxApiKey, SandboxCustomer } from '../state.ts'
+import type { LiveEvent } from '../control/live.ts'
+import type { Overview } from '../control/overview.ts'
+import type { SandboxFaultStatus } from '../service/faults.ts'
+import type { SandboxRequest } from '../service/reply.ts'
+import type { SandboxApiKey, SandboxCustomer } from '../service/state.ts'
 
 /**
  * The live page's script. It runs in the page, not here: its text is sent as a file, so it may use nothing from outside

@@ -4,7 +4,7 @@
  * that a failing one shrinks.
  */
 import fc from 'fast-check'
-import { createRandom } from '../../../src/sandbox/random.ts'
+import { createRandom } from '../../../src/sandbox/service/random.ts'
 import { used } from '../../support/heap.ts'
 import { spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
 import type { VirtualTime } from '../../support/virtual-time.ts'

@@ -63,7 +63,7 @@ let programs = 0
 
 const PUBLIC = [
   ['customer-ordering-sdk', 'index.ts'],
-  ['customer-ordering-sdk/sandbox/server', 'sandbox/server.ts'],
+  ['customer-ordering-sdk/sandbox/server', 'sandbox/http/server.ts'],
   ['customer-ordering-sdk/sandbox', 'sandbox/index.ts'],
   ['customer-ordering-sdk/undici', 'undici/index.ts'],
 ] as const

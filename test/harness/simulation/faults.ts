@@ -1,4 +1,4 @@
-import type { FaultAction, FaultRule } from '../../../src/sandbox/faults.ts'
+import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
 import type { Draw } from './draw.ts'
 
 /** Where redirects lead to. */

@@ -1,5 +1,5 @@
-import type { SandboxBehaviour } from '../../../src/sandbox/behaviour.ts'
-import type { FaultAction, FaultRule } from '../../../src/sandbox/faults.ts'
+import type { SandboxBehaviour } from '../../../src/sandbox/service/behaviour.ts'
+import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
 import type { Draw } from './draw.ts'
 import { drawFault } from './faults.ts'
 import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'

@@ -1,8 +1,8 @@
 /** One client over real sockets for as long as it is told, and others beside it that come and go. */
 import { getEventListeners } from 'node:events'
 import { isCustomerOrderingError } from '../../../src/index.ts'
+import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../../src/sandbox/index.ts'
-import { serveSandbox } from '../../../src/sandbox/server.ts'
 import { kept } from '../../support/heap.ts'
 import { Clients, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'

@@ -9,7 +9,7 @@ import {
   PostgresStore,
 } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { serveSandbox } from '../../../src/sandbox/server.ts'
+import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, readPages } from '../../docs/support/pages.ts'
 import { describeWith, HOOK_TIMEOUT } from '../support/postgres.ts'

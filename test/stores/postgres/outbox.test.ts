@@ -6,7 +6,7 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import type { OrderStore } from '../../../src/idempotency/store.ts'
-import { serveSandbox } from '../../../src/sandbox/server.ts'
+import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import { execute, makePool, type PGliteDatabase, type PgPool, pglite } from '../support/postgres-clients.ts'
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pageFiles } from '../page/files.ts'
+import type { Sandbox } from '../sandbox.ts'
 import { type ControlAnswer, createControl, refusal } from './control.ts'
 import { createLiveEvents } from './live.ts'
-import { pageFiles } from './page/files.ts'
-import type { Sandbox } from './sandbox.ts'
 
 /** The live page at `/` and the control API below `/__sandbox/`. */
 export interface ControlServer {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
+import type { Sandbox } from '../sandbox.ts'
+import type { SandboxRequest } from '../service/reply.ts'
 import { type Overview, overviewOf, summaryOf } from './overview.ts'
-import type { SandboxRequest } from './reply.ts'
-import type { Sandbox } from './sandbox.ts'
 
 /** A server-sent event of `GET /__sandbox/events`. */
 export interface LiveEvent {

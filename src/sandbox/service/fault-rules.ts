@@ -1,4 +1,3 @@
-import { type DataFormat, parseDataFile } from './data-file.ts'
 import type { FaultAction, FaultRule } from './faults.ts'
 import { isJsonObject } from './json.ts'
 import {
@@ -134,15 +133,6 @@ const rule: Shape = record(
 /** Throws a TypeError that names the first mistake in a rule. */
 export function checkFaultRule(value: FaultRule): void {
   assertShape<FaultRule>(value, rule, 'rule')
-}
-
-/**
- * Reads fault rules from the text of a file, an array of rules without functions. Throws a TypeError that says in which
- * line the first mistake is and what is wrong there. Of YAML everything is read that has one meaning: maps, lists, texts
- * and numbers on one line, comments; not anchors, tags and text blocks.
- */
-export function parseFaultRules(text: string, format: DataFormat = 'json'): readonly FaultRule[] {
-  return parseDataFile(text, format, '$', readFaultRules)
 }
 
 /** Checks rules that come as data; throws a TypeError with the path of the first mistake. */

@@ -2,12 +2,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
-import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from './control-server.ts'
-import { MAX_BODY_BYTES } from './handler.ts'
-import type { SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
-import type { Sandbox } from './sandbox.ts'
-import { anything, assertShape, record, type Shape } from './shape.ts'
-import { errorAnswer } from './wire.ts'
+import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from '../control/control-server.ts'
+import type { Sandbox } from '../sandbox.ts'
+import { MAX_BODY_BYTES } from '../service/handler.ts'
+import type { SandboxMessage, SandboxReply, SandboxRequest } from '../service/reply.ts'
+import { anything, assertShape, record, type Shape } from '../service/shape.ts'
+import { errorAnswer } from '../service/wire.ts'
 
 /** Options of {@link serveSandbox}. */
 export interface ServeSandboxOptions {

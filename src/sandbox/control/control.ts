@@ -1,10 +1,10 @@
-import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from './behaviour.ts'
+import type { Sandbox } from '../sandbox.ts'
+import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from '../service/behaviour.ts'
+import { readFaultRules } from '../service/fault-rules.ts'
+import { anything, assertShape, number, oneOf, record, type Shape, text } from '../service/shape.ts'
+import { readState } from '../service/state.ts'
 import { type DataFormat, parseDataFile } from './data-file.ts'
-import { readFaultRules } from './fault-rules.ts'
 import { isPreset, overviewOf, presetOf, withoutSecret } from './overview.ts'
-import type { Sandbox } from './sandbox.ts'
-import { anything, assertShape, number, oneOf, record, type Shape, text } from './shape.ts'
-import { readState } from './state.ts'
 
 /** A call of the control API. */
 export interface ControlRequest {

@@ -1,6 +1,6 @@
-import type { Balance } from '../schemas/balance.ts'
-import type { Order } from '../schemas/order.ts'
-import type { Service } from '../schemas/service.ts'
+import type { Balance } from '../../schemas/balance.ts'
+import type { Order } from '../../schemas/order.ts'
+import type { Service } from '../../schemas/service.ts'
 import type { SandboxBehaviour } from './behaviour.ts'
 import type { SandboxOrder, SandboxService, SandboxWallet } from './state.ts'
 

@@ -1,8 +1,13 @@
-import { defaultBehaviour, type SandboxBehaviour, type SandboxPreset, sandboxPresets } from './behaviour.ts'
-import type { SandboxFaultStatus } from './faults.ts'
-import { sortedJson } from './json.ts'
-import type { SandboxRequest } from './reply.ts'
-import type { Sandbox } from './sandbox.ts'
+import type { Sandbox } from '../sandbox.ts'
+import {
+  defaultBehaviour,
+  type SandboxBehaviour,
+  type SandboxPreset,
+  sandboxPresets,
+} from '../service/behaviour.ts'
+import type { SandboxFaultStatus } from '../service/faults.ts'
+import { sortedJson } from '../service/json.ts'
+import type { SandboxRequest } from '../service/reply.ts'
 import type {
   SandboxApiKey,
   SandboxCharge,
@@ -10,8 +15,8 @@ import type {
   SandboxKeyAnswer,
   SandboxOrder,
   SandboxService,
-} from './state.ts'
-import { orderBody } from './wire.ts'
+} from '../service/state.ts'
+import { orderBody } from '../service/wire.ts'
 
 /** The newest rows of a table that may be long. */
 export interface Newest<Row> {

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonPatchStep } from './json.ts'
 import { patchJson } from './json.ts'
 import type { Random } from './random.ts'
-import type { ListChanges } from './service.ts'
+import type { ListChanges } from './reading.ts'
 
 /** An endpoint of the API document. */
 export type SandboxOperation =

@@ -1,6 +1,6 @@
 import { type HttpHandler, HttpResponse, http } from 'msw'
+import type { Sandbox } from '../sandbox.ts'
 import { messageOf, respond } from './fetch.ts'
-import type { Sandbox } from './sandbox.ts'
 
 /** Options of {@link sandboxHandlers}. */
 export interface SandboxHandlersOptions {

@@ -1,4 +1,4 @@
-import type { SandboxMessage, SandboxReply } from './reply.ts'
+import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 
 /** A drop-in for the global `fetch`. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
