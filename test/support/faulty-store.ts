@@ -31,6 +31,18 @@ export type StoreOperation = 'get' | 'insert' | 'update'
 /** Decides about an operation; `count` is 1 for the first one of its name. */
 export type StorePlan = (operation: StoreOperation, count: number, row?: StoredRow) => StoreFault | undefined
 
+/** That fault for every operation of that name, or only for those whose number it is. */
+export const on =
+  (
+    name: StoreOperation,
+    fault: StoreFault,
+    applies: number | ((count: number) => boolean) = () => true,
+  ): StorePlan =>
+  (operation, count) =>
+    operation === name && (typeof applies === 'number' ? count === applies : applies(count))
+      ? fault
+      : undefined
+
 /** The first write of that name is given up and yet arrives a minute later; those after it fail. */
 export function firstWriteLate(name: 'insert' | 'update'): StorePlan {
   return (operation, count) => {

@@ -1,11 +1,16 @@
-import { createSandbox, type Sandbox, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import {
+  createSandbox,
+  type FaultAction,
+  type Sandbox,
+  type SandboxOptions,
+} from 'customer-ordering-sdk/sandbox'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../src/errors.ts'
 import type { SettledEvent } from '../../src/hooks.ts'
 import { rowIdOf, scopeOf } from '../../src/idempotency/identity.ts'
 import { decodeRow, type JournalRecord } from '../../src/idempotency/record.ts'
 import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
-import type { ClientOptions } from '../../src/options.ts'
+import type { ClientOptions, CreateOptions } from '../../src/options.ts'
 import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
@@ -237,6 +242,34 @@ export class Lab {
   /** A store that has lost everything. */
   wipe(): void {
     this.rows = new MemoryStore()
+  }
+
+  /** What goes wrong with the next requests; returns what ends that. */
+  fault(action: FaultAction, times: number | 'always' = 1): () => void {
+    return this.sandbox.faults.add({ action, times })
+  }
+
+  /** Places an order as one call of the application does. */
+  create(request: CreateOrderRequest = order('r1'), options: CreateOptions = {}): Promise<Order> {
+    return this.client().orders.create(request, options)
+  }
+
+  /** r1 is refused because the wallet is empty, which it is no longer afterwards. */
+  async refused(): Promise<void> {
+    this.drain()
+    await failure(this.create())
+    this.topUp()
+  }
+
+  /** r1 is charged, and the only response to it is lost. */
+  async doubted(): Promise<void> {
+    this.fault({ type: 'commitThenDrop' })
+    await failure(this.client({ maxRetries: 0 }).orders.create(order('r1')))
+  }
+
+  /** The id of the order that was charged once. */
+  charged(reference = 'r1'): string {
+    return this.sandbox.expectChargedOnce(reference).orderId
   }
 
   /** Empties the wallet. */

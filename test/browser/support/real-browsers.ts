@@ -110,9 +110,7 @@ const webkit: RealBrowser = {
     }
     const { sessionId, capabilities } = await ask('POST', '/session', {
       capabilities: {
-        alwaysMatch: {
-          'webkitgtk:browserOptions': { binary: miniBrowser(), args: ['--automation'] },
-        },
+        alwaysMatch: { 'webkitgtk:browserOptions': { binary: miniBrowser(), args: ['--automation'] } },
       },
     })
     return {

@@ -54,9 +54,7 @@ const calls: Record<string, (client: Client, options: Options) => Promise<unknow
 
 const stalled = (): Response =>
   new Response(
-    new ReadableStream({
-      start: (controller) => controller.enqueue(new TextEncoder().encode('{"amount":')),
-    }),
+    new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('{"amount":')) }),
     { status: 200 },
   )
 

@@ -1,7 +1,8 @@
 import { InvalidRequestError } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/idempotency/intent.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 const MINUTE = 60_000
@@ -13,15 +14,14 @@ const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.m
 
 /** An order without a name that is charged while every answer is lost. */
 async function leaveOpen(lab: Lab): Promise<string> {
-  lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+  lab.fault({ type: 'commitThenDrop' })
   const error = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
   expect(error).toMatchObject({ code: 'connection', charged: 'unknown', idempotencyKey: keysOf(lab)[0] })
   return lab.sandbox.ledger[0]?.orderId as string
 }
 
 describe('an order without reference and key', () => {
-  it('is a new one each time the one before was answered', async () => {
-    const lab = new Lab()
+  it('is a new one each time the one before was answered', async (lab) => {
     const client = lab.client()
     const placed = []
     for (let call = 0; call < 3; call++) placed.push(await told(client.orders.create(anonymousOrder())))
@@ -32,8 +32,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(3)
   })
 
-  it('is kept under its key when its slot serves the next', async () => {
-    const lab = new Lab()
+  it('is kept under its key when its slot serves the next', async (lab) => {
     const client = lab.client()
     const first = await client.orders.create(anonymousOrder())
     const second = await client.orders.create(anonymousOrder())
@@ -46,12 +45,11 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('begins its own times and counts in a used slot', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(anonymousOrder())
+  it('begins its own times and counts in a used slot', async (lab) => {
+    await lab.create(anonymousOrder())
     const first = await lab.record(slotOf(lab))
     lab.runtime.jump(60 * MINUTE)
-    await lab.client().orders.create(anonymousOrder())
+    await lab.create(anonymousOrder())
     const second = await lab.record(slotOf(lab))
     expect(second).toMatchObject({
       attempts: 1,
@@ -132,9 +130,8 @@ describe('an order without reference and key', () => {
     },
   )
 
-  it('is bought where it was given up meanwhile, and its slot has served another one', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+  it('is bought where it was given up meanwhile, and its slot has served another one', async (lab) => {
+    lab.fault({ type: 'drop' })
     const lost = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
     expect(lost).toMatchObject({ charged: 'unknown' })
     const other = lab.elsewhere()
@@ -154,19 +151,17 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('is refused when it is asked for later, because it may be meant as another one', async () => {
-    const lab = new Lab()
+  it('is refused when it is asked for later, because it may be meant as another one', async (lab) => {
     await leaveOpen(lab)
     lab.runtime.jump(15 * MINUTE + 1)
-    const error = await failure(lab.client().orders.create(anonymousOrder()))
+    const error = await failure(lab.create(anonymousOrder()))
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused while its twin is at work in another process', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
-    const { ending } = await lab.begin(() => lab.client().orders.create(anonymousOrder()))
+  it('is refused while its twin is at work in another process', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
+    const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
     const error = await failure(lab.elsewhere().orders.create(anonymousOrder()))
     expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
     expect(error.message).toContain('allowDuplicate')
@@ -177,35 +172,32 @@ describe('an order without reference and key', () => {
   it('is a new one after a refusal, with a new key', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
-    const refused = await failure(lab.client().orders.create(anonymousOrder()))
+    const refused = await failure(lab.create(anonymousOrder()))
     expect(refused).toMatchObject({ code: 'payment_required', charged: 'no' })
     lab.topUp()
-    await lab.client().orders.create(anonymousOrder())
+    await lab.create(anonymousOrder())
     expect(keysOf(lab)).toHaveLength(2)
     lab.sandbox.expectCharges(1)
   })
 
-  it('is another one with another payload, and the same one with other metadata', async () => {
-    const lab = new Lab()
+  it('is another one with another payload, and the same one with other metadata', async (lab) => {
     await leaveOpen(lab)
-    await lab.client().orders.create(anonymousOrder({ quantity: 11 }))
+    await lab.create(anonymousOrder({ quantity: 11 }))
     // @ts-expect-error a key that the API document does not show
-    await lab.client().orders.create(anonymousOrder({ metadata: { note: 'again' } }))
+    await lab.create(anonymousOrder({ metadata: { note: 'again' } }))
     lab.sandbox.expectCharges(2)
   })
 
-  it('is read, not bought again, where its answer was never readable', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'bytes', body: '<html>', status: 201 }, times: 3 })
-    const error = await failure(lab.client().orders.create(anonymousOrder()))
+  it('is read, not bought again, where its answer was never readable', async (lab) => {
+    lab.fault({ type: 'bytes', body: '<html>', status: 201 }, 3)
+    const error = await failure(lab.create(anonymousOrder()))
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
-    const { info } = await told(lab.client().orders.create(anonymousOrder()))
+    const { info } = await told(lab.create(anonymousOrder()))
     expect(info?.replayed).toBe(true)
     lab.sandbox.expectCharges(1)
   })
 
-  it('is charged once when two processes ask at the same moment', async () => {
-    const lab = new Lab()
+  it('is charged once when two processes ask at the same moment', async (lab) => {
     const ends = await Promise.all([
       told(lab.elsewhere().orders.create(anonymousOrder())),
       told(lab.elsewhere().orders.create(anonymousOrder())),
@@ -217,8 +209,7 @@ describe('an order without reference and key', () => {
 })
 
 describe('a slot that serves another order', () => {
-  it('is not taken back by the late answer to the order before, which is kept under its key', async () => {
-    const lab = new Lab()
+  it('is not taken back by the late answer to the order before, which is kept under its key', async (lab) => {
     // Its answer arrives when nobody expects it any more.
     let answer: () => void = () => {}
     const late = new Promise<void>((resolve) => {
@@ -238,7 +229,7 @@ describe('a slot that serves another order', () => {
     lab.runtime.jump(10 * MINUTE)
     const second = await lab.elsewhere().orders.create(anonymousOrder())
     expect(lab.posts).toHaveLength(2)
-    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    lab.fault({ type: 'stall', commit: true })
     const third = lab.process()
     const { ending: running } = await lab.begin(() => told(third.client.orders.create(anonymousOrder())))
     third.kill()
@@ -258,8 +249,7 @@ describe('a slot that serves another order', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('keeps a proof that nobody else has stored', async () => {
-    const lab = new Lab()
+  it('keeps a proof that nobody else has stored', async (lab) => {
     let answer: () => void = () => {}
     const late = new Promise<void>((resolve) => {
       answer = resolve
@@ -278,7 +268,7 @@ describe('a slot that serves another order', () => {
     lab.runtime.jump(10 * MINUTE)
     const key = lab.posts[0]?.key as string
     await lab.client().orders.resolve({ idempotencyKey: key }, { as: 'abandoned' })
-    const second = await lab.client().orders.create(anonymousOrder())
+    const second = await lab.create(anonymousOrder())
 
     answer()
     stopped.wake()
@@ -290,24 +280,22 @@ describe('a slot that serves another order', () => {
 })
 
 describe('allowDuplicate', () => {
-  it('buys again beside an order that is running or not resolved', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('buys again beside an order that is running or not resolved', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const client = lab.client()
     const { ending } = await lab.begin(() => client.orders.create(anonymousOrder()))
     const beside = await client.orders.create(anonymousOrder(), { allowDuplicate: true })
     const first = await ending
     expect(beside.id).not.toBe(first.id)
-    lab.sandbox.faults.add({ action: { type: 'drop' }, times: 5 })
+    lab.fault({ type: 'drop' }, 5)
     await failure(client.orders.create(anonymousOrder()))
     await client.orders.create(anonymousOrder(), { allowDuplicate: true })
     lab.sandbox.expectCharges(3)
   })
 
-  it('gives the order a name of its own, under which it is found again', async () => {
-    const lab = new Lab()
+  it('gives the order a name of its own, under which it is found again', async (lab) => {
     const client = lab.client({ maxRetries: 0 })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
     expect(error).toMatchObject({ charged: 'unknown', idempotencyKey: keysOf(lab)[0] })
     const idempotencyKey = error.idempotencyKey as string
@@ -316,12 +304,9 @@ describe('allowDuplicate', () => {
     expect(keysOf(lab)).toHaveLength(1)
   })
 
-  it('is refused for an order that has a name', async () => {
-    const lab = new Lab()
-    const named = await failure(lab.client().orders.create(order('r1'), { allowDuplicate: true }))
-    const keyed = await failure(
-      lab.client().orders.create(anonymousOrder(), { allowDuplicate: true, idempotencyKey: 'k' }),
-    )
+  it('is refused for an order that has a name', async (lab) => {
+    const named = await failure(lab.create(order('r1'), { allowDuplicate: true }))
+    const keyed = await failure(lab.create(anonymousOrder(), { allowDuplicate: true, idempotencyKey: 'k' }))
     for (const error of [named, keyed]) {
       expect(error).toBeInstanceOf(InvalidRequestError)
       expect(error).toMatchObject({ charged: 'no', issues: [{ path: 'options.allowDuplicate' }] })

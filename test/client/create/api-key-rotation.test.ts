@@ -1,6 +1,8 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
 
@@ -37,7 +39,7 @@ describe('an API key that is rotated between attempts', () => {
       })
       .orders.create(order('r1'))
 
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(lab.posts.map(({ status }) => status)).toEqual([401, 201])
     expect(tags[0]).not.toBe(tags[1])
     expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
@@ -45,7 +47,7 @@ describe('an API key that is rotated between attempts', () => {
 
   it('is not used where an attempt is in doubt: the service may keep keys apart by API key', async () => {
     const { lab, old, fresh } = keys()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'connection', charged: 'unknown', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
@@ -54,23 +56,23 @@ describe('an API key that is rotated between attempts', () => {
 
   it('is not used to read an order that is charged, which would buy it again', async () => {
     const { lab, old, fresh } = keys()
-    lab.sandbox.faults.add({ action: { type: 'cutBody' } })
+    lab.fault({ type: 'cutBody' })
     const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
     lab.sandbox.expectCharges(1)
     // With the key that sent it, it can be read.
     const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
   })
 
   it('is used for both where the service keeps keys by customer', async () => {
     for (const type of ['commitThenDrop', 'cutBody'] as const) {
       const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
-      lab.sandbox.faults.add({ action: { type } })
+      lab.fault({ type })
       const client = lab.client({ apiKey: inTurn(old, fresh), idempotencyScope: 'customer' })
       const placed = await client.orders.create(order('r1'))
-      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(placed.id).toBe(lab.charged())
       expect(new Set(lab.posts.map(({ apiKey }) => apiKey)).size).toBe(2)
     }
   })
@@ -78,9 +80,7 @@ describe('an API key that is rotated between attempts', () => {
   it('is not used where the record cannot be told of it', async () => {
     const { lab, old, fresh } = keys()
     lab.sandbox.revokeApiKey(old)
-    const client = lab.elsewhere({ apiKey: inTurn(old, fresh) }, (operation, count) =>
-      operation === 'update' && count === 1 ? 'rejects' : undefined,
-    )
+    const client = lab.elsewhere({ apiKey: inTurn(old, fresh) }, on('update', 'rejects', 1))
     const error = await failure(client.orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
@@ -88,7 +88,7 @@ describe('an API key that is rotated between attempts', () => {
 
   it('is not used where the machine slept while the record was told of it, and the service has forgotten the order', async () => {
     const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const client = lab.elsewhere(
       { apiKey: inTurn(old, fresh), idempotencyScope: 'customer' },
       (operation, count) => {
@@ -130,16 +130,13 @@ describe('an API key that is rotated between attempts', () => {
       if (++asked > 1) throw new Error('the vault is sealed')
       return old
     }
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const doubt = await failure(lab.client({ apiKey }).orders.create(order('r1')))
     expect(doubt).toMatchObject({ code: 'configuration', charged: 'unknown' })
     expect(JSON.stringify(doubt)).not.toContain('vault')
     const never = await failure(lab.client({ apiKey }).orders.create(order('r2')))
     expect(never).toMatchObject({ code: 'configuration', charged: 'no', attempts: 0 })
-    expect(await lab.record('ref:r2')).toMatchObject({
-      state: 'rejected',
-      rejection: { kind: 'cancelled' },
-    })
+    expect(await lab.record('ref:r2')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
     expect(lab.posts).toHaveLength(1)
   })
 })
@@ -147,7 +144,7 @@ describe('an API key that is rotated between attempts', () => {
 describe('an API key that is rotated between calls', () => {
   it('leaves an order in doubt to a person, whose key it is not', async () => {
     const { lab, old, fresh } = keys()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
     const error = await failure(lab.client({ apiKey: fresh }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
@@ -158,22 +155,19 @@ describe('an API key that is rotated between calls', () => {
 
   it('goes on where the service keeps keys by customer', async () => {
     const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
     const placed = await lab
       .client({ apiKey: fresh, idempotencyScope: 'customer' })
       .orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
-    const tag = (await lab.record('ref:r1'))?.apiKeyTag
-    expect(tag).toMatch(/^[0-9a-f]{8}$/)
+    expect(placed.id).toBe(lab.charged())
+    expect((await lab.record('ref:r1'))?.apiKeyTag).toMatch(/^[0-9a-f]{8}$/)
   })
 
   it('returns what is remembered, without asking for a key at all', async () => {
     const { lab, old } = keys()
     const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
-    const apiKey = (): string => {
-      throw new Error('not needed')
-    }
+    const apiKey = throwing('not needed')
     expect((await lab.client({ apiKey }).orders.create(order('r1'))).id).toBe(placed.id)
   })
 
@@ -183,14 +177,14 @@ describe('an API key that is rotated between calls', () => {
     await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
     lab.topUp()
     const placed = await lab.client({ apiKey: fresh }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
   })
 
   it('is noticed by a call that waited for another process', async () => {
     const { lab, old, fresh } = keys()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+    lab.fault({ type: 'commitThenDrop' })
+    lab.fault({ type: 'delay', ms: 3000 })
     const { ending } = await lab.begin(() =>
       told(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1'))),
     )
@@ -204,7 +198,7 @@ describe('an API key that is rotated between calls', () => {
 describe('an API key of another customer', () => {
   it('never pays for an order that the first customer’s key has in doubt', async () => {
     const { lab, old, foreign } = keys()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
     const error = await failure(lab.client({ apiKey: foreign }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
@@ -220,7 +214,7 @@ describe('an API key of another customer', () => {
 
   it('in the middle of a call ends the call', async () => {
     const { lab, old, foreign } = keys()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 500, commit: true } })
+    lab.fault({ type: 'status', status: 500, commit: true })
     const error = await failure(lab.client({ apiKey: inTurn(old, foreign) }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
     lab.sandbox.expectCharges(1)
@@ -230,8 +224,8 @@ describe('an API key of another customer', () => {
 describe('the API key', () => {
   it('is nowhere in what is stored, nor in what is told', async () => {
     const { lab, old } = keys()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: old } })
-    const error = await failure(lab.client().orders.create(order('r1')))
+    lab.fault({ type: 'status', status: 422, code: old })
+    const error = await failure(lab.create())
     const stored = JSON.stringify(await lab.row('ref:r1'))
     for (const text of [stored, String(error), JSON.stringify(error), error.message]) {
       expect(text).not.toContain(old)
@@ -249,12 +243,12 @@ describe('the API key', () => {
       return request
     }
     const viaProxy: typeof fetch = (input, init) => lab.sandbox.fetch(withKey(input, init))
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: null, fetch: viaProxy, maxRetries: 0 }).orders.create(order('r1')))
     expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
     const error = await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'unresolved_order' })
     const placed = await lab.client({ apiKey: null, fetch: viaProxy }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
   })
 })

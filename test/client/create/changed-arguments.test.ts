@@ -1,7 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { CreateManyRow } from '../../../src/options.ts'
+import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 /** The service as it was read, with other limits since. */
 async function changedService(lab: Lab) {
@@ -10,10 +12,9 @@ async function changedService(lab: Lab) {
 }
 
 describe('arguments that have become wrong since an order was sent', () => {
-  it('do not keep a remembered order from being returned: the service has other limits', async () => {
-    const lab = new Lab()
-    const placed = await lab.client().orders.create(order('r1'))
-    const again = await lab.client().orders.create(order('r1'), { service: await changedService(lab) })
+  it('do not keep a remembered order from being returned: the service has other limits', async (lab) => {
+    const placed = await lab.create()
+    const again = await lab.create(order('r1'), { service: await changedService(lab) })
     expect(again.id).toBe(placed.id)
     expect(
       (await lab.client().orders.enqueue(order('r1'), { service: await changedService(lab) })).state,
@@ -21,24 +22,21 @@ describe('arguments that have become wrong since an order was sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('do not keep an order in doubt from being settled: the service has other limits', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-    const placed = await lab.client().orders.create(order('r1'), { service: await changedService(lab) })
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+  it('do not keep an order in doubt from being settled: the service has other limits', async (lab) => {
+    await lab.doubted()
+    const placed = await lab.create(order('r1'), { service: await changedService(lab) })
+    expect(placed.id).toBe(lab.charged())
   })
 
-  it('keep an order from being sent for the first time, or again after a refusal: the service has other limits', async () => {
-    const lab = new Lab()
+  it('keep an order from being sent for the first time, or again after a refusal: the service has other limits', async (lab) => {
     const service = await changedService(lab)
     const wrong = { code: 'invalid_request', charged: 'no', issues: [{ path: 'quantity' }] }
-    expect(await failure(lab.client().orders.create(order('r1'), { service }))).toMatchObject(wrong)
+    expect(await failure(lab.create(order('r1'), { service }))).toMatchObject(wrong)
     await expect(lab.client().orders.enqueue(order('r1'), { service })).rejects.toMatchObject(wrong)
     expect(lab.posts).toHaveLength(0)
     lab.drain()
-    const refused = await failure(lab.client().orders.create(order('r1')))
-    expect(await failure(lab.client().orders.create(order('r1'), { service }))).toMatchObject({
+    const refused = await failure(lab.create())
+    expect(await failure(lab.create(order('r1'), { service }))).toMatchObject({
       ...wrong,
       idempotencyKey: refused.idempotencyKey,
     })
@@ -52,13 +50,13 @@ describe('arguments that have become wrong since an order was sent', () => {
     'say of an order that is %s what is remembered: a row that is no longer valid',
     async (_what, lost, charged) => {
       const lab = new Lab()
-      if (lost) lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+      if (lost) lab.fault({ type: 'commitThenDrop' })
       await lab
         .client({ maxRetries: 0 })
         .orders.create(order('r1'))
         .catch(() => {})
       const row = order('r1', { quantity: -1 })
-      const error = await failure(lab.client().orders.create(row))
+      const error = await failure(lab.create(row))
       expect(error).toMatchObject({ code: 'invalid_request', charged, externalOrderId: 'r1' })
       expect(error.idempotencyKey).toBe(lab.posts[0]?.key)
       expect(error.message).toContain('Nothing was sent.')
@@ -83,7 +81,7 @@ describe('arguments that have become wrong since an order was sent', () => {
     ],
   ])('say of an order that was charged that it was, where %s is wrong', async (_what, call) => {
     const lab = new Lab()
-    const { id } = await lab.client().orders.create(order('r1'))
+    const { id } = await lab.create()
     expect(await failure(call(lab.client()))).toMatchObject({
       code: 'invalid_request',
       charged: 'yes',
@@ -92,11 +90,10 @@ describe('arguments that have become wrong since an order was sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('say no where nothing is remembered, and unknown where the store cannot be read', async () => {
-    const lab = new Lab()
+  it('say no where nothing is remembered, and unknown where the store cannot be read', async (lab) => {
     const row = order('r1', { quantity: -1 })
-    expect(await failure(lab.client().orders.create(row))).toMatchObject({ charged: 'no' })
-    const blind = lab.elsewhere({}, (operation) => (operation === 'get' ? 'rejects' : undefined))
+    expect(await failure(lab.create(row))).toMatchObject({ charged: 'no' })
+    const blind = lab.elsewhere({}, on('get', 'rejects'))
     expect(await failure(blind.orders.create(row))).toMatchObject({
       code: 'invalid_request',
       charged: 'unknown',

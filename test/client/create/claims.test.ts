@@ -1,6 +1,7 @@
 import type { RetryEvent } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const CREATE = { operation: 'createOrder' } as const
 
@@ -21,15 +22,14 @@ describe("another process's claim", () => {
       process.kill()
       const began = lab.runtime.now()
       const { id } = await lab.elsewhere().orders.create(order('r1'))
-      expect(id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(id).toBe(lab.charged())
       expect(lab.runtime.now() - began).toBeGreaterThanOrEqual(15_000)
       expect(lab.runtime.now() - began).toBeLessThan(16_000)
       expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
     },
   )
 
-  it('is told to the hooks and to the logger when the wait begins, once', async () => {
-    const lab = new Lab()
+  it('is told to the hooks and to the logger when the wait begins, once', async (lab) => {
     const process = await claimed(lab, true)
     process.kill()
     const retries: RetryEvent[] = []
@@ -43,8 +43,7 @@ describe("another process's claim", () => {
     expect(lines).toHaveLength(1)
   })
 
-  it('leaves its own result to a call that is waited for and ends in time', async () => {
-    const lab = new Lab()
+  it('leaves its own result to a call that is waited for and ends in time', async (lab) => {
     lab.sandbox.faults.add({ match: CREATE, action: { type: 'delay', ms: 10_000 } })
     const slow = lab.process()
     const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
@@ -53,18 +52,16 @@ describe("another process's claim", () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('may be taken from a call that is still alive: both hear of the one order', async () => {
-    const lab = new Lab()
+  it('may be taken from a call that is still alive: both hear of the one order', async (lab) => {
     const slow = lab.process()
     lab.sandbox.faults.add({ match: CREATE, action: { type: 'delay', ms: 25_000 } })
     const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
     const { id } = await lab.elsewhere().orders.create(order('r1'))
     expect((await ending).id).toBe(id)
-    expect(id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(id).toBe(lab.charged())
   })
 
-  it("ends the wait of a call whose own time is shorter, which does not know of the other's money", async () => {
-    const lab = new Lab()
+  it("ends the wait of a call whose own time is shorter, which does not know of the other's money", async (lab) => {
     const process = await claimed(lab, true)
     process.kill()
     const began = lab.runtime.now()

@@ -1,7 +1,8 @@
 import { ConflictError, IdempotencyConflictError, IdempotencyInProgressError } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
@@ -15,14 +16,14 @@ describe('IDEMPOTENCY_CONFLICT', () => {
   /** The service knows the key of r1 with another quantity, and the store knows nothing. */
   async function foreign(): Promise<Lab> {
     const lab = new Lab()
-    await lab.client().orders.create(order('r1', { quantity: 20 }))
+    await lab.create(order('r1', { quantity: 20 }))
     lab.wipe()
     return lab
   }
 
   it('is never retried, and says that another payload may have been bought', async () => {
     const lab = await foreign()
-    const error = await failure(lab.client().orders.create(order('r1')))
+    const error = await failure(lab.create())
 
     expect(error).toBeInstanceOf(IdempotencyConflictError)
     expect(error).toBeInstanceOf(ConflictError)
@@ -40,7 +41,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
   it('never leads to another key, however often it is heard', async () => {
     const lab = await foreign()
     for (let call = 0; call < 4; call++) {
-      const error = await failure(lab.client().orders.create(order('r1')))
+      const error = await failure(lab.create())
       expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
     }
     expect(keysOf(lab)).toHaveLength(1)
@@ -49,26 +50,25 @@ describe('IDEMPOTENCY_CONFLICT', () => {
 
   it('ends when the payload is asked for that the key belongs to', async () => {
     const lab = await foreign()
-    await failure(lab.client().orders.create(order('r1')))
-    const placed = await lab.client().orders.create(order('r1', { quantity: 20 }))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    await failure(lab.create())
+    const placed = await lab.create(order('r1', { quantity: 20 }))
+    expect(placed.id).toBe(lab.charged())
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
   })
 
   it('leaves no later refusal under the key a proof that nothing was bought', async () => {
     const lab = await foreign()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
-    const error = await failure(lab.client().orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
-    const aborted = await failure(lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() }))
+    await failure(lab.create())
+    lab.fault({ type: 'status', status: 402 })
+    expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'unknown' })
+    const aborted = await failure(lab.create(order('r1'), { signal: AbortSignal.abort() }))
     expect(aborted).toMatchObject({ code: 'aborted', charged: 'unknown' })
   })
 
   it('takes no new key of the caller for this order', async () => {
     const lab = await foreign()
-    await failure(lab.client().orders.create(order('r1')))
-    const error = await failure(lab.client().orders.create(order('r1'), { idempotencyKey: 'mine' }))
+    await failure(lab.create())
+    const error = await failure(lab.create(order('r1'), { idempotencyKey: 'mine' }))
     expect(error).toMatchObject({
       code: 'idempotency_conflict',
       local: true,
@@ -120,9 +120,9 @@ describe('IDEMPOTENCY_CONFLICT', () => {
 
   it('ends when a person has given the order up', async () => {
     const lab = await foreign()
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     await lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     expect(keysOf(lab)).toHaveLength(2)
     lab.sandbox.expectCharges(2)
   })
@@ -134,7 +134,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
     const { order: placed, info } = await told(client.orders.create(order('r1')))
 
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info?.attempts).toBe(2)
     expect(keysOf(lab)).toHaveLength(2)
     expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3 })
@@ -151,7 +151,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(keysOf(lab)).toHaveLength(1)
     lab.runtime.jump(30_000)
     const placed = await lab.shared().orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(keysOf(lab)).toHaveLength(2)
   })
 
@@ -167,18 +167,17 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('keeps its key where another process with a store of its own may have bought under it', async () => {
-    const lab = new Lab()
-    const refused = await failure(lab.client().orders.create(order('r1', { quantity: 5000 })))
+  it('keeps its key where another process with a store of its own may have bought under it', async (lab) => {
+    const refused = await failure(lab.create(order('r1', { quantity: 5000 })))
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
     await lab.client({ store: new MemoryStore() }).orders.create(order('r1'))
-    const error = await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+    const error = await failure(lab.create(order('r1', { quantity: 20 })))
 
     expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
     expect(error.message).toContain('a store that all processes share')
     lab.sandbox.expectCharges(1)
     expect(keysOf(lab)).toHaveLength(1)
-    await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+    await failure(lab.create(order('r1', { quantity: 20 })))
     lab.sandbox.expectCharges(1)
   })
 
@@ -193,32 +192,30 @@ describe('IDEMPOTENCY_CONFLICT', () => {
 
   it('is told apart from a refusal of the key after an attempt in doubt', async () => {
     const lab = await foreign()
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
-    const error = await failure(lab.client().orders.create(order('r1')))
+    lab.fault({ type: 'drop' })
+    const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown', attempts: 2 })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'refused' })
   })
 
-  it('of an order without reference lets the next one begin afresh', async () => {
-    const lab = new Lab()
+  it('of an order without reference lets the next one begin afresh', async (lab) => {
     const { metadata: _metadata, ...bare } = order('r1')
     const fault = { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } as const
-    lab.sandbox.faults.add({ action: fault })
-    const error = await failure(lab.client().orders.create(bare))
+    lab.fault(fault)
+    const error = await failure(lab.create(bare))
     expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
-    await lab.client().orders.create(bare)
+    await lab.create(bare)
     lab.sandbox.expectCharges(1)
   })
 })
 
 describe('IDEMPOTENCY_IN_PROGRESS', () => {
-  it('is waited out at its own pace, without using up retries', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 9 })
+  it('is waited out at its own pace, without using up retries', async (lab) => {
+    lab.fault({ type: 'inProgress' }, 9)
     const times = (): readonly number[] => lab.sandbox.requests.map(({ at }) => at)
     const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
 
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info?.attempts).toBe(10)
     const waits = times()
       .slice(1)
@@ -229,19 +226,16 @@ describe('IDEMPOTENCY_IN_PROGRESS', () => {
     expect(keysOf(lab)).toHaveLength(1)
   })
 
-  it('makes a later refusal prove nothing: an earlier request really was running', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'inProgress' } })
+  it('makes a later refusal prove nothing: an earlier request really was running', async (lab) => {
+    lab.fault({ type: 'inProgress' })
     lab.drain()
-    const error = await failure(lab.client().orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
+    expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'unknown' })
   })
 
-  it('is told at the deadline, with the order left open', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 'always' })
+  it('is told at the deadline, with the order left open', async (lab) => {
+    lab.fault({ type: 'inProgress' }, 'always')
     const begun = lab.runtime.monotonic()
-    const error = await failure(lab.client().orders.create(order('r1')))
+    const error = await failure(lab.create())
     expect(error).toBeInstanceOf(IdempotencyInProgressError)
     expect(error).toMatchObject({ charged: 'unknown', status: 409, serverCode: 'IDEMPOTENCY_IN_PROGRESS' })
     expect(lab.runtime.monotonic() - begun).toBeLessThanOrEqual(120_000)
@@ -251,9 +245,8 @@ describe('IDEMPOTENCY_IN_PROGRESS', () => {
 })
 
 describe('a 409 with another code', () => {
-  it('is retried like a failure of the service, and proves nothing', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'BUSY' }, times: 'always' })
+  it('is retried like a failure of the service, and proves nothing', async (lab) => {
+    lab.fault({ type: 'status', status: 409, code: 'BUSY' }, 'always')
     const error = await failure(lab.client({ maxRetries: 2 }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'conflict', charged: 'unknown', attempts: 3, serverCode: 'BUSY' })
     expect(error).not.toBeInstanceOf(IdempotencyConflictError)

@@ -9,6 +9,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import { throwing } from '../../support/throwing.ts'
 
 const order = (reference: string, quantity = 1): CreateOrderRequest => ({
   serviceId: 'svc_standard',
@@ -84,10 +85,7 @@ describe('placing many orders', () => {
     const results = await collect(
       clientOf(sandbox).orders.createMany(
         [order('big', 1000), { ...order('dear'), serviceId: 'svc_premium' }, order('small')],
-        {
-          concurrency: 1,
-          maxRetries: 0,
-        },
+        { concurrency: 1, maxRetries: 0 },
       ),
     )
     expect(results.map((result) => ('error' in result ? result.error.code : 'created'))).toEqual([
@@ -180,9 +178,7 @@ describe('placing many orders', () => {
   it('ends with the error of a progress function that throws, after the results at work', async () => {
     const sandbox = createSandbox()
     const results: unknown[] = []
-    const onProgress = (): void => {
-      throw new Error('no terminal')
-    }
+    const onProgress = throwing('no terminal')
     const run = (async () => {
       const rows = [order('one'), order('two')]
       for await (const result of clientOf(sandbox).orders.createMany(rows, { concurrency: 1, onProgress }))

@@ -1,9 +1,11 @@
 import { type OrderOutbox, type RecoveryOutcome, StoreError } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
 import { all } from '../../support/all.ts'
-import { faultyStore } from '../../support/faulty-store.ts'
+import { faultyStore, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
 const BUSY = 2 * MINUTE
@@ -18,8 +20,7 @@ const recover = async (lab: Lab, options: Parameters<Lab['client']>[0] = {}): Pr
   outcomesOf(await all(lab.elsewhere(options).orders.recover()))
 
 describe('enqueue()', () => {
-  it('writes the order down and sends nothing, for the next recover() to place', async () => {
-    const lab = new Lab()
+  it('writes the order down and sends nothing, for the next recover() to place', async (lab) => {
     const record = await lab.client().orders.enqueue(order('r1'))
     expect(record).toMatchObject({
       slot: 'ref:r1',
@@ -40,11 +41,10 @@ describe('enqueue()', () => {
     expect(await recover(lab)).toEqual([])
   })
 
-  it('takes the key that create() would take', async () => {
-    const lab = new Lab()
+  it('takes the key that create() would take', async (lab) => {
     const { key } = await lab.client().orders.enqueue(order('r1'))
     lab.wipe()
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     expect(lab.posts.map((post) => post.key)).toEqual([key])
     expect((await lab.client().orders.enqueue(order('r2'), { idempotencyKey: 'mine' })).key).toBe('mine')
     expect((await lab.client().orders.enqueue(anonymousOrder(), { idempotencyKey: 'k1' })).slot).toBe(
@@ -52,8 +52,7 @@ describe('enqueue()', () => {
     )
   })
 
-  it('needs a name, and refuses what create() refuses', async () => {
-    const lab = new Lab()
+  it('needs a name, and refuses what create() refuses', async (lab) => {
     const { orders } = lab.client()
     const service = await lab.client().services.retrieve('svc_standard')
     for (const [call, path] of [
@@ -74,8 +73,7 @@ describe('enqueue()', () => {
     expect(await all(orders.remembered({ since: 0 }))).toEqual([])
   })
 
-  it('may wait for longer than any window, and be sent with another API key than there was then', async () => {
-    const lab = new Lab()
+  it('may wait for longer than any window, and be sent with another API key than there was then', async (lab) => {
     const { scope } = lab.place('')
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(1000 * WINDOW)
@@ -85,8 +83,7 @@ describe('enqueue()', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('may have been called when the clock was ahead', async () => {
-    const lab = new Lab()
+  it('may have been called when the clock was ahead', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(-60 * MINUTE)
     expect(await recover(lab)).toEqual(['r1 created'])
@@ -94,8 +91,7 @@ describe('enqueue()', () => {
 })
 
 describe('what enqueue() finds', () => {
-  it('is the same order if it is there already: as it is', async () => {
-    const lab = new Lab()
+  it('is the same order if it is there already: as it is', async (lab) => {
     const client = lab.client()
     const first = await client.orders.enqueue(order('r1'))
     expect(await client.orders.enqueue(order('r1'))).toEqual(first)
@@ -105,10 +101,9 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused while a call is placing it, because that call may yet close it as not sent', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
-    const { ending } = await lab.begin(() => lab.client().orders.create(order('r1')))
+  it('is refused while a call is placing it, because that call may yet close it as not sent', async (lab) => {
+    lab.fault({ type: 'delay', ms: 5000, when: 'during' })
+    const { ending } = await lab.begin(() => lab.create())
     await expect(lab.elsewhere().orders.enqueue(order('r1'))).rejects.toMatchObject({
       code: 'unresolved_order',
       charged: 'unknown',
@@ -125,7 +120,7 @@ describe('what enqueue() finds', () => {
       const lab = new Lab()
       const client = lab.client({ maxRetries: 0 })
       await client.orders.enqueue(order('r1'))
-      lab.sandbox.faults.add({ action: { type: 'status', status, code: 'NO' } })
+      lab.fault({ type: 'status', status, code: 'NO' })
       const error = await failure(client.orders.create(order('r1')))
       // Nothing was bought so far, but it is not over: 'no' would have the caller buy it elsewhere.
       expect(error).toMatchObject({ status, charged: 'unknown' })
@@ -134,8 +129,7 @@ describe('what enqueue() finds', () => {
     },
   )
 
-  it('is refused with a transaction that is undefined, which is no transaction at all', async () => {
-    const lab = new Lab()
+  it('is refused with a transaction that is undefined, which is no transaction at all', async (lab) => {
     const options: object = { within: undefined }
     await expect(lab.client().orders.enqueue(order('r1'), options)).rejects.toMatchObject({
       code: 'invalid_request',
@@ -144,11 +138,8 @@ describe('what enqueue() finds', () => {
     expect(await lab.record('ref:r1')).toBeUndefined()
   })
 
-  it('is kept where a call that was taken for dead wakes up and closes what it has written as not sent', async () => {
-    const lab = new Lab()
-    const asleep = lab.process({ totalTimeout: 60_000 }, (operation) =>
-      operation === 'insert' ? 'answers_late' : undefined,
-    )
+  it('is kept where a call that was taken for dead wakes up and closes what it has written as not sent', async (lab) => {
+    const asleep = lab.process({ totalTimeout: 60_000 }, on('insert', 'answers_late'))
     const { ending } = await lab.begin(() => told(asleep.client.orders.create(order('r1'))))
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', version: 1 })
     asleep.stop()
@@ -161,8 +152,7 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is another order with the same name: a conflict', async () => {
-    const lab = new Lab()
+  it('is another order with the same name: a conflict', async (lab) => {
     const client = lab.client()
     await client.orders.enqueue(order('r1'))
     const other = order('r1', { quantity: 11 })
@@ -178,13 +168,10 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused where recover() would not go on with it', async () => {
-    const lab = new Lab()
+  it('is refused where recover() would not go on with it', async (lab) => {
     const controller = new AbortController()
-    lab.sandbox.faults.add({ times: 2, action: { type: 'stall' } })
-    const { ending } = await lab.begin(() =>
-      told(lab.client().orders.create(order('r1'), { signal: controller.signal })),
-    )
+    lab.fault({ type: 'stall' }, 2)
+    const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
     controller.abort()
     expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
     const process = lab.process()
@@ -200,11 +187,8 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(0)
   })
 
-  it('is written down again if it was refused, also with another payload', async () => {
-    const lab = new Lab()
-    lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.topUp()
+  it('is written down again if it was refused, also with another payload', async (lab) => {
+    await lab.refused()
     const record = await lab.client().orders.enqueue(order('r1', { quantity: 20 }))
     expect(record).toMatchObject({ state: 'open', generation: 0, rejection: { status: 402 }, attempts: 1 })
     expect(await recover(lab)).toEqual(['r1 created'])
@@ -212,8 +196,7 @@ describe('what enqueue() finds', () => {
     expect(await lab.record('ref:r1')).not.toHaveProperty('rejection')
   })
 
-  it('is written down again under another given key only where nothing was bought under the first', async () => {
-    const lab = new Lab()
+  it('is written down again under another given key only where nothing was bought under the first', async (lab) => {
     lab.drain()
     const { orders } = lab.client()
     await failure(orders.create(order('r1'), { idempotencyKey: 'k1' }))
@@ -227,8 +210,7 @@ describe('what enqueue() finds', () => {
 })
 
 describe('recover() of an order that was never sent', () => {
-  it('knows that a clean refusal bought nothing', async () => {
-    const lab = new Lab()
+  it('knows that a clean refusal bought nothing', async (lab) => {
     lab.drain()
     await lab.client().orders.enqueue(order('r1'))
     const [outcome] = await all(lab.client().orders.recover())
@@ -248,7 +230,7 @@ describe('recover() of an order that was never sent', () => {
   ] as const)('keeps it, not in doubt, while the service answers %s', async (_what, action, code) => {
     const lab = new Lab()
     await lab.client().orders.enqueue(order('r1'))
-    const remove = lab.sandbox.faults.add({ action, times: 'always' })
+    const remove = lab.fault(action, 'always')
     for (let times = 1; times <= 2; times++) {
       expect(await recover(lab)).toEqual([`r1 still_open ${code}`])
       const record = await lab.record('ref:r1')
@@ -262,42 +244,36 @@ describe('recover() of an order that was never sent', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('keeps it while there is no API key', async () => {
-    const lab = new Lab()
+  it('keeps it while there is no API key', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
-    const apiKey = (): never => {
-      throw new Error('the vault is closed')
-    }
+    const apiKey = throwing('the vault is closed')
     expect(await recover(lab, { apiKey })).toEqual(['r1 still_open configuration'])
     expect(await recover(lab)).toEqual(['r1 created'])
   })
 
-  it('ends it where the service itself will not take the request', async () => {
-    const lab = new Lab()
+  it('ends it where the service itself will not take the request', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
-    lab.sandbox.faults.add({ action: { type: 'status', status: 413 } })
+    lab.fault({ type: 'status', status: 413 })
     expect(await recover(lab)).toEqual(['r1 rejected api'])
   })
 
-  it('treats it as any other from its first claim on: the window counts, and a refusal proves nothing', async () => {
-    const lab = new Lab()
+  it('treats it as any other from its first claim on: the window counts, and a refusal proves nothing', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    lab.fault({ type: 'drop' })
     expect(await recover(lab)).toEqual(['r1 still_open connection'])
     expect(await lab.record('ref:r1')).toMatchObject({ ambiguous: true, firstSentAt: lab.runtime.now() })
     lab.drain()
     expect(await recover(lab)).toEqual(['r1 needs_attention refused_after_doubt'])
 
     await lab.client().orders.enqueue(order('r2'))
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    lab.fault({ type: 'drop' })
     const again = await all(lab.client().orders.recover())
     expect(outcomesOf(again)).toContain('r2 still_open connection')
     lab.runtime.jump(WINDOW)
     expect(await recover(lab)).toContain('r2 needs_attention past_window')
   })
 
-  it('sends it again under its key after a process died between the claim and the answer', async () => {
-    const lab = new Lab()
+  it('sends it again under its key after a process died between the claim and the answer', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     const process = lab.process()
     lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
@@ -311,8 +287,7 @@ describe('recover() of an order that was never sent', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('by two processes at once sends it once', async () => {
-    const lab = new Lab()
+  it('by two processes at once sends it once', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.enqueue(order(reference))
     const [one, two] = await Promise.all([recover(lab), recover(lab)])
     const created = [...one, ...two].filter((line) => line.endsWith('created'))
@@ -370,21 +345,20 @@ describe('recover() of an order that was never sent', () => {
     await recover(lab)
     lab.topUp()
     await lab.client().orders.enqueue(order('r1'))
-    lab.sandbox.faults.add({ action: { type: 'status', status: 429 } })
+    lab.fault({ type: 'status', status: 429 })
     expect(await recover(lab)).toEqual(['r1 still_open rate_limit'])
     expect(await recover(lab)).toEqual(['r1 created'])
     lab.sandbox.expectCharges(1)
   })
 
-  it('does not send what was changed behind its back', async () => {
-    const lab = new Lab()
+  it('does not send what was changed behind its back', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     await lab.tamper('ref:r1', (content) => {
       content['body'] = String(content['body']).replace('10', '99')
     })
     expect(await recover(lab)).toEqual(['r1 needs_attention corrupt'])
     // A record that lost the time of its first send is none that was never sent.
-    lab.sandbox.faults.add({ action: { type: 'drop' }, times: 'always' })
+    lab.fault({ type: 'drop' }, 'always')
     await failure(lab.client({ maxRetries: 0 }).orders.create(order('r2')))
     lab.sandbox.faults.clear()
     await lab.tamper('ref:r2', (content) => {
@@ -397,8 +371,7 @@ describe('recover() of an order that was never sent', () => {
 })
 
 describe('create() of an order that was written down', () => {
-  it('sends it, and is the first to do so', async () => {
-    const lab = new Lab()
+  it('sends it, and is the first to do so', async (lab) => {
     const { key } = await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(2 * WINDOW)
     const { info } = await told(lab.elsewhere().orders.create(order('r1')))
@@ -408,14 +381,10 @@ describe('create() of an order that was written down', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is told of a clean refusal, which ends it', async () => {
-    const lab = new Lab()
+  it('is told of a clean refusal, which ends it', async (lab) => {
     lab.drain()
     await lab.client().orders.enqueue(order('r1'))
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
-      code: 'payment_required',
-      charged: 'no',
-    })
+    expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'no' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
     expect(await recover(lab)).toEqual([])
   })
@@ -423,20 +392,17 @@ describe('create() of an order that was written down', () => {
   it('moves on to the next key where the refusal is an old one', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     await lab.client().orders.enqueue(order('r1'))
     lab.topUp()
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 1, attempts: 3 })
     lab.sandbox.expectCharges(1)
   })
 
-  it('says that it does not know of the money when it ends before it sends: recovery will', async () => {
-    const lab = new Lab()
+  it('says that it does not know of the money when it ends before it sends: recovery will', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
-    const apiKey = (): never => {
-      throw new Error('the vault is closed')
-    }
+    const apiKey = throwing('the vault is closed')
     expect(await failure(lab.client({ apiKey }).orders.create(order('r1')))).toMatchObject({
       code: 'configuration',
       charged: 'unknown',
@@ -446,8 +412,7 @@ describe('create() of an order that was written down', () => {
 })
 
 describe('an order that was written down', () => {
-  it('can be taken back by a person, and asked for again', async () => {
-    const lab = new Lab()
+  it('can be taken back by a person, and asked for again', async (lab) => {
     const { orders } = lab.client()
     await orders.enqueue(order('r1'))
     await expect(orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'invalid_request' })
@@ -485,8 +450,7 @@ describe('a transaction of the caller', () => {
     }
   }
 
-  it('holds the order until it is committed, a refused one too', async () => {
-    const lab = new Lab()
+  it('holds the order until it is committed, a refused one too', async (lab) => {
     const { orders } = lab.client()
     lab.drain()
     await failure(orders.create(order('r2')))
@@ -504,8 +468,7 @@ describe('a transaction of the caller', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('leaves nothing behind when it is rolled back', async () => {
-    const lab = new Lab()
+  it('leaves nothing behind when it is rolled back', async (lab) => {
     await lab.client().orders.enqueue(order('r1'), { within: begin(lab) })
     expect(await recover(lab)).toEqual([])
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
@@ -520,30 +483,22 @@ describe('a transaction of the caller', () => {
     ['done_unanswered', 'written'],
   ] as const)('tells what is known when its write %s', async (fault, charged) => {
     const lab = new Lab()
-    const within = faultyStore(lab.rows, lab.runtime, (operation) =>
-      operation === 'insert' ? fault : undefined,
-    )
+    const within = faultyStore(lab.rows, lab.runtime, on('insert', fault))
     const enqueued = lab.client().orders.enqueue(order('r1'), { within })
     if (charged === 'written') expect(await enqueued).toMatchObject({ state: 'open' })
     else await expect(enqueued).rejects.toMatchObject({ code: 'store', charged, externalOrderId: 'r1' })
     expect(lab.posts).toEqual([])
   })
 
-  it('is asked again when another writer was faster, and no more than there is time', async () => {
-    const lab = new Lab()
-    const once = faultyStore(lab.rows, lab.runtime, (operation, count) =>
-      operation === 'insert' && count === 1 ? 'loses' : undefined,
-    )
+  it('is asked again when another writer was faster, and no more than there is time', async (lab) => {
+    const once = faultyStore(lab.rows, lab.runtime, on('insert', 'loses', 1))
     expect(await lab.client().orders.enqueue(order('r1'), { within: once })).toMatchObject({ version: 1 })
-    const never = faultyStore(lab.rows, lab.runtime, (operation) =>
-      operation === 'insert' ? 'loses' : undefined,
-    )
+    const never = faultyStore(lab.rows, lab.runtime, on('insert', 'loses'))
     const hopeless = lab.client().orders.enqueue(order('r2'), { within: never })
     await expect(hopeless).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
   })
 
-  it('that refuses is quoted, so that nobody has to look for the reason', async () => {
-    const lab = new Lab()
+  it('that refuses is quoted, so that nobody has to look for the reason', async (lab) => {
     const refusal = new StoreError('The connection is not inside a transaction.')
     const reads: OrderOutbox = {
       get: (scope, id) => lab.rows.get(scope, id),
@@ -559,14 +514,8 @@ describe('a transaction of the caller', () => {
       })
   })
 
-  it('that cannot be written to because of the codec leaves no doubt', async () => {
-    const lab = new Lab()
-    const codec = {
-      encrypt: (): never => {
-        throw new Error('no key')
-      },
-      decrypt: (text: string) => text,
-    }
+  it('that cannot be written to because of the codec leaves no doubt', async (lab) => {
+    const codec = { encrypt: throwing('no key'), decrypt: (text: string) => text }
     await expect(lab.client({ codec }).orders.enqueue(order('r1'))).rejects.toMatchObject({
       code: 'store',
       charged: 'no',

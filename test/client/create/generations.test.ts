@@ -1,7 +1,9 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
+import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 
@@ -19,8 +21,7 @@ async function recover(client: CustomerOrderingClient): Promise<string[]> {
 }
 
 describe('an order that is refused', () => {
-  it('keeps its key for as long as the service does not remember refusals', async () => {
-    const lab = new Lab()
+  it('keeps its key for as long as the service does not remember refusals', async (lab) => {
     const client = lab.client()
     lab.drain()
     const first = await failure(client.orders.create(order('r1')))
@@ -28,7 +29,7 @@ describe('an order that is refused', () => {
     lab.topUp()
     const placed = await client.orders.create(order('r1'))
 
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(sequence(lab)).toEqual([0, 0])
     expect(await lab.record('ref:r1')).toMatchObject({ generation: 0, attempts: 2 })
   })
@@ -41,7 +42,7 @@ describe('an order that is refused', () => {
     lab.topUp()
     const { order: placed, info } = await told(client.orders.create(order('r1')))
 
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info).toMatchObject({ attempts: 2, idempotencyKey: keysOf(lab)[1] })
     expect(sequence(lab)).toEqual([0, 0, 1])
     expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3, key: keysOf(lab)[1] })
@@ -50,7 +51,7 @@ describe('an order that is refused', () => {
   it('never moves on in the call that was refused first', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     expect(sequence(lab)).toEqual([0])
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
   })
@@ -77,13 +78,13 @@ describe('an order that is refused', () => {
     await failure(client.orders.create(order('r1')))
     lab.topUp()
     lab.sandbox.forgetKeys()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: 'OUT_OF_STOCK' } })
+    lab.fault({ type: 'status', status: 422, code: 'OUT_OF_STOCK' })
     await failure(client.orders.create(order('r1')))
     expect(sequence(lab)).toEqual([0, 0])
-    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: 'TOO_MANY' } })
+    lab.fault({ type: 'status', status: 422, code: 'TOO_MANY' })
     await failure(client.orders.create(order('r1')))
     expect(sequence(lab)).toEqual([0, 0, 0])
-    lab.sandbox.faults.add({ action: { type: 'status', status: 404, code: 'TOO_MANY' } })
+    lab.fault({ type: 'status', status: 404, code: 'TOO_MANY' })
     await failure(client.orders.create(order('r1')))
     expect(sequence(lab)).toEqual([0, 0, 0, 0])
   })
@@ -105,7 +106,7 @@ describe('an order that is refused', () => {
   ] as const)('never moves on because of %s, however often it is heard', async (_what, action) => {
     const lab = new Lab()
     const client = lab.client({ maxRetries: 1, totalTimeout: 60_000 })
-    const remove = lab.sandbox.faults.add({ action, times: 'always' })
+    const remove = lab.fault(action, 'always')
     for (let call = 0; call < 3; call++) await failure(client.orders.create(order('r1')))
     remove()
     await client.orders.create(order('r1'))
@@ -120,7 +121,7 @@ describe('an order that is refused', () => {
     const client = lab.client()
     lab.drain()
     await failure(client.orders.create(order('r1')))
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    lab.fault({ type: 'drop' })
     const error = await failure(client.orders.create(order('r1')))
 
     expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 2 })
@@ -132,13 +133,13 @@ describe('an order that is refused', () => {
     for (const second of [(lab: Lab) => lab.client(), (lab: Lab) => lab.elsewhere()]) {
       const lab = new Lab({ preset: 'remembers-refusals' })
       lab.drain()
-      lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
-      const { ending } = await lab.begin(() => failure(lab.client().orders.create(order('r1'))))
+      lab.fault({ type: 'delay', ms: 3000 })
+      const { ending } = await lab.begin(() => failure(lab.create()))
       const beside = await failure(second(lab).orders.create(order('r1')))
       expect((await ending).charged).toBe('no')
       expect(beside).toMatchObject({ code: 'payment_required', charged: 'no' })
       expect(keysOf(lab)).toHaveLength(1)
-      await failure(lab.client().orders.create(order('r1')))
+      await failure(lab.create())
       expect(keysOf(lab)).toHaveLength(2)
     }
   })
@@ -148,18 +149,13 @@ describe('an order that is refused', () => {
     // All processes share it.
     Object.defineProperty(lab.rows, 'durability', { value: 'server' })
     lab.drain()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 413 } })
+    lab.fault({ type: 'status', status: 413 })
     const noted = { ...order('r1'), metadata: { externalOrderId: 'r1', note: 'another' } }
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
-      status: 413,
-      charged: 'no',
-    })
+    expect(await failure(lab.create())).toMatchObject({ status: 413, charged: 'no' })
     lab.runtime.jump(1)
     // It has read the record, and hears of it only when the other call has been refused.
     lab.runtime.auto = false
-    const slow = lab.elsewhere({}, (operation, count) =>
-      operation === 'get' && count === 1 ? 'answers_late' : undefined,
-    )
+    const slow = lab.elsewhere({}, on('get', 'answers_late', 1))
     const ending = failure(slow.orders.create(order('r1')))
     await lab.runtime.settle()
     const beside = failure(lab.elsewhere().orders.create(noted))
@@ -169,7 +165,7 @@ describe('an order that is refused', () => {
     expect(await ending).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
     expect(sequence(lab)).toEqual([0, 0, 0])
     // The next call was made after the refusal.
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ code: 'payment_required' })
+    expect(await failure(lab.create())).toMatchObject({ code: 'payment_required' })
     expect(sequence(lab)).toEqual([0, 0, 0, 0, 1])
   })
 
@@ -186,7 +182,7 @@ describe('an order that is refused', () => {
   it('sends the first key again also where another call was refused under the next one meanwhile', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     lab.runtime.jump(1000)
     const get = lab.rows.get.bind(lab.rows)
     const stopped = lab.process()
@@ -198,7 +194,7 @@ describe('an order that is refused', () => {
     }
     // It has seen the first key refused, and stands still while another call has the second one refused.
     const { ending } = await lab.begin(() => failure(stopped.client.orders.create(order('r1'))))
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     expect(sequence(lab)).toEqual([0, 0, 1])
     stopped.wake()
     expect(await ending).toMatchObject({ code: 'payment_required', charged: 'no' })
@@ -208,8 +204,8 @@ describe('an order that is refused', () => {
   it('does not move on for a call whose first look was slow, so that the refusal came in between', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 500 } })
-    const { ending } = await lab.begin(() => failure(lab.client().orders.create(order('r1'))))
+    lab.fault({ type: 'delay', ms: 500 })
+    const { ending } = await lab.begin(() => failure(lab.create()))
     // Reads only after two seconds what is there by then.
     const rows = lab.rows
     const slow = lab.elsewhere()
@@ -225,11 +221,9 @@ describe('an order that is refused', () => {
 
   it('begins with another key when the clock was set back an hour, so that nobody knows how old the first is', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
-    lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.topUp()
+    await lab.refused()
     lab.runtime.jump(-3_600_000)
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     expect(sequence(lab)).toEqual([0, 1])
   })
 
@@ -253,38 +247,36 @@ describe('an order that is refused', () => {
   ])('is charged once where it was refused twice, then bought, and %s', async (_what, lose) => {
     const lab = new Lab()
     lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
+    await failure(lab.create())
     lab.topUp()
-    const bought = await lab.client().orders.create(order('r1'))
+    const bought = await lab.create()
     expect(sequence(lab)).toEqual([0, 0, 1, 0])
     lose(lab)
-    const again = await lab.client().orders.create(order('r1'))
+    const again = await lab.create()
     expect(again.id).toBe(bought.id)
     lab.sandbox.expectCharges(1)
   })
 
-  it('is charged once where another store without its history is asked for another quantity', async () => {
-    const lab = new Lab()
-    await failure(lab.client().orders.create(order('r1', { quantity: 5000 })))
+  it('is charged once where another store without its history is asked for another quantity', async (lab) => {
+    await failure(lab.create(order('r1', { quantity: 5000 })))
     const elsewhere = lab.client({ store: new MemoryStore() })
     await elsewhere.orders.create(order('r1', { quantity: 1 }))
     for (let call = 0; call < 3; call++)
-      expect(await failure(lab.client().orders.create(order('r1', { quantity: 5 })))).toMatchObject({
+      expect(await failure(lab.create(order('r1', { quantity: 5 })))).toMatchObject({
         code: 'idempotency_conflict',
         charged: 'unknown',
       })
     lab.sandbox.expectCharges(1)
   })
 
-  it('is not repeated by recovery when its key was first sent too long ago, although it was refused then', async () => {
-    const lab = new Lab()
+  it('is not repeated by recovery when its key was first sent too long ago, although it was refused then', async (lab) => {
     const client = lab.client({ maxRetries: 0 })
     lab.drain()
     await failure(client.orders.create(order('r1')))
     lab.topUp()
     lab.runtime.jump(15 * MINUTE)
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     expect(await failure(client.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
     lab.runtime.jump(12 * MINUTE)
     // The service remembers a key for 25 minutes from its first use.
@@ -295,8 +287,7 @@ describe('an order that is refused', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('begins with a key that was never sent once the window of its first is over, and repeats that one', async () => {
-    const lab = new Lab()
+  it('begins with a key that was never sent once the window of its first is over, and repeats that one', async (lab) => {
     const client = lab.client()
     lab.drain()
     await failure(client.orders.create(order('r1')))
@@ -304,7 +295,7 @@ describe('an order that is refused', () => {
     lab.topUp()
     lab.runtime.jump(19 * MINUTE)
     lab.sandbox.forgetKeys()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await client.orders.create(order('r1'))
     expect(sequence(lab)).toEqual([0, 0, 1, 2, 2])
     lab.sandbox.expectCharges(1)
@@ -317,7 +308,7 @@ describe('an order that is refused', () => {
     ] as const) {
       const lab = new Lab()
       const client = lab.client({ maxRetries: 0 })
-      const remove = lab.sandbox.faults.add({ action, times: 'always' })
+      const remove = lab.fault(action, 'always')
       for (let hour = 0; hour < 3; hour++) {
         await failure(client.orders.create(order('r1')))
         lab.runtime.jump(60 * MINUTE)
@@ -325,13 +316,12 @@ describe('an order that is refused', () => {
       remove()
       const placed = await client.orders.create(order('r1'))
       lab.wipe()
-      expect((await lab.client().orders.create(order('r1'))).id).toBe(placed.id)
+      expect((await lab.create()).id).toBe(placed.id)
       lab.sandbox.expectCharges(1)
     }
   })
 
-  it('is sent by recovery under its first key too, after it was refused under a later one and enqueued', async () => {
-    const lab = new Lab()
+  it('is sent by recovery under its first key too, after it was refused under a later one and enqueued', async (lab) => {
     const client = lab.client()
     lab.drain()
     await failure(client.orders.create(order('r1')))
@@ -341,12 +331,11 @@ describe('an order that is refused', () => {
     expect(await recover(client)).toEqual(['created'])
     expect(sequence(lab)).toEqual([0, 0, 1, 0])
     lab.wipe()
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     lab.sandbox.expectCharges(1)
   })
 
-  it('is sent by recovery under another key where the window of the first was over before it was enqueued', async () => {
-    const lab = new Lab()
+  it('is sent by recovery under another key where the window of the first was over before it was enqueued', async (lab) => {
     const client = lab.client()
     lab.drain()
     await failure(client.orders.create(order('r1')))
@@ -359,13 +348,11 @@ describe('an order that is refused', () => {
 
   it('comes to the same second key after the store was lost', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
-    lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.topUp()
-    const placed = await lab.client().orders.create(order('r1'))
+    await lab.refused()
+    const placed = await lab.create()
     lab.wipe()
-    await failure(lab.client().orders.create(order('r1')))
-    const again = await lab.client().orders.create(order('r1'))
+    await failure(lab.create())
+    const again = await lab.create()
     expect(again.id).toBe(placed.id)
     lab.sandbox.expectCharges(1)
   })
@@ -394,8 +381,7 @@ describe('a key that the caller gave', () => {
     expect(keysOf(lab)).toEqual(['mine', 'also-mine'])
   })
 
-  it('is not sent any more once its window is over, and another one given by the caller takes its place', async () => {
-    const lab = new Lab()
+  it('is not sent any more once its window is over, and another one given by the caller takes its place', async (lab) => {
     const client = lab.client()
     lab.drain()
     await failure(client.orders.create(order('r1'), { idempotencyKey: 'mine' }))
@@ -422,7 +408,7 @@ describe('a key that the caller gave', () => {
     await failure(client.orders.create(order('r1'), { idempotencyKey: 'b' }))
     lab.topUp()
     lab.runtime.jump(15 * MINUTE)
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const refused = await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
     expect(refused).toMatchObject({ code: 'invalid_request', charged: 'no', attempts: 0 })
     await expect(client.orders.enqueue(order('r1'), { idempotencyKey: 'a' })).rejects.toMatchObject({
@@ -439,7 +425,7 @@ describe('a key that the caller gave', () => {
     const lab = new Lab({ preset: 'balance-before-key' })
     const client = lab.client({ maxRetries: 0 })
     lab.sandbox.setBalance(lab.sandbox.customerId, 2500)
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
     await client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
     await failure(client.orders.create(order('r1'), { idempotencyKey: 'a' }))
@@ -468,14 +454,13 @@ describe('a key that the caller gave', () => {
     lab.topUp()
     const placed = await client.orders.create(order('r1'), { idempotencyKey: 'mine' })
     expect(keysOf(lab)).toHaveLength(2)
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('mine').orderId)
+    expect(placed.id).toBe(lab.charged('mine'))
     expect(await lab.record('ref:r1')).toMatchObject({ key: 'mine', keyOrigin: 'caller', generation: 1 })
   })
 
-  it('takes no place where the first key may have been charged', async () => {
-    const lab = new Lab()
+  it('takes no place where the first key may have been charged', async (lab) => {
     const client = lab.client({ maxRetries: 0 })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await failure(client.orders.create(order('r1')))
     const error = await failure(client.orders.create(order('r1'), { idempotencyKey: 'mine' }))
     expect(error).toMatchObject({ code: 'idempotency_conflict', local: true, charged: 'unknown' })

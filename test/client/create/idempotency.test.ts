@@ -4,8 +4,9 @@ import {
   responseInfo,
   UnresolvedOrderError,
 } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { failure, Lab, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 const WINDOW = 20 * MINUTE
@@ -18,15 +19,14 @@ const PAIRS = [
 
 /** Leaves an open record behind: the order is charged, and every answer is lost. */
 async function leaveOpen(lab: Lab, reference: string): Promise<void> {
-  const remove = lab.sandbox.faults.add({ action: { type: 'commitThenDrop' }, times: 'always' })
+  const remove = lab.fault({ type: 'commitThenDrop' }, 'always')
   const error = await failure(lab.client({ maxRetries: 0 }).orders.create(order(reference)))
   expect(error.charged).toBe('unknown')
   remove()
 }
 
 describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
-  it('place it once when the first has ended', async () => {
-    const lab = new Lab()
+  it('place it once when the first has ended', async (lab) => {
     const [first, second] = clientsOf(lab)
     const placed = await first.orders.create(order('r1'))
     const again = await second.orders.create(order('r1'))
@@ -37,9 +37,8 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('place it once when both run: the second waits on the record and returns its order', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000, when: 'during' } })
+  it('place it once when both run: the second waits on the record and returns its order', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000, when: 'during' })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([first.orders.create(order('r1')), second.orders.create(order('r1'))])
 
@@ -49,10 +48,9 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(responseInfo(b)).toMatchObject({ attempts: 0, replayed: true, idempotencyKey: lab.posts[0]?.key })
   })
 
-  it('place it once when the second has waited for a first that was refused', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 422, code: 'OUT_OF_STOCK' } })
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('place it once when the second has waited for a first that was refused', async (lab) => {
+    lab.fault({ type: 'status', status: 422, code: 'OUT_OF_STOCK' })
+    lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([
       told(first.orders.create(order('r1'))),
@@ -60,12 +58,11 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     ])
 
     expect(a.error).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
-    expect(b.order?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(b.order?.id).toBe(lab.charged())
     expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
   })
 
-  it('place it once when ten run', async () => {
-    const lab = new Lab()
+  it('place it once when ten run', async (lab) => {
     const [first, second] = clientsOf(lab)
     const calls = Array.from({ length: 10 }, (_, index) =>
       (index % 2 === 0 ? first : second).orders.create(order('r1')),
@@ -77,8 +74,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('continue an open order inside the window, with its key and its bytes', async () => {
-    const lab = new Lab()
+  it('continue an open order inside the window, with its key and its bytes', async (lab) => {
     await leaveOpen(lab, 'r1')
     lab.runtime.jump(5 * MINUTE)
     const [, second] = clientsOf(lab)
@@ -86,14 +82,13 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     const noted = order('r1', { metadata })
     const { order: placed, info } = await told(second.orders.create(noted))
 
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info).toMatchObject({ attempts: 1, replayed: true })
     expect(lab.posts).toHaveLength(2)
     expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
   })
 
-  it('refuse an open order past the window, and send nothing', async () => {
-    const lab = new Lab()
+  it('refuse an open order past the window, and send nothing', async (lab) => {
     await leaveOpen(lab, 'r1')
     lab.runtime.jump(WINDOW)
     const [, second] = clientsOf(lab)
@@ -106,9 +101,8 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('tell another payload apart while the first is running', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('tell another payload apart while the first is running', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const { ending: running } = await lab.begin(() => first.orders.create(order('r1')))
     const error = await failure(second.orders.create(order('r1', { quantity: 11, target: '@else' })))
@@ -124,8 +118,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('tell another payload apart when the first is created, open, or past the window', async () => {
-    const lab = new Lab()
+  it('tell another payload apart when the first is created, open, or past the window', async (lab) => {
     const [first, second] = clientsOf(lab)
     await first.orders.create(order('r1'))
     await leaveOpen(lab, 'r2')
@@ -134,7 +127,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
 
     const created = await failure(second.orders.create(order('r1', other)))
     expect(created).toMatchObject({ code: 'idempotency_conflict', fields: ['quantity'], charged: 'yes' })
-    expect(created.orderId).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(created.orderId).toBe(lab.charged())
     const open = await failure(second.orders.create(order('r2', other)))
     expect(open).toMatchObject({ code: 'idempotency_conflict', fields: ['quantity'], charged: 'unknown' })
     lab.runtime.jump(WINDOW)
@@ -143,9 +136,8 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(sent)
   })
 
-  it('tell another given key apart, running or created', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('tell another given key apart, running or created', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const { ending: running } = await lab.begin(() =>
       first.orders.create(order('r1'), { idempotencyKey: 'first' }),
@@ -161,9 +153,8 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts.map(({ key }) => key)).toEqual(['first'])
   })
 
-  it('tell a given key apart from a computed one, also when the call with the computed one is running', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('tell a given key apart from a computed one, also when the call with the computed one is running', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const { ending: running } = await lab.begin(() => first.orders.create(order('r1')))
     const [error, placed] = await Promise.all([
@@ -173,13 +164,12 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
 
     expect(error).toMatchObject({ code: 'idempotency_conflict', fields: ['idempotencyKey'], attempts: 0 })
     expect(error.charged).not.toBe('no')
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('join a call whose key is the caller’s own when none is given', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('join a call whose key is the caller’s own when none is given', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([
       first.orders.create(order('r1'), { idempotencyKey: 'mine' }),
@@ -190,21 +180,19 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts.map(({ key }) => key)).toEqual(['mine'])
   })
 
-  it('send a refused order again with the same key, also with a corrected payload', async () => {
-    const lab = new Lab()
+  it('send a refused order again with the same key, also with a corrected payload', async (lab) => {
     const [first, second] = clientsOf(lab)
     const refused = await failure(first.orders.create(order('r1', { quantity: 5000 })))
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
     const placed = await second.orders.create(order('r1'))
 
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
   })
 
-  it('stop waiting at their own deadline, and never say that nothing was charged', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 20_000 } })
+  it('stop waiting at their own deadline, and never say that nothing was charged', async (lab) => {
+    lab.fault({ type: 'delay', ms: 20_000 })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([
       told(first.orders.create(order('r1'))),
@@ -216,9 +204,8 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('stop waiting when their caller aborts', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 20_000 } })
+  it('stop waiting when their caller aborts', async (lab) => {
+    lab.fault({ type: 'delay', ms: 20_000 })
     const [first, second] = clientsOf(lab)
     const controller = new AbortController()
     const { ending: running } = await lab.begin(() => first.orders.create(order('r1')))
@@ -229,26 +216,24 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
 
     const { error } = await ending
     expect(error).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0, cause: 'enough' })
-    expect((await running).id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect((await running).id).toBe(lab.charged())
   })
 })
 
 describe('the key of an order', () => {
-  it('is computed from server, account and reference, so that a wiped store sends the same', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('is computed from server, account and reference, so that a wiped store sends the same', async (lab) => {
+    await lab.create()
     lab.wipe()
-    const { order: again, info } = await told(lab.client().orders.create(order('r1')))
+    const { order: again, info } = await told(lab.create())
 
-    expect(again?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(again?.id).toBe(lab.charged())
     expect(lab.posts).toHaveLength(2)
     expect(lab.posts[1]?.key).toBe(lab.posts[0]?.key)
     // Whether the service answered anew or from memory, nobody can know.
     expect(info).not.toHaveProperty('replayed')
   })
 
-  it('is another for another account, and the two never see each other’s orders', async () => {
-    const lab = new Lab()
+  it('is another for another account, and the two never see each other’s orders', async (lab) => {
     const one = await lab.client({ account: 'one' }).orders.create(order('r1'))
     const two = await lab.client({ account: 'two' }).orders.create(order('r1'))
 
@@ -256,16 +241,14 @@ describe('the key of an order', () => {
     expect(lab.posts[1]?.key).not.toBe(lab.posts[0]?.key)
   })
 
-  it('is random without an account', async () => {
-    const lab = new Lab()
+  it('is random without an account', async (lab) => {
     const { info } = await told(lab.unlabelled().orders.create(order('r1')))
     expect(info).toMatchObject({ replayed: false, attempts: 1 })
     expect(lab.posts[0]?.key).toMatch(/^00000000-0000-4000-8000-/)
     expect(await lab.record('ref:r1', null)).toMatchObject({ keyOrigin: 'random' })
   })
 
-  it('is the caller’s where one is given, byte for byte, and names the order without a reference', async () => {
-    const lab = new Lab()
+  it('is the caller’s where one is given, byte for byte, and names the order without a reference', async (lab) => {
     const client = lab.client()
     const { metadata: _metadata, ...bare } = order('r1')
     const idempotencyKey = '~!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}'
@@ -277,8 +260,7 @@ describe('the key of an order', () => {
     expect(await lab.record(`key:${idempotencyKey}`)).toMatchObject({ keyOrigin: 'caller' })
   })
 
-  it('is never taken for another order’s', async () => {
-    const lab = new Lab()
+  it('is never taken for another order’s', async (lab) => {
     const client = lab.client()
     const { metadata: _metadata, ...bare } = order('r1')
     await client.orders.create(bare, { idempotencyKey: 'k1' })
@@ -297,36 +279,34 @@ describe('an order that was created but never readable', () => {
       action: { type: 'bytes', body, status: 201 },
       times: 'always',
     })
-    const error = await failure(lab.client().orders.create(order('r1')))
+    const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', status: 201 })
     remove()
   }
 
-  it('is read by asking again with the same key, inside the window', async () => {
-    const lab = new Lab()
+  it('is read by asking again with the same key, inside the window', async (lab) => {
     await unreadable(lab, '<html>')
-    const { order: placed, info } = await told(lab.client().orders.create(order('r1')))
+    const { order: placed, info } = await told(lab.create())
 
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info).toMatchObject({ replayed: true, attempts: 1 })
     expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: true })
     expect(await lab.record('ref:r1')).not.toHaveProperty('body')
   })
 
-  it('is read by its id where that is known, past the window', async () => {
-    const lab = new Lab()
+  it('is read by its id where that is known, past the window', async (lab) => {
     const remove = lab.sandbox.faults.add({
       match: { operation: 'createOrder' },
       action: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
       times: 'always',
     })
-    const flawed = await failure(lab.client().orders.create(order('r1')))
+    const flawed = await failure(lab.create())
     expect(flawed).toMatchObject({ code: 'invalid_response', charged: 'yes', orderId: expect.any(String) })
     remove()
     lab.runtime.jump(WINDOW)
     lab.settled.length = 0
-    const { order: placed, info } = await told(lab.client().orders.create(order('r1')))
+    const { order: placed, info } = await told(lab.create())
 
     expect(placed?.id).toBe(flawed.orderId)
     expect(placed?.amount).toBe(2500)
@@ -336,11 +316,10 @@ describe('an order that was created but never readable', () => {
     expect(lab.settled.filter(({ operation }) => operation === 'orders.create')).toHaveLength(1)
   })
 
-  it('needs a person past the window where its id is not known', async () => {
-    const lab = new Lab()
+  it('needs a person past the window where its id is not known', async (lab) => {
     await unreadable(lab, '<html>')
     lab.runtime.jump(WINDOW)
-    const error = await failure(lab.client().orders.create(order('r1')))
+    const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'yes', attempts: 0 })
     expect(error.message).toContain('was charged')
   })
@@ -351,36 +330,34 @@ describe('an order that was created but never readable', () => {
       const lab = new Lab()
       await unreadable(lab, JSON.stringify({ id }))
       lab.runtime.jump(WINDOW)
-      const error = await failure(lab.client().orders.create(order('r1')))
+      const error = await failure(lab.create())
       expect(error).toMatchObject({ code: 'unresolved_order', charged: 'yes', attempts: 0 })
     },
   )
 
-  it('is told as charged while its answer stays unreadable, and while somebody else is reading it', async () => {
-    const lab = new Lab()
+  it('is told as charged while its answer stays unreadable, and while somebody else is reading it', async (lab) => {
     await unreadable(lab, '<html>')
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 20_000 } })
+    lab.fault({ type: 'delay', ms: 20_000 })
     const [reading, waiting] = await Promise.all([
-      told(lab.client().orders.create(order('r1'))),
+      told(lab.create()),
       told(lab.elsewhere().orders.create(order('r1'), { totalTimeout: 5000 })),
     ])
-    expect(reading.order?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(reading.order?.id).toBe(lab.charged())
     expect(waiting.error).toMatchObject({ code: 'timeout', charged: 'yes' })
   })
 })
 
 describe('a call', () => {
-  it('takes its arguments once: what the caller changes later changes nothing', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+  it('takes its arguments once: what the caller changes later changes nothing', async (lab) => {
+    lab.fault({ type: 'drop' })
     const request = structuredClone(order('r1')) as {
       quantity: number
       target: string
       metadata: { externalOrderId: string }
     }
     const options = { idempotencyKey: 'mine', maxRetries: 4 }
-    const placing = lab.client().orders.create({ serviceId: 'svc_standard', ...request }, options)
-    const same = lab.client().orders.create({ serviceId: 'svc_standard', ...request }, options)
+    const placing = lab.create({ serviceId: 'svc_standard', ...request }, options)
+    const same = lab.create({ serviceId: 'svc_standard', ...request }, options)
     request.quantity = 999
     request.target = '@changed'
     request.metadata.externalOrderId = 'r2'
@@ -400,18 +377,16 @@ describe('a call', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
   })
 
-  it('takes frozen arguments and changes none', async () => {
-    const lab = new Lab()
+  it('takes frozen arguments and changes none', async (lab) => {
     const request = Object.freeze({ ...order('r1'), metadata: Object.freeze({ externalOrderId: 'r1' }) })
     const options = Object.freeze({ idempotencyKey: 'mine' })
     const before = structuredClone([request, options])
-    await lab.client().orders.create(request, options)
+    await lab.create(request, options)
     expect([request, options]).toEqual(before)
   })
 
-  it('returns an order that is the caller’s own, also to those who joined it', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('returns an order that is the caller’s own, also to those who joined it', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const client = lab.client()
     const spoiled = client.orders.create(order('r1')).then((placed) => {
       ;(placed as { amount: number }).amount = -1
@@ -423,12 +398,11 @@ describe('a call', () => {
     expect(await client.orders.create(order('r1'))).toEqual(joined)
   })
 
-  it('remembers an order nested 100,000 deep, at least by its documented fields, and returns all of it', async () => {
-    const lab = new Lab()
+  it('remembers an order nested 100,000 deep, at least by its documented fields, and returns all of it', async (lab) => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     const body = `{"id":"ord_deep","status":"pending","amount":5,"deep":${deep}}`
-    lab.sandbox.faults.add({ action: { type: 'bytes', body, status: 201 } })
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+    lab.fault({ type: 'bytes', body, status: 201 })
+    lab.fault({ type: 'delay', ms: 3000 })
     const client = lab.client()
     const [placed, joined] = await Promise.all([
       client.orders.create(order('r1')),
@@ -443,8 +417,7 @@ describe('a call', () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('tells its hooks once how it ended', async () => {
-    const lab = new Lab()
+  it('tells its hooks once how it ended', async (lab) => {
     const client = lab.client()
     await client.orders.create(order('r1'))
     await client.orders.create(order('r1'))
@@ -456,9 +429,8 @@ describe('a call', () => {
     ])
   })
 
-  it('is refused while its anonymous twin is running, and is told so', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000 } })
+  it('is refused while its anonymous twin is running, and is told so', async (lab) => {
+    lab.fault({ type: 'delay', ms: 3000 })
     const { metadata: _metadata, ...bare } = order('r1')
     const client = lab.client()
     const [first, second] = await Promise.all([

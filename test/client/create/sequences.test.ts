@@ -1,9 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { ApiKey } from '../../../src/options.ts'
 import { all } from '../../support/all.ts'
-import { firstWriteLate } from '../../support/faulty-store.ts'
+import { firstWriteLate, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, type Told, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -15,7 +17,7 @@ const sent = (lab: Lab): ReadonlySet<string> => new Set(lab.posts.map(({ key, bo
 /** A process that claims r1 and has it charged, and dies before it hears so. */
 async function diesAfterCharge(lab: Lab, reference = 'r1'): Promise<LabProcess> {
   const process = lab.process()
-  lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+  lab.fault({ type: 'stall', commit: true })
   await lab.begin(() => process.client.orders.create(order(reference)))
   process.kill()
   lab.sandbox.expectChargedOnce(reference)
@@ -23,15 +25,13 @@ async function diesAfterCharge(lab: Lab, reference = 'r1'): Promise<LabProcess> 
 }
 
 describe('refused with 402, topped up, charged, restarted with an empty store, asked again', () => {
-  it('is charged once by a service that does not remember refusals', async () => {
-    const lab = new Lab()
+  it('is charged once by a service that does not remember refusals', async (lab) => {
     lab.drain()
-    const refused = await failure(lab.client().orders.create(order('r1')))
-    expect(refused).toMatchObject({ code: 'payment_required', charged: 'no' })
+    expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'no' })
     lab.topUp()
-    const placed = await lab.client().orders.create(order('r1'))
+    const placed = await lab.create()
     lab.wipe()
-    const again = await lab.client().orders.create(order('r1'))
+    const again = await lab.create()
 
     expect(again.id).toBe(placed.id)
     expect(sent(lab).size).toBe(1)
@@ -41,15 +41,13 @@ describe('refused with 402, topped up, charged, restarted with an empty store, a
 
   it('is charged once by a service that remembers refusals: asked twice, it comes to the second key again', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
-    lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.topUp()
-    const placed = await lab.client().orders.create(order('r1'))
+    await lab.refused()
+    const placed = await lab.create()
     expect(keysOf(lab)).toHaveLength(2)
     lab.wipe()
     // The first key's refusal is all that the service says to somebody who has forgotten everything.
-    await failure(lab.client().orders.create(order('r1')))
-    const again = await lab.client().orders.create(order('r1'))
+    await failure(lab.create())
+    const again = await lab.create()
 
     expect(again.id).toBe(placed.id)
     expect(keysOf(lab)).toHaveLength(2)
@@ -70,7 +68,7 @@ describe('claimed and charged by one process, killed, continued by another that 
     expect(sent(lab).size).toBe(1)
     lab.topUp()
     const placed = await lab.process().client.orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(sent(lab).size).toBe(1)
     lab.sandbox.expectCharges(1)
   })
@@ -87,13 +85,12 @@ describe('claimed and charged by one process, killed, continued by another that 
     lab.sandbox.expectCharges(1)
   })
 
-  it('is held back from the other process for 15 seconds, in which the dead one may still end', async () => {
-    const lab = new Lab()
+  it('is held back from the other process for 15 seconds, in which the dead one may still end', async (lab) => {
     await diesAfterCharge(lab)
     const before = lab.runtime.monotonic()
     const placed = await lab.process().client.orders.create(order('r1'), { totalTimeout: 180_000 })
 
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     expect(lab.runtime.monotonic() - before).toBe(15_000)
     expect(sent(lab).size).toBe(1)
   })
@@ -106,7 +103,7 @@ describe('two calls with one reference where one hears a refusal while the other
   ])('charge once, with one key, and nobody hears a wrong no: %s', async (_where, clientsOf) => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000, when: 'after' } })
+    lab.fault({ type: 'delay', ms: 3000, when: 'after' })
     const [first, second] = clientsOf(lab)
     const { ending } = await lab.begin(() => told(first.orders.create(order('r1'))))
     const { ending: beside } = await lab.begin(() => told(second.orders.create(order('r1'))))
@@ -118,9 +115,8 @@ describe('two calls with one reference where one hears a refusal while the other
     lab.sandbox.expectCharges(0)
   })
 
-  it('give the refused one an unknown, where the other took the order over meanwhile', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
+  it('give the refused one an unknown, where the other took the order over meanwhile', async (lab) => {
+    lab.fault({ type: 'status', status: 402 })
     lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000, when: 'after' }, skip: 1 })
     const stopped: LabProcess = lab.process({
       fetch: async (input, init) => {
@@ -138,14 +134,13 @@ describe('two calls with one reference where one hears a refusal while the other
     const placed = await inFlight
 
     expect(refused.error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 1 })
-    expect(placed.order?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.order?.id).toBe(lab.charged())
     expect(sent(lab).size).toBe(1)
     lab.sandbox.expectCharges(1)
   })
 
-  it('give the refused one the order, where the other has placed it meanwhile', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
+  it('give the refused one the order, where the other has placed it meanwhile', async (lab) => {
+    lab.fault({ type: 'status', status: 402 })
     const stopped: LabProcess = lab.process({
       fetch: async (input, init) => {
         stopped.stop()
@@ -180,8 +175,7 @@ describe('a process that is stopped after its claim and woken after the window',
     return { process, ending }
   }
 
-  it('sends nothing and closes the order, where nobody else took it', async () => {
-    const lab = new Lab()
+  it('sends nothing and closes the order, where nobody else took it', async (lab) => {
     const { process, ending } = await stoppedAfterClaim(lab)
     lab.runtime.jump(WINDOW)
     process.wake()
@@ -192,8 +186,7 @@ describe('a process that is stopped after its claim and woken after the window',
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
   })
 
-  it('sends nothing and returns the order, where another process placed it meanwhile', async () => {
-    const lab = new Lab()
+  it('sends nothing and returns the order, where another process placed it meanwhile', async (lab) => {
     const { process, ending } = await stoppedAfterClaim(lab)
     lab.runtime.jump(5 * MINUTE)
     const placed = await lab.process().client.orders.create(order('r1'))
@@ -209,11 +202,10 @@ describe('a process that is stopped after its claim and woken after the window',
     lab.sandbox.expectCharges(1)
   })
 
-  it('sends nothing and does not know, where another process took it and does not know', async () => {
-    const lab = new Lab()
+  it('sends nothing and does not know, where another process took it and does not know', async (lab) => {
     const { process, ending } = await stoppedAfterClaim(lab)
     lab.runtime.jump(5 * MINUTE)
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const other = await failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))
     expect(other.charged).toBe('unknown')
     lab.runtime.jump(WINDOW)
@@ -225,10 +217,9 @@ describe('a process that is stopped after its claim and woken after the window',
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('retries nothing after its own time, as in a machine that slept between two attempts', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 503 }, times: 'always' })
-    const { ending } = await lab.begin(() => told(lab.client().orders.create(order('r1'))))
+  it('retries nothing after its own time, as in a machine that slept between two attempts', async (lab) => {
+    lab.fault({ type: 'status', status: 503 }, 'always')
+    const { ending } = await lab.begin(() => told(lab.create()))
     // The monotonic clock stands still in a machine that sleeps.
     lab.runtime.jump(HOUR)
     const { error } = await ending
@@ -238,24 +229,22 @@ describe('a process that is stopped after its claim and woken after the window',
 })
 
 describe('a store that was wiped and a quantity that was changed', () => {
-  it('buys nothing more, and says that something may have been bought', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('buys nothing more, and says that something may have been bought', async (lab) => {
+    await lab.create()
     lab.wipe()
     for (let call = 0; call < 3; call++) {
-      const error = await failure(lab.client().orders.create(order('r1', { quantity: 20 })))
+      const error = await failure(lab.create(order('r1', { quantity: 20 })))
       expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
     }
     expect(keysOf(lab)).toHaveLength(1)
     lab.sandbox.expectCharges(1)
-    const again = await lab.client().orders.create(order('r1'))
-    expect(again.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    const again = await lab.create()
+    expect(again.id).toBe(lab.charged())
   })
 })
 
 describe('an abort while the first write is pending', () => {
-  it('is told as not charged where the write turns out done: the record is closed before anybody hears', async () => {
-    const lab = new Lab()
+  it('is told as not charged where the write turns out done: the record is closed before anybody hears', async (lab) => {
     const controller = new AbortController()
     const client = lab.elsewhere({}, (operation) => {
       if (operation !== 'insert') return undefined
@@ -269,8 +258,7 @@ describe('an abort while the first write is pending', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
   })
 
-  it('is told as unknown where nobody can say whether the write is done', async () => {
-    const lab = new Lab()
+  it('is told as unknown where nobody can say whether the write is done', async (lab) => {
     const controller = new AbortController()
     const client = lab.elsewhere({}, (operation) => {
       if (operation !== 'insert') return undefined
@@ -285,13 +273,12 @@ describe('an abort while the first write is pending', () => {
     await lab.runtime.advance(61_000)
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', key: error.idempotencyKey })
     lab.runtime.jump(3 * MINUTE)
-    const placed = await lab.client().orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    const placed = await lab.create()
+    expect(placed.id).toBe(lab.charged())
     expect(lab.posts.map(({ key }) => key)).toEqual([error.idempotencyKey])
   })
 
-  it('is told as not charged where the write was refused and a closed record stands in its place', async () => {
-    const lab = new Lab()
+  it('is told as not charged where the write was refused and a closed record stands in its place', async (lab) => {
     const controller = new AbortController()
     const client = lab.elsewhere({}, (operation, count) => {
       if (operation !== 'insert') return undefined
@@ -305,19 +292,17 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('is told as not charged before anything was sent, and leaves a closed record', async () => {
-    const lab = new Lab()
-    const error = await failure(lab.client().orders.create(order('r1'), { signal: AbortSignal.abort('now') }))
+  it('is told as not charged before anything was sent, and leaves a closed record', async (lab) => {
+    const error = await failure(lab.create(order('r1'), { signal: AbortSignal.abort('now') }))
     expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
     expect(lab.posts).toHaveLength(0)
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is told as unknown where no closed record can be put in the place of a write that is still to come', async () => {
-    const lab = new Lab()
-    const client = lab.elsewhere({}, (operation) => (operation === 'insert' ? 'rejects' : undefined))
+  it('is told as unknown where no closed record can be put in the place of a write that is still to come', async (lab) => {
+    const client = lab.elsewhere({}, on('insert', 'rejects'))
     const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
     expect(error).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0 })
   })
@@ -337,12 +322,7 @@ describe('an abort while the first write is pending', () => {
         return new Promise(() => {})
       },
     ],
-    [
-      'for want of an API key',
-      () => () => {
-        throw new Error('the vault is sealed')
-      },
-    ],
+    ['for want of an API key', () => throwing('the vault is sealed')],
   ])('%s, is not followed by a charge from a write that an earlier call gave up', async (_when, apiKeyOf) => {
     const lab = new Lab()
     const earlier = lab.elsewhere({}, firstWriteLate('insert'))
@@ -358,11 +338,10 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('stays true where the record is then forgotten, and old records are removed', async () => {
-    const lab = new Lab()
+  it('stays true where the record is then forgotten, and old records are removed', async (lab) => {
     const earlier = lab.elsewhere({}, firstWriteLate('insert'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
-    const stopped = lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() })
+    const stopped = lab.create(order('r1'), { signal: AbortSignal.abort() })
     expect(await failure(stopped)).toMatchObject({ charged: 'no' })
     await lab.client().orders.forget({ externalOrderId: 'r1' })
     await all(lab.client().orders.recover())
@@ -371,29 +350,25 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('is not said of the order before in the slot of one without a name', async () => {
-    const lab = new Lab()
-    const sealed = (): never => {
-      throw new Error('the vault is sealed')
-    }
-    const first = await lab.client().orders.create(anonymousOrder())
+  it('is not said of the order before in the slot of one without a name', async (lab) => {
+    const sealed = throwing('the vault is sealed')
+    const first = await lab.create(anonymousOrder())
     for (const end of [
-      () => failure(lab.client().orders.create(anonymousOrder(), { signal: AbortSignal.abort() })),
+      () => failure(lab.create(anonymousOrder(), { signal: AbortSignal.abort() })),
       () => failure(lab.client({ apiKey: sealed }).orders.create(anonymousOrder())),
     ]) {
       const error = await end()
       expect(error).toMatchObject({ charged: 'no', attempts: 0 })
       expect(error).not.toHaveProperty('idempotencyKey', expect.anything())
     }
-    const second = await lab.client().orders.create(anonymousOrder())
+    const second = await lab.create(anonymousOrder())
     expect(second.id).not.toBe(first.id)
     const known = await all(lab.client().orders.remembered({ since: 0 }))
     expect(known.map(({ order }) => order?.id).sort()).toEqual([first.id, second.id].sort())
   })
 
-  it('is told as unknown where the order before it could not be archived, and the record not be read again', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(anonymousOrder())
+  it('is told as unknown where the order before it could not be archived, and the record not be read again', async (lab) => {
+    await lab.create(anonymousOrder())
     const client = lab.elsewhere({}, (operation, count) =>
       operation === 'insert' || (operation === 'get' && count > 1) ? 'rejects' : undefined,
     )
@@ -404,20 +379,16 @@ describe('an abort while the first write is pending', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is told as not charged of a refused order, and a claim that an earlier call gave up does not open it again', async () => {
-    const lab = new Lab()
+  it('is told as not charged of a refused order, and a claim that an earlier call gave up does not open it again', async (lab) => {
     lab.drain()
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
-      status: 402,
-      charged: 'no',
-    })
+    expect(await failure(lab.create())).toMatchObject({ status: 402, charged: 'no' })
     lab.topUp()
     const earlier = lab.elsewhere({}, firstWriteLate('update'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({
       code: 'store',
       charged: 'unknown',
     })
-    const stopped = lab.client().orders.create(order('r1'), { signal: AbortSignal.abort() })
+    const stopped = lab.create(order('r1'), { signal: AbortSignal.abort() })
     expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
     await lab.runtime.advance(2 * MINUTE)
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'refused' } })
@@ -426,11 +397,8 @@ describe('an abort while the first write is pending', () => {
 })
 
 describe('a call that runs out of time while others write the record that it read as refused', () => {
-  it('looks again before it says anything about the wallet', async () => {
-    const lab = new Lab()
-    lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.topUp()
+  it('looks again before it says anything about the wallet', async (lab) => {
+    await lab.refused()
     let updates = 0
     const store = storeOver(lab.rows, {
       // Somebody is faster, twice: one is refused, the other charged without hearing so.
@@ -442,7 +410,7 @@ describe('a call that runs out of time while others write the record that it rea
           lab.topUp()
         }
         if (updates === 2) {
-          lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+          lab.fault({ type: 'stall', commit: true })
           lab
             .elsewhere()
             .orders.create(order('r1'))
@@ -459,27 +427,21 @@ describe('a call that runs out of time while others write the record that it rea
 })
 
 describe('an abort after a send', () => {
-  it('is told as unknown, and recovery does not repeat what the caller has stopped', async () => {
-    const lab = new Lab()
+  it('is told as unknown, and recovery does not repeat what the caller has stopped', async (lab) => {
     const controller = new AbortController()
-    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
-    const { ending } = await lab.begin(() =>
-      failure(lab.client().orders.create(order('r1'), { signal: controller.signal })),
-    )
+    lab.fault({ type: 'stall', commit: true })
+    const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
     controller.abort('enough')
     expect(await ending).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 1, cause: 'enough' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'aborted' })
-    const placed = await lab.client().orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    const placed = await lab.create()
+    expect(placed.id).toBe(lab.charged())
   })
 
-  it('is told as not charged between two clean refusals', async () => {
-    const lab = new Lab()
+  it('is told as not charged between two clean refusals', async (lab) => {
     const controller = new AbortController()
-    lab.sandbox.faults.add({ action: { type: 'retryAfter', value: '60' }, times: 'always' })
-    const { ending } = await lab.begin(() =>
-      failure(lab.client().orders.create(order('r1'), { signal: controller.signal })),
-    )
+    lab.fault({ type: 'retryAfter', value: '60' }, 'always')
+    const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
     controller.abort()
     expect(await ending).toMatchObject({ code: 'aborted', charged: 'no', attempts: 1 })
     expect(await lab.record('ref:r1')).toMatchObject({
@@ -495,15 +457,15 @@ describe('a refusal that is heard but cannot be written', () => {
     async (fault) => {
       const lab = new Lab()
       lab.drain()
-      const client = lab.elsewhere({}, (operation) => (operation === 'update' ? fault : undefined))
+      const client = lab.elsewhere({}, on('update', fault))
       const error = await failure(client.orders.create(order('r1')))
       expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 1 })
       expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
 
       lab.topUp()
       lab.runtime.jump(3 * MINUTE)
-      const placed = await lab.client().orders.create(order('r1'))
-      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      const placed = await lab.create()
+      expect(placed.id).toBe(lab.charged())
       lab.sandbox.expectCharges(1)
       expect(sent(lab).size).toBe(1)
     },
@@ -514,7 +476,7 @@ describe('a refusal that is heard but cannot be written', () => {
     async (fault) => {
       const lab = new Lab()
       lab.drain()
-      const client = lab.elsewhere({}, (operation) => (operation === 'update' ? fault : undefined))
+      const client = lab.elsewhere({}, on('update', fault))
       const error = await failure(client.orders.create(order('r1')))
       expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
       expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
@@ -523,33 +485,30 @@ describe('a refusal that is heard but cannot be written', () => {
 })
 
 describe('a 201 that is unreadable', () => {
-  it('once: the same key is asked again and the order returned, also without retries', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'cutBody' } })
+  it('once: the same key is asked again and the order returned, also without retries', async (lab) => {
+    lab.fault({ type: 'cutBody' })
     const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info?.attempts).toBe(2)
     expect(sent(lab).size).toBe(1)
   })
 
-  it('twice: the third answer is the order', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'cutBody', cleanly: true }, times: 2 })
+  it('twice: the third answer is the order', async (lab) => {
+    lab.fault({ type: 'cutBody', cleanly: true }, 2)
     const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
     expect(info?.attempts).toBe(3)
     expect(sent(lab).size).toBe(1)
   })
 
-  it('to another call, between a look and a claim: the key is asked again', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+  it('to another call, between a look and a claim: the key is asked again', async (lab) => {
+    lab.fault({ type: 'drop' })
     await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
     let updates = 0
     const store = storeOver(lab.rows, {
       update: async (row, version) => {
         if (++updates === 1) {
-          lab.sandbox.faults.add({ action: { type: 'cutBody' }, times: 3 })
+          lab.fault({ type: 'cutBody' }, 3)
           const error = await failure(lab.elsewhere().orders.create(order('r1')))
           expect(error).toMatchObject({ charged: 'yes', attempts: 3 })
         }
@@ -557,13 +516,12 @@ describe('a 201 that is unreadable', () => {
       },
     })
     const { order: placed } = await told(lab.client({ store }).orders.create(order('r1')))
-    expect(placed?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed?.id).toBe(lab.charged())
   })
 
-  it('three times: is charged, remembered so, and never asked for a fourth time by this call', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'cutBody' }, times: 'always' })
-    const error = await failure(lab.client().orders.create(order('r1')))
+  it('three times: is charged, remembered so, and never asked for a fourth time by this call', async (lab) => {
+    lab.fault({ type: 'cutBody' }, 'always')
+    const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 3, status: 201 })
     expect(await lab.record('ref:r1')).toMatchObject({
       state: 'created',
@@ -583,21 +541,18 @@ describe('a 201 that is unreadable', () => {
     ['a page', { type: 'bytes', body: '<html>', status: 200 }],
   ] as const)('is charged, whatever the service says when it is asked again: %s', async (_what, action) => {
     const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'cutBody' } })
-    lab.sandbox.faults.add({ action, times: 'always' })
-    const error = await failure(lab.client().orders.create(order('r1')))
+    lab.fault({ type: 'cutBody' })
+    lab.fault(action, 'always')
+    const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', status: 201 })
     expect(error.message).toContain('The wallet was charged')
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
   })
 
-  it('is charged also where the caller gives up reading it', async () => {
-    const lab = new Lab()
+  it('is charged also where the caller gives up reading it', async (lab) => {
     const controller = new AbortController()
-    lab.sandbox.faults.add({ action: { type: 'stallBody' } })
-    const { ending } = await lab.begin(() =>
-      failure(lab.client().orders.create(order('r1'), { signal: controller.signal })),
-    )
+    lab.fault({ type: 'stallBody' })
+    const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
     controller.abort()
     expect(await ending).toMatchObject({ code: 'aborted', charged: 'yes' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: false })
@@ -607,21 +562,20 @@ describe('a 201 that is unreadable', () => {
 describe('in progress for ever', () => {
   it('is unknown at the deadline, keeps its key, and is continued by the next call', async () => {
     const lab = new Lab({ behaviour: { orphanedMarkLifetime: null } })
-    lab.sandbox.faults.add({ action: { type: 'crash' } })
+    lab.fault({ type: 'crash' })
     for (let call = 0; call < 3; call++) {
-      const error = await failure(lab.client().orders.create(order('r1')))
+      const error = await failure(lab.create())
       expect(error).toMatchObject({ code: 'idempotency_in_progress', charged: 'unknown' })
     }
     expect(sent(lab).size).toBe(1)
     lab.sandbox.configure({ orphanedMarkLifetime: 0 })
-    const placed = await lab.client().orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    const placed = await lab.create()
+    expect(placed.id).toBe(lab.charged())
     expect(sent(lab).size).toBe(1)
   })
 
-  it('is not asked about any longer than the window lasts, however much time the call has', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 'always' })
+  it('is not asked about any longer than the window lasts, however much time the call has', async (lab) => {
+    lab.fault({ type: 'inProgress' }, 'always')
     const client = lab.client({ safeRetryWindow: 60_000, totalTimeout: 300_000 })
     const error = await failure(client.orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'idempotency_in_progress', charged: 'unknown' })
@@ -630,66 +584,57 @@ describe('in progress for ever', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(50_000)
   })
 
-  it('needs recovery past the window, and still no other key', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'inProgress' }, times: 'always' })
-    let error = await failure(lab.client().orders.create(order('r1')))
-    while (error.code === 'idempotency_in_progress')
-      error = await failure(lab.client().orders.create(order('r1')))
+  it('needs recovery past the window, and still no other key', async (lab) => {
+    lab.fault({ type: 'inProgress' }, 'always')
+    let error = await failure(lab.create())
+    while (error.code === 'idempotency_in_progress') error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
     expect(sent(lab).size).toBe(1)
   })
 })
 
 describe('a clock that was set back an hour', () => {
-  it('before the next call: an open order counts as past its window', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+  it('before the next call: an open order counts as past its window', async (lab) => {
+    await lab.doubted()
     lab.runtime.jump(-HOUR)
-    const error = await failure(lab.client().orders.create(order('r1')))
+    const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
     expect(error.message).toContain('clock went back')
     lab.sandbox.expectCharges(1)
   })
 
-  it('during a call: nothing more is sent', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 503 }, times: 'always' })
-    const { ending } = await lab.begin(() => failure(lab.client().orders.create(order('r1'))))
+  it('during a call: nothing more is sent', async (lab) => {
+    lab.fault({ type: 'status', status: 503 }, 'always')
+    const { ending } = await lab.begin(() => failure(lab.create()))
     lab.runtime.jump(-HOUR)
     expect(await ending).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('during a call that continues an older order: nothing more is sent either', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 503 }, times: 'always' })
+  it('during a call that continues an older order: nothing more is sent either', async (lab) => {
+    lab.fault({ type: 'status', status: 503 }, 'always')
     await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
     lab.runtime.jump(10 * MINUTE)
-    const { ending } = await lab.begin(() => failure(lab.client().orders.create(order('r1'))))
+    const { ending } = await lab.begin(() => failure(lab.create()))
     lab.runtime.jump(-5 * MINUTE)
     expect(await ending).toMatchObject({ attempts: 1 })
     expect(lab.posts).toHaveLength(2)
   })
 
-  it('leaves no claim that looks alive for an hour', async () => {
-    const lab = new Lab()
+  it('leaves no claim that looks alive for an hour', async (lab) => {
     await diesAfterCharge(lab)
     lab.runtime.jump(-HOUR)
-    const error = await failure(lab.client().orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
+    expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
   })
 
-  it('changes nothing for an order that was created or refused', async () => {
-    const lab = new Lab()
-    const placed = await lab.client().orders.create(order('r1'))
+  it('changes nothing for an order that was created or refused', async (lab) => {
+    const placed = await lab.create()
     lab.drain()
-    await failure(lab.client().orders.create(order('r2')))
+    await failure(lab.create(order('r2')))
     lab.topUp()
     lab.runtime.jump(-HOUR)
-    expect((await lab.client().orders.create(order('r1'))).id).toBe(placed.id)
-    await lab.client().orders.create(order('r2'))
+    expect((await lab.create()).id).toBe(placed.id)
+    await lab.create(order('r2'))
     lab.sandbox.expectCharges(2)
   })
 })

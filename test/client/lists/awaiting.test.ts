@@ -5,11 +5,12 @@ import {
   responseInfo,
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { clientOf, clientOver } from '../../support/client.ts'
 import { hang } from '../../support/fake-fetch.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 function sandboxWith(orders: number): Sandbox {
   const sandbox = createSandbox()
@@ -252,8 +253,7 @@ describe('an awaited recover()', () => {
 })
 
 describe('an awaited createMany()', () => {
-  it('places every row once and tells how many orders are new, replayed and failed', async () => {
-    const lab = new Lab()
+  it('places every row once and tells how many orders are new, replayed and failed', async (lab) => {
     const rows = [order('a'), order('b'), anonymousOrder(), { ...order('c'), quantity: 0 }]
     const summary = await lab.client().orders.createMany(rows)
     expect(summary).toMatchObject({ created: 2, replayed: 0, failed: 2 })
@@ -272,8 +272,7 @@ describe('an awaited createMany()', () => {
     lab.sandbox.expectCharges(3)
   })
 
-  it('is used once: a second use is an error, reads no row and sends nothing', async () => {
-    const lab = new Lab()
+  it('is used once: a second use is an error, reads no row and sends nothing', async (lab) => {
     let read = 0
     function* rows() {
       for (const reference of ['a', 'b']) {
@@ -289,8 +288,7 @@ describe('an awaited createMany()', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('rejects when its signal fires, after the rows at work', async () => {
-    const lab = new Lab()
+  it('rejects when its signal fires, after the rows at work', async (lab) => {
     const controller = new AbortController()
     const run = lab.client().orders.createMany([order('a'), order('b'), order('c')], {
       concurrency: 1,

@@ -11,6 +11,7 @@ import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { clientOf, clientOver } from '../../support/client.ts'
 import { hang, json } from '../../support/fake-fetch.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
 const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))
@@ -170,13 +171,7 @@ describe('the envelope of a list', () => {
 
   const NO_ITEMS = 'has no array of items by the option listEnvelope'
   it.each<[string, (body: unknown) => unknown, message: string]>([
-    [
-      'throws',
-      () => {
-        throw new Error('no')
-      },
-      'is not what the option listEnvelope expects: it threw',
-    ],
+    ['throws', throwing('no'), 'is not what the option listEnvelope expects: it threw'],
     ['returns nothing', () => undefined, NO_ITEMS],
     ['returns no object', () => 5, NO_ITEMS],
     ['returns no array of items', () => ({ items: { length: 1 } }), NO_ITEMS],

@@ -15,6 +15,7 @@ import { describe, expect, it } from 'vitest'
 import { API_KEY, clientOf, clientOver } from '../../support/client.ts'
 import { hang, json, problem } from '../../support/fake-fetch.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 const service = {
@@ -178,9 +179,7 @@ describe.each(all)('%s, when it fails,', (_name, call, path, answer, permission,
     const { client, requests } = clientOver((_request, count) => {
       if (count === 1) throw new TypeError('fetch failed')
       if (count > 2) return answer
-      const cut = new ReadableStream({
-        pull: (controller) => controller.error(new TypeError('terminated')),
-      })
+      const cut = new ReadableStream({ pull: (controller) => controller.error(new TypeError('terminated')) })
       return new Response(cut, { status: 200 })
     })
     await call(client)
@@ -289,9 +288,7 @@ function standard<Output>(
   }
 }
 
-const wrong = (): never => {
-  throw new Error('is not what was agreed')
-}
+const wrong = throwing('is not what was agreed')
 
 describe("the caller's schemas", () => {
   const answers = ({ url }: { url: URL }) => {
@@ -456,9 +453,7 @@ describe('orders.waitFor', () => {
   it('ends with any other error of a look', async () => {
     expect(
       await failure(through('pending', '401').client.orders.waitFor('ord_1', { until: () => false })),
-    ).toMatchObject({
-      code: 'authentication',
-    })
+    ).toMatchObject({ code: 'authentication' })
   })
 
   it('ends in a TimeoutError after its timeout, with a last look shortly before', async () => {

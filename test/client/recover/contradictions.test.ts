@@ -1,7 +1,8 @@
 import type { Reconciled } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 const CREATE = { operation: 'createOrder' } as const
@@ -20,19 +21,17 @@ describe("a response that is somebody else's order", () => {
   describe.each(SOMEBODY_ELSES)('%s', (_what, difference, request) => {
     const patch = [replace('/id', 'ord_of_another'), difference]
 
-    it('is replayed under the same key until the own order comes, for one charge', async () => {
-      const lab = new Lab()
+    it('is replayed under the same key until the own order comes, for one charge', async (lab) => {
       lab.sandbox.faults.add({ match: CREATE, times: 2, action: { type: 'transformBody', patch } })
-      const { id } = await lab.client().orders.create(request)
+      const { id } = await lab.create(request)
       expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
       expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
       expect(lab.posts).toHaveLength(3)
     })
 
-    it('is never returned and never remembered, and its error says that nobody knows of the money', async () => {
-      const lab = new Lab()
+    it('is never returned and never remembered, and its error says that nobody knows of the money', async (lab) => {
       lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'transformBody', patch } })
-      const error = await failure(lab.client().orders.create(request))
+      const error = await failure(lab.create(request))
       expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 201 })
       expect(error.orderId).toBeUndefined()
       expect(JSON.stringify(await all(lab.client().orders.unresolved()))).not.toContain('ord_of_another')
@@ -43,12 +42,11 @@ describe("a response that is somebody else's order", () => {
     })
   })
 
-  it('is taken where the reference agrees, because a service may name services and quantities in its own way', async () => {
-    const lab = new Lab()
+  it('is taken where the reference agrees, because a service may name services and quantities in its own way', async (lab) => {
     const patch = [replace('/serviceId', 'SVC_STANDARD'), replace('/quantity', 10_000)]
     lab.sandbox.faults.add({ match: CREATE, action: { type: 'transformBody', patch } })
-    const { id } = await lab.client().orders.create(order('r1'))
-    expect(id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    const { id } = await lab.create()
+    expect(id).toBe(lab.charged())
   })
 
   it.each([
@@ -58,13 +56,13 @@ describe("a response that is somebody else's order", () => {
   ])('is none for %s, which cannot be compared', async (_what, difference) => {
     const lab = new Lab()
     lab.sandbox.faults.add({ match: CREATE, action: { type: 'transformBody', patch: [difference] } })
-    const { id } = await lab.client().orders.create(anonymousOrder())
+    const { id } = await lab.create(anonymousOrder())
     expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
   })
 
   it.each(['retrieve', 'waitFor'] as const)('with another id is not returned by %s()', async (method) => {
     const lab = new Lab()
-    const { id } = await lab.client().orders.create(order('r1'))
+    const { id } = await lab.create()
     const patch = [replace('/id', 'ord_of_another')]
     lab.sandbox.faults.add({
       match: { operation: 'retrieveOrder' },
@@ -76,8 +74,7 @@ describe("a response that is somebody else's order", () => {
     expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
   })
 
-  it('with another productId is not returned by services.retrieve()', async () => {
-    const lab = new Lab()
+  it('with another productId is not returned by services.retrieve()', async (lab) => {
     const patch = [replace('/productId', 'svc_other')]
     lab.sandbox.faults.add({
       match: { operation: 'retrieveService' },
@@ -99,7 +96,7 @@ describe("another integration's order with the same reference", () => {
   /** An order that was lost on its way and is too old to be repeated. */
   async function lost(lab: Lab, request = order('r1')): Promise<void> {
     lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'drop' } })
-    await failure(lab.client().orders.create(request))
+    await failure(lab.create(request))
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
   }
@@ -118,7 +115,7 @@ describe("another integration's order with the same reference", () => {
     const lab = new Lab()
     lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
     lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'commitThenDrop' } })
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
     lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
@@ -160,9 +157,8 @@ describe("another integration's order with the same reference", () => {
     },
   )
 
-  it('with a lone surrogate in its serviceId is not `matched` either', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('with a lone surrogate in its serviceId is not `matched` either', async (lab) => {
+    await lab.create()
     const change = (rows: readonly Record<string, unknown>[]) =>
       rows.map((row) => ({ ...row, serviceId: '\ud800' }))
     lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'mutateList', change } })

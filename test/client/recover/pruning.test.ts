@@ -1,9 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import { emptyRow } from '../../../src/idempotency/record.ts'
 import type { OrderStore, PruneOptions } from '../../../src/idempotency/store.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const HOUR = 60 * 60_000
 const DAY = 24 * HOUR
@@ -38,8 +40,7 @@ async function recovered(lab: Lab, store: OrderStore): Promise<void> {
 }
 
 describe('old closed records', () => {
-  it('are removed after an order was placed, at most once an hour', async () => {
-    const lab = new Lab()
+  it('are removed after an order was placed, at most once an hour', async (lab) => {
     const { store, pruned } = watched(lab)
     for (const reference of ['r1', 'r2', 'r3']) await lab.client({ store }).orders.create(order(reference))
     expect(pruned).toHaveLength(1)
@@ -52,8 +53,7 @@ describe('old closed records', () => {
     expect(pruned).toHaveLength(2)
   })
 
-  it('are removed by a recovery as well', async () => {
-    const lab = new Lab()
+  it('are removed by a recovery as well', async (lab) => {
     const { store, pruned } = watched(lab)
     await recovered(lab, store)
     await recovered(lab, store)
@@ -61,8 +61,7 @@ describe('old closed records', () => {
     expect(pruned).toHaveLength(1)
   })
 
-  it('are removed before the store is closed, if their removal has begun', async () => {
-    const lab = new Lab()
+  it('are removed before the store is closed, if their removal has begun', async (lab) => {
     const events: string[] = []
     const store: OrderStore = {
       ...faultyStore(lab.rows, lab.runtime),
@@ -83,8 +82,7 @@ describe('old closed records', () => {
     expect(events).toEqual(['pruned', 'closed'])
   })
 
-  it('are kept for 400 days if created and 7 if rejected, unless retention says otherwise', async () => {
-    const lab = new Lab()
+  it('are kept for 400 days if created and 7 if rejected, unless retention says otherwise', async (lab) => {
     const now = lab.runtime.now()
     // The youngest records that vouch for the clock: a quarter of each time.
     for (const days of [100, 2.5, 1.75]) await writtenAt(lab, now - days * DAY)
@@ -122,8 +120,7 @@ describe('old closed records', () => {
     }
   })
 
-  it('are kept although the clock of one client is 401 days ahead, however often it starts again', async () => {
-    const lab = new Lab()
+  it('are kept although the clock of one client is 401 days ahead, however often it starts again', async (lab) => {
     const right = lab.client()
     await right.orders.create(order('r1'))
     lab.drain()
@@ -154,8 +151,7 @@ describe('old closed records', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('are removed in a shop with an order every ten days', async () => {
-    const lab = new Lab()
+  it('are removed in a shop with an order every ten days', async (lab) => {
     const client = lab.client()
     lab.drain()
     await failure(client.orders.create(order('refused')))
@@ -167,13 +163,12 @@ describe('old closed records', () => {
     expect(await kept(lab)).toEqual(['r1', 'r2', 'r3'])
   })
 
-  it('are gone after their time, the created later than the rejected, the open never', async () => {
-    const lab = new Lab()
+  it('are gone after their time, the created later than the rejected, the open never', async (lab) => {
     const client = lab.client()
     await client.orders.create(order('created'))
     lab.drain()
     await failure(client.orders.create(order('rejected')))
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    lab.fault({ type: 'drop' }, 'always')
     await failure(client.orders.create(order('open')))
     lab.sandbox.faults.clear()
     lab.topUp()
@@ -190,8 +185,7 @@ describe('old closed records', () => {
     expect(await kept(lab)).toEqual(['last', 'open'])
   })
 
-  it('are removed for each account by itself', async () => {
-    const lab = new Lab()
+  it('are removed for each account by itself', async (lab) => {
     const { store, pruned } = watched(lab)
     for (const account of ['shop', 'other shop'])
       await lab.client({ store, account }).orders.create(order('r1'))
@@ -202,9 +196,7 @@ describe('old closed records', () => {
   it('may fail to be removed: that is logged, and the order is none the worse', async () => {
     const failures: (() => Promise<number>)[] = [
       () => Promise.reject(new Error('secret text of a database')),
-      () => {
-        throw new Error('at once')
-      },
+      throwing('at once'),
       () => new Promise(() => {}),
     ]
     for (const fails of failures) {
@@ -214,7 +206,7 @@ describe('old closed records', () => {
       const log = (...line: unknown[]): void => void logged.push(line)
       const logger = { debug: log, info: log, warn: log, error: log }
       const placed = await lab.client({ store, logger }).orders.create(order('r1'))
-      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(placed.id).toBe(lab.charged())
       await lab.runtime.advance(11_000)
       expect(logged).toEqual([[expect.stringContaining('old records were not removed'), { code: 'store' }]])
     }

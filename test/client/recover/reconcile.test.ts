@@ -1,9 +1,10 @@
 import type { Reconciled } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const kindsOf = (found: readonly Reconciled[]): string[] =>
   found.map(({ kind, record, order: listed }) => `${kind} ${record?.externalOrderId ?? listed?.id}`).sort()
@@ -13,7 +14,7 @@ const LIST = { operation: 'listOrders' } as const
 async function place(lab: Lab, count: number): Promise<string[]> {
   const references = Array.from({ length: count }, (_, index) => `r${index}`)
   for (const reference of references) {
-    await lab.client().orders.create(order(reference))
+    await lab.create(order(reference))
     // Orders of one moment have no order among themselves.
     lab.runtime.jump(1)
   }
@@ -21,13 +22,12 @@ async function place(lab: Lab, count: number): Promise<string[]> {
 }
 
 describe('reconcile()', () => {
-  it('tells what both sides have, what one side has only, and whose amount differs', async () => {
-    const lab = new Lab()
+  it('tells what both sides have, what one side has only, and whose amount differs', async (lab) => {
     await place(lab, 4)
     const gone = lab.sandbox.expectChargedOnce('r2')
     lab.sandbox.removeOrder(gone.orderId)
     const foreign = lab.sandbox.addOrder({ metadata: { externalOrderId: 'of another system' } })
-    const dearer = lab.sandbox.expectChargedOnce('r3').orderId
+    const dearer = lab.charged('r3')
     lab.sandbox.faults.add({
       match: LIST,
       times: 'always',
@@ -50,18 +50,16 @@ describe('reconcile()', () => {
     })
   })
 
-  it('matches an order that is still open by its reference, and changes nothing', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'commitThenDrop' } })
-    await failure(lab.client().orders.create(order('r1')))
+  it('matches an order that is still open by its reference, and changes nothing', async (lab) => {
+    lab.fault({ type: 'commitThenDrop' }, 'always')
+    await failure(lab.create())
     lab.sandbox.faults.clear()
     const before = await lab.row('ref:r1')
     expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual(['matched r1'])
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('never takes a second order with the same reference for the first: that one was bought twice', async () => {
-    const lab = new Lab()
+  it('never takes a second order with the same reference for the first: that one was bought twice', async (lab) => {
     await place(lab, 1)
     const twin = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r0' }, amount: 2500 })
     expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
@@ -81,8 +79,8 @@ describe('reconcile()', () => {
 
   it('never matches by amount, time or target', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
-    await failure(lab.client().orders.create(order('r1')))
+    lab.fault({ type: 'drop' }, 'always')
+    await failure(lab.create())
     lab.sandbox.faults.clear()
     const lookalike = lab.sandbox.addOrder({ target: '@someone', quantity: 10, amount: 2500 })
     expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
@@ -91,40 +89,37 @@ describe('reconcile()', () => {
     ])
   })
 
-  it('leaves out what was refused, and counts an archived order once', async () => {
-    const lab = new Lab()
+  it('leaves out what was refused, and counts an archived order once', async (lab) => {
     const request = { serviceId: 'svc_standard', target: '@someone', quantity: 1 }
-    await lab.client().orders.create(request)
-    await lab.client().orders.create(request)
+    await lab.create(request)
+    await lab.create(request)
     lab.drain()
-    await failure(lab.client().orders.create(order('refused')))
+    await failure(lab.create(order('refused')))
     expect((await all(lab.client().orders.reconcile())).map(({ kind }) => kind)).toEqual([
       'matched',
       'matched',
     ])
   })
 
-  it('compares what was written since a time, and narrows the list by source system', async () => {
-    const lab = new Lab()
+  it('compares what was written since a time, and narrows the list by source system', async (lab) => {
     await place(lab, 2)
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
     const metadata = { externalOrderId: 'new', sourceSystem: 'shop' }
-    await lab.client().orders.create(order('new', { metadata }))
+    await lab.create(order('new', { metadata }))
     expect(kindsOf(await all(lab.client().orders.reconcile({ since, sourceSystem: 'shop' })))).toEqual([
       'matched new',
     ])
   })
 
-  it('since a time calls no older order `only_remote` that the store knows, by id or by reference', async () => {
-    const lab = new Lab()
+  it('since a time calls no older order `only_remote` that the store knows, by id or by reference', async (lab) => {
     await place(lab, 2)
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'commitThenDrop' } })
-    await failure(lab.client().orders.create(order('lost')))
+    lab.fault({ type: 'commitThenDrop' }, 'always')
+    await failure(lab.create(order('lost')))
     lab.sandbox.faults.clear()
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
-    await lab.client().orders.create(order('new'))
+    await lab.create(order('new'))
     const foreign = lab.sandbox.addOrder()
     expect(kindsOf(await all(lab.client().orders.reconcile({ since })))).toEqual([
       'matched new',
@@ -140,8 +135,7 @@ describe('reconcile()', () => {
     expect(lab.sandbox.requests.length - before).toBe(1)
   })
 
-  it('compares all that can be read, then fails where a record cannot', async () => {
-    const lab = new Lab()
+  it('compares all that can be read, then fails where a record cannot', async (lab) => {
     await place(lab, 3)
     await lab.tamper('ref:r1', (content) => {
       content['layout'] = 7
@@ -151,15 +145,10 @@ describe('reconcile()', () => {
       for await (const line of lab.client().orders.reconcile()) found.push(line)
     }
     await expect(walk()).rejects.toMatchObject({ code: 'store' })
-    expect(kindsOf(found)).toEqual([
-      'matched r0',
-      'matched r2',
-      `only_remote ${lab.sandbox.expectChargedOnce('r1').orderId}`,
-    ])
+    expect(kindsOf(found)).toEqual(['matched r0', 'matched r2', `only_remote ${lab.charged()}`])
   })
 
-  it('fails at once where the store cannot be read at all: half of our side would be a false report', async () => {
-    const lab = new Lab()
+  it('fails at once where the store cannot be read at all: half of our side would be a false report', async (lab) => {
     await place(lab, 2)
     const list = (): Promise<never> => Promise.reject(new Error('gone'))
     const store = { ...faultyStore(lab.rows, lab.runtime), list }
@@ -268,8 +257,7 @@ describe('reconcile() with lists that do not behave', () => {
     await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
   })
 
-  it('and finds the rows where listEnvelope says', async () => {
-    const lab = new Lab()
+  it('and finds the rows where listEnvelope says', async (lab) => {
     const [reference] = await place(lab, 1)
     const listed = (await lab.client().orders.list().toArray({ max: 1 }))[0]
     lab.sandbox.faults.add({

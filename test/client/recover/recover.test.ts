@@ -1,10 +1,12 @@
 import type { OrderRecord, RecoveryOutcome } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/idempotency/store.ts'
 import { all } from '../../support/all.ts'
-import { faultyStore } from '../../support/faulty-store.ts'
+import { faultyStore, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
 const BUSY = 2 * MINUTE
@@ -35,8 +37,7 @@ async function leave(
 const get = (lab: Lab) => lab.sandbox.requests.filter(({ method }) => method === 'GET')
 
 describe('recover() settles what a dead process left', () => {
-  it('by repeating the request under its key, with its bytes', async () => {
-    const lab = new Lab()
+  it('by repeating the request under its key, with its bytes', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
     const [outcome, ...rest] = await all(lab.client().orders.recover())
@@ -53,18 +54,16 @@ describe('recover() settles what a dead process left', () => {
     expect(await lab.record('ref:r1')).not.toHaveProperty('body')
   })
 
-  it('by placing an order that never reached the service', async () => {
-    const lab = new Lab()
+  it('by placing an order that never reached the service', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(BUSY)
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('for orders by key and without a name as well', async () => {
-    const lab = new Lab()
+  it('for orders by key and without a name as well', async (lab) => {
     const process = lab.process()
-    lab.sandbox.faults.add({ times: 2, action: { type: 'stall', commit: true } })
+    lab.fault({ type: 'stall', commit: true }, 2)
     await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     await lab.begin(() => process.client.orders.create(anonymousOrder()))
     process.kill()
@@ -77,25 +76,23 @@ describe('recover() settles what a dead process left', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('asking the service once for each, whatever it answers', async () => {
-    const lab = new Lab()
+  it('asking the service once for each, whatever it answers', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'status', status: 503 } })
+    lab.fault({ type: 'status', status: 503 }, 'always')
     const before = lab.posts.length
     const [outcome] = await all(lab.client().orders.recover())
     expect(outcome).toMatchObject({ outcome: 'still_open', error: { code: 'server', charged: 'unknown' } })
     expect(lab.posts.length - before).toBe(1)
   })
 
-  it('with the headers that the caller gives it, in what it sends and in what it reads', async () => {
-    const lab = new Lab()
+  it('with the headers that the caller gives it, in what it sends and in what it reads', async (lab) => {
     await leave(lab, 'r1')
     await leave(lab, 'r2')
     lab.runtime.jump(BUSY)
     const before = lab.sandbox.requests.length
     const headers = { 'x-trace': 'recovery-1' }
-    lab.sandbox.faults.add({ action: { type: 'status', status: 503 } })
+    lab.fault({ type: 'status', status: 503 })
     await all(lab.client().orders.recover({ headers }))
     lab.runtime.jump(WINDOW)
     await all(lab.client().orders.recover({ headers }))
@@ -104,18 +101,16 @@ describe('recover() settles what a dead process left', () => {
     expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
   })
 
-  it('and sends nothing where nothing is open', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('and sends nothing where nothing is open', async (lab) => {
+    await lab.create()
     lab.drain()
-    await failure(lab.client().orders.create(order('r2')))
+    await failure(lab.create(order('r2')))
     const before = lab.sandbox.requests.length
     expect(await all(lab.client().orders.recover())).toEqual([])
     expect(lab.sandbox.requests.length).toBe(before)
   })
 
-  it('and tells hooks what became of each', async () => {
-    const lab = new Lab()
+  it('and tells hooks what became of each', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
     await all(lab.client().orders.recover())
@@ -126,8 +121,7 @@ describe('recover() settles what a dead process left', () => {
 })
 
 describe('recover() leaves alone what a live call may be working on', () => {
-  it('until that call’s time is over, or at once with takeOver', async () => {
-    const lab = new Lab()
+  it('until that call’s time is over, or at once with takeOver', async (lab) => {
     await leave(lab, 'r1')
     const before = lab.posts.length
     expect(outcomesOf(await all(lab.process().client.orders.recover()))).toEqual(['r1 in_progress'])
@@ -138,10 +132,9 @@ describe('recover() leaves alone what a live call may be working on', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('in this very process, even with takeOver', async () => {
-    const lab = new Lab()
+  it('in this very process, even with takeOver', async (lab) => {
     const client = lab.client()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
+    lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
     const before = lab.posts.length
     expect(outcomesOf(await all(client.orders.recover({ takeOver: true })))).toEqual(['r1 in_progress'])
@@ -150,28 +143,25 @@ describe('recover() leaves alone what a live call may be working on', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('and waits for the service where the service is at work on it', async () => {
-    const lab = new Lab()
+  it('and waits for the service where the service is at work on it', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({ action: { type: 'inProgress' } })
+    lab.fault({ type: 'inProgress' })
     const [outcome] = await all(lab.client().orders.recover())
     expect(outcome).toMatchObject({ outcome: 'in_progress', error: { code: 'idempotency_in_progress' } })
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
   })
 
-  it('and does not send over a claim that another process made first', async () => {
-    const lab = new Lab()
+  it('and does not send over a claim that another process made first', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
-    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+    const slow = lab.elsewhere({}, on('update', 'loses'))
     const before = lab.posts.length
     expect(outcomesOf(await all(slow.orders.recover()))).toEqual(['r1 in_progress'])
     expect(lab.posts.length).toBe(before)
   })
 
-  it('and reports an order that was settled between the list and its turn as what it is', async () => {
-    const lab = new Lab()
+  it('and reports an order that was settled between the list and its turn as what it is', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(10)
     await leave(lab, 'r2')
@@ -183,7 +173,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
       found.push(...outcomesOf([outcome]))
       if (outcome.record.externalOrderId !== 'r1') continue
       await lab.client().orders.resolve({ externalOrderId: 'r3' }, { as: 'abandoned' })
-      await lab.client().orders.create(order('r2'))
+      await lab.create(order('r2'))
     }
     expect(found).toEqual(['r1 created', 'r2 created', 'r3 rejected'])
     lab.sandbox.expectCharges(2)
@@ -191,8 +181,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
 })
 
 describe('recover() past the point where repeating is safe only looks', () => {
-  it('and tells of each order that it could not look, because there was no API key just then', async () => {
-    const lab = new Lab()
+  it('and tells of each order that it could not look, because there was no API key just then', async (lab) => {
     await leave(lab, 'r1')
     await leave(lab, 'r2')
     lab.runtime.jump(WINDOW + BUSY)
@@ -210,8 +199,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     ])
   })
 
-  it('in the list, for the reference, past the window', async () => {
-    const lab = new Lab()
+  it('in the list, for the reference, past the window', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(WINDOW)
     const before = lab.posts.length
@@ -224,12 +212,11 @@ describe('recover() past the point where repeating is safe only looks', () => {
     })
     expect(lab.posts.length).toBe(before)
     // From here on it is remembered like any other.
-    expect((await lab.client().orders.create(order('r1'))).id).toBe(orderId)
+    expect((await lab.create()).id).toBe(orderId)
     expect(lab.posts.length).toBe(before)
   })
 
-  it('and an order that is not in the list stays open, for a person', async () => {
-    const lab = new Lab()
+  it('and an order that is not in the list stays open, for a person', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(WINDOW)
     lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
@@ -238,8 +225,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     lab.sandbox.expectCharges(0)
   })
 
-  it('and looks for it in two sweeps of the list, not more', async () => {
-    const lab = new Lab()
+  it('and looks for it in two sweeps of the list, not more', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(WINDOW)
     lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
@@ -258,10 +244,9 @@ describe('recover() past the point where repeating is safe only looks', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it('and one without a reference is not even looked for', async () => {
-    const lab = new Lab()
+  it('and one without a reference is not even looked for', async (lab) => {
     const process = lab.process()
-    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    lab.fault({ type: 'stall', commit: true })
     await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     process.kill()
     lab.runtime.jump(WINDOW)
@@ -269,16 +254,14 @@ describe('recover() past the point where repeating is safe only looks', () => {
     expect(get(lab)).toEqual([])
   })
 
-  it('and a clock that went back counts as past it', async () => {
-    const lab = new Lab()
+  it('and a clock that went back counts as past it', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(-60 * MINUTE)
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 needs_attention past_window'])
     expect(lab.posts.length).toBe(1)
   })
 
-  it('and asks again in a second sweep, because rows move', async () => {
-    const lab = new Lab()
+  it('and asks again in a second sweep, because rows move', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(WINDOW)
     lab.sandbox.faults.add({
@@ -288,8 +271,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
   })
 
-  it('and stays open where the list cannot be had now', async () => {
-    const lab = new Lab()
+  it('and stays open where the list cannot be had now', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(WINDOW)
     for (const action of [
@@ -305,24 +287,20 @@ describe('recover() past the point where repeating is safe only looks', () => {
     }
   })
 
-  it('and needs a person where the list may not be read, or is none', async () => {
-    const lab = new Lab()
+  it('and needs a person where the list may not be read, or is none', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(WINDOW)
     lab.sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'status', status: 403 } })
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window', error: { code: 'permission_denied' } },
     ])
-    const listEnvelope = (): never => {
-      throw new Error('not what I know')
-    }
+    const listEnvelope = throwing('not what I know')
     expect(await all(lab.client({ listEnvelope }).orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window', error: { code: 'invalid_response' } },
     ])
   })
 
-  it('and takes a row with an id as proof, although nothing else in it is readable', async () => {
-    const lab = new Lab()
+  it('and takes a row with an id as proof, although nothing else in it is readable', async (lab) => {
     await leave(lab, 'r1')
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
     lab.runtime.jump(WINDOW)
@@ -346,14 +324,12 @@ describe('recover() past the point where repeating is safe only looks', () => {
   it('after the caller’s abort, and after a refusal that proved nothing', async () => {
     const lab = new Lab({ balance: 2500, preset: 'balance-before-key' })
     const controller = new AbortController()
-    lab.sandbox.faults.add({ action: { type: 'stall' } })
-    const { ending } = await lab.begin(() =>
-      told(lab.client().orders.create(order('r1'), { signal: controller.signal })),
-    )
+    lab.fault({ type: 'stall' })
+    const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
     controller.abort()
     expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    expect(await failure(lab.client().orders.create(order('r2')))).toMatchObject({
+    lab.fault({ type: 'commitThenDrop' })
+    expect(await failure(lab.create(order('r2')))).toMatchObject({
       code: 'payment_required',
       charged: 'unknown',
     })
@@ -395,17 +371,15 @@ describe('recover({ replay: "all" }) repeats', () => {
     },
     'after an abort': async (lab) => {
       const controller = new AbortController()
-      lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
-      const { ending } = await lab.begin(() =>
-        told(lab.client().orders.create(order('r1'), { signal: controller.signal })),
-      )
+      lab.fault({ type: 'stall', commit: true })
+      const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
       controller.abort()
       await ending
     },
     'after a refusal that proved nothing': async (lab) => {
-      lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-      lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
-      await failure(lab.client().orders.create(order('r1')))
+      lab.fault({ type: 'commitThenDrop' })
+      lab.fault({ type: 'status', status: 402 })
+      await failure(lab.create())
     },
   }
 
@@ -420,10 +394,10 @@ describe('recover({ replay: "all" }) repeats', () => {
 
   it('and leaves the record still open, not refused, where the service could not be reached', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    lab.sandbox.faults.add({ action: { type: 'status', status: 402 } })
-    await failure(lab.client().orders.create(order('r1')))
-    lab.sandbox.faults.add({ action: { type: 'drop' } })
+    lab.fault({ type: 'commitThenDrop' })
+    lab.fault({ type: 'status', status: 402 })
+    await failure(lab.create())
+    lab.fault({ type: 'drop' })
     const found = await all(lab.client().orders.recover({ replay: 'all' }))
     expect(found).toMatchObject([{ outcome: 'still_open', error: { code: 'connection' } }])
     // The hold stays: nothing has lifted it.
@@ -438,9 +412,7 @@ describe('a refusal that recovery hears', () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({
-      action: { type: 'status', status, ...(status === 409 ? { code: 'IDEMPOTENCY_CONFLICT' } : {}) },
-    })
+    lab.fault({ type: 'status', status, ...(status === 409 ? { code: 'IDEMPOTENCY_CONFLICT' } : {}) })
     const [outcome] = await all(lab.client().orders.recover())
     expect(outcome).toMatchObject({
       outcome: 'needs_attention',
@@ -458,7 +430,7 @@ describe('a refusal that recovery hears', () => {
     const lab = new Lab()
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({ action: { type: 'status', status } })
+    lab.fault({ type: 'status', status })
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'still_open', error: { status } },
     ])
@@ -468,24 +440,20 @@ describe('a refusal that recovery hears', () => {
 
 describe('an order that was created but never readable', () => {
   const unreadable = async (lab: Lab, times = 3): Promise<void> => {
-    lab.sandbox.faults.add({ times, action: { type: 'cutBody', after: 0 } })
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ charged: 'yes' })
+    lab.fault({ type: 'cutBody', after: 0 }, times)
+    expect(await failure(lab.create())).toMatchObject({ charged: 'yes' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: false })
   }
 
-  it('is read by repeating the request inside the window', async () => {
-    const lab = new Lab()
+  it('is read by repeating the request inside the window', async (lab) => {
     await unreadable(lab)
     const found = await all(lab.client().orders.recover())
-    expect(found).toMatchObject([
-      { outcome: 'created', order: { id: lab.sandbox.expectChargedOnce('r1').orderId } },
-    ])
+    expect(found).toMatchObject([{ outcome: 'created', order: { id: lab.charged() } }])
     expect(await lab.record('ref:r1')).toMatchObject({ readable: true })
     expect(await all(lab.client().orders.unresolved())).toEqual([])
   })
 
-  it('stays created, with the reason in error, if it is not readable once more', async () => {
-    const lab = new Lab()
+  it('stays created, with the reason in error, if it is not readable once more', async (lab) => {
     await unreadable(lab, 4)
     const [outcome] = await all(lab.client().orders.recover())
     expect(outcome).toMatchObject({
@@ -497,13 +465,13 @@ describe('an order that was created but never readable', () => {
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
   })
 
-  it('is told as charged also where the store does not take the proof', async () => {
-    const lab = new Lab()
+  it('is told as charged also where the store does not take the proof', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({ action: { type: 'cutBody', after: 0 }, times: 'always' })
-    const client = lab.elsewhere({}, (operation, count) =>
-      operation === 'update' && count > 1 ? 'hangs' : undefined,
+    lab.fault({ type: 'cutBody', after: 0 }, 'always')
+    const client = lab.elsewhere(
+      {},
+      on('update', 'hangs', (count) => count > 1),
     )
     expect(await all(client.orders.recover())).toMatchObject([
       { outcome: 'created', reason: 'unreadable', error: { charged: 'yes' } },
@@ -511,13 +479,12 @@ describe('an order that was created but never readable', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it('is looked for in the list past the window', async () => {
-    const lab = new Lab()
+  it('is looked for in the list past the window', async (lab) => {
     await unreadable(lab)
     lab.runtime.jump(WINDOW)
     const before = lab.posts.length
     expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id: lab.sandbox.expectChargedOnce('r1').orderId } },
+      { outcome: 'created', order: { id: lab.charged() } },
     ])
     expect(lab.posts.length).toBe(before)
   })
@@ -531,8 +498,8 @@ describe('an order that was created but never readable', () => {
 
   const flawed = async (lab: Lab): Promise<string> => {
     const transform = (body: unknown): unknown => ({ ...(body as object), amount: 1.5 })
-    lab.sandbox.faults.add({ action: { type: 'transformBody', transform } })
-    const { orderId } = await failure(lab.client().orders.create(order('r1')))
+    lab.fault({ type: 'transformBody', transform })
+    const { orderId } = await failure(lab.create())
     lab.runtime.jump(WINDOW)
     return orderId ?? ''
   }
@@ -581,8 +548,7 @@ describe('an order that was created but never readable', () => {
 })
 
 describe('the walk of recover()', () => {
-  it('takes those first whose window ends next, and those past it last', async () => {
-    const lab = new Lab()
+  it('takes those first whose window ends next, and those past it last', async (lab) => {
     await leave(lab, 'old')
     lab.runtime.jump(WINDOW)
     await leave(lab, 'first')
@@ -596,14 +562,13 @@ describe('the walk of recover()', () => {
     ])
   })
 
-  it('asks nobody any more after three transport failures in a row', async () => {
-    const lab = new Lab()
+  it('asks nobody any more after three transport failures in a row', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3', 'r4', 'r5']) {
       await leave(lab, reference)
       lab.runtime.jump(10)
     }
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    lab.fault({ type: 'drop' }, 'always')
     const before = lab.sandbox.requests.length
     const found = await all(lab.client().orders.recover())
     expect(found.map(({ outcome, error }) => `${outcome} ${error?.code}`)).toEqual([
@@ -616,20 +581,18 @@ describe('the walk of recover()', () => {
     expect(lab.sandbox.requests.length - before).toBe(3)
   })
 
-  it('does not look in the list either then: what could not be looked for is still open, not lost', async () => {
-    const lab = new Lab()
+  it('does not look in the list either then: what could not be looked for is still open, not lost', async (lab) => {
     await leave(lab, 'old')
     lab.runtime.jump(WINDOW)
     for (const reference of ['r1', 'r2', 'r3']) await leave(lab, reference)
     lab.runtime.jump(BUSY)
-    lab.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    lab.fault({ type: 'drop' }, 'always')
     const found = await all(lab.client().orders.recover())
     expect(outcomesOf(found).at(-1)).toBe('old still_open')
     expect(get(lab)).toEqual([])
   })
 
-  it('counts failures in a row only: an answer in between begins anew, a live call does not', async () => {
-    const lab = new Lab()
+  it('counts failures in a row only: an answer in between begins anew, a live call does not', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3', 'r4', 'r5', 'r6', 'r7']) {
       await leave(lab, reference)
       lab.runtime.jump(10)
@@ -658,8 +621,7 @@ describe('the walk of recover()', () => {
     ])
   })
 
-  it('goes on after one record’s trouble', async () => {
-    const lab = new Lab()
+  it('goes on after one record’s trouble', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(10)
     await leave(lab, 'r2')
@@ -675,7 +637,7 @@ describe('the walk of recover()', () => {
     await all(lab.client().orders.recover())
     await leave(lab, 'r3')
     lab.runtime.jump(BUSY)
-    const unwritable = lab.elsewhere({}, (operation) => (operation === 'update' ? 'rejects' : undefined))
+    const unwritable = lab.elsewhere({}, on('update', 'rejects'))
     const before = lab.posts.length
     expect(await all(unwritable.orders.recover())).toMatchObject([
       { outcome: 'still_open', error: { code: 'store' } },
@@ -683,15 +645,12 @@ describe('the walk of recover()', () => {
     expect(lab.posts.length).toBe(before)
   })
 
-  it('fails where the store itself cannot be read', async () => {
-    const lab = new Lab()
+  it('fails where the store itself cannot be read', async (lab) => {
     const rows = faultyStore(lab.rows, lab.runtime)
     const answers: OrderStore['listOpen'][] = [
       () => Promise.reject(new Error('gone')),
       () => new Promise(() => {}),
-      () => {
-        throw new Error('gone')
-      },
+      throwing('gone'),
     ]
     for (const listOpen of answers) {
       const client = lab.client({ store: { ...rows, listOpen } })
@@ -700,22 +659,17 @@ describe('the walk of recover()', () => {
     }
   })
 
-  it('reports an order although the store cannot be read any more when it came back', async () => {
-    const lab = new Lab()
+  it('reports an order although the store cannot be read any more when it came back', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(BUSY)
     const failing = lab.elsewhere({}, (operation, count) =>
       (operation === 'get' && count > 1) || (operation === 'update' && count > 1) ? 'rejects' : undefined,
     )
     const [outcome] = await all(failing.orders.recover())
-    expect(outcome).toMatchObject({
-      outcome: 'created',
-      order: { id: lab.sandbox.expectChargedOnce('r1').orderId },
-    })
+    expect(outcome).toMatchObject({ outcome: 'created', order: { id: lab.charged() } })
   })
 
-  it('tells what it cannot read, before all others', async () => {
-    const lab = new Lab()
+  it('tells what it cannot read, before all others', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3', 'r4']) await leave(lab, reference)
     lab.runtime.jump(BUSY)
     await lab.tamper('ref:r1', (content) => {
@@ -737,8 +691,7 @@ describe('the walk of recover()', () => {
     expect(lab.posts.filter(({ body }) => body.includes('"quantity":20'))).toEqual([])
   })
 
-  it('may be left at any point: the rest stays as it was', async () => {
-    const lab = new Lab()
+  it('may be left at any point: the rest stays as it was', async (lab) => {
     await leave(lab, 'r1')
     lab.runtime.jump(10)
     await leave(lab, 'r2')
@@ -751,14 +704,13 @@ describe('the walk of recover()', () => {
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r2 created'])
   })
 
-  it('ends with its signal, and that says nothing about the order that was being asked for', async () => {
-    const lab = new Lab()
+  it('ends with its signal, and that says nothing about the order that was being asked for', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(10)
     await leave(lab, 'r2')
     lab.runtime.jump(BUSY)
     const controller = new AbortController()
-    lab.sandbox.faults.add({ action: { type: 'stall' } })
+    lab.fault({ type: 'stall' })
     const found: string[] = []
     const { ending } = await lab.begin(async () => {
       for await (const outcome of lab.client().orders.recover({ signal: controller.signal }))
@@ -773,8 +725,7 @@ describe('the walk of recover()', () => {
 })
 
 describe('many recoveries', () => {
-  it('at once settle every order once', async () => {
-    const lab = new Lab()
+  it('at once settle every order once', async (lab) => {
     const references = Array.from({ length: 12 }, (_, index) => `r${index}`)
     for (const [index, reference] of references.entries())
       await leave(lab, reference, { charged: index % 2 === 0 })
@@ -821,9 +772,8 @@ describe('many recoveries', () => {
 })
 
 describe('unresolved()', () => {
-  it('shows what is open or not readable, and sends nothing', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('done'))
+  it('shows what is open or not readable, and sends nothing', async (lab) => {
+    await lab.create(order('done'))
     await leave(lab, 'r1')
     const before = lab.sandbox.requests.length
     const found: OrderRecord[] = await all(lab.client().orders.unresolved())
@@ -833,8 +783,7 @@ describe('unresolved()', () => {
     expect(found[0]).not.toHaveProperty('apiKeyTag')
   })
 
-  it('fails after the readable ones if there is one that is not', async () => {
-    const lab = new Lab()
+  it('fails after the readable ones if there is one that is not', async (lab) => {
     await leave(lab, 'r1')
     await leave(lab, 'r2')
     await lab.tamper('ref:r1', (content) => {
@@ -860,8 +809,7 @@ describe('a clock that was ahead when an order was sent', () => {
     const lab = new Lab()
     lab.sandbox.configure({ orderFields: [] })
     lab.runtime.jump(HOUR)
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    await lab.doubted()
     lab.runtime.jump(-HOUR)
     await look(lab.client())
     lab.sandbox.forgetKeys()
@@ -870,16 +818,15 @@ describe('a clock that was ahead when an order was sent', () => {
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
     ])
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ code: 'unresolved_order' })
+    expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order' })
     expect(lab.posts).toHaveLength(1)
     lab.sandbox.expectCharges(1)
   })
 
-  it('does not keep the order of a killed call for that call until the clock has caught up', async () => {
-    const lab = new Lab()
+  it('does not keep the order of a killed call for that call until the clock has caught up', async (lab) => {
     const killed = lab.process()
     lab.runtime.jump(400 * 24 * HOUR)
-    lab.sandbox.faults.add({ action: { type: 'stall' } })
+    lab.fault({ type: 'stall' })
     await lab.begin(() => killed.client.orders.create(order('r1')))
     killed.kill()
     lab.runtime.jump(HOUR - 400 * 24 * HOUR)
@@ -893,16 +840,15 @@ describe('a clock that was ahead when an order was sent', () => {
     })
   })
 
-  it('does not let the first key of a refused order be sent again', async () => {
-    const lab = new Lab()
+  it('does not let the first key of a refused order be sent again', async (lab) => {
     lab.drain()
     lab.runtime.jump(HOUR)
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     lab.runtime.jump(-HOUR)
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     lab.runtime.jump(HOUR + 5 * 60_000)
     lab.topUp()
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(3)
     lab.sandbox.expectCharges(1)
   })

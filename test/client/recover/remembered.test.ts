@@ -1,11 +1,11 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
-import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+import { anonymousOrder, failure, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 describe('remembered()', () => {
-  it('shows an order by its reference, without sending anything', async () => {
-    const lab = new Lab()
-    const placed = await lab.client().orders.create(order('r1'))
+  it('shows an order by its reference, without sending anything', async (lab) => {
+    const placed = await lab.create()
     const before = lab.sandbox.requests.length
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([
       {
@@ -25,20 +25,18 @@ describe('remembered()', () => {
     expect(lab.sandbox.requests.length).toBe(before)
   })
 
-  it('shows why an order was refused', async () => {
-    const lab = new Lab()
+  it('shows why an order was refused', async (lab) => {
     lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
       { state: 'rejected', rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } },
     ])
   })
 
-  it('finds orders by key: its very name, the key of a reference, the key of an order without a name', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
-    await lab.client().orders.create(order('r1'))
-    await lab.client().orders.create(anonymousOrder({ quantity: 20 }))
+  it('finds orders by key: its very name, the key of a reference, the key of an order without a name', async (lab) => {
+    await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
+    await lab.create()
+    await lab.create(anonymousOrder({ quantity: 20 }))
     const slots: string[] = []
     for (const { key } of lab.posts)
       for (const { slot } of await all(lab.client().orders.remembered({ idempotencyKey: key ?? '' })))
@@ -46,10 +44,9 @@ describe('remembered()', () => {
     expect(slots).toEqual(['key:k', 'ref:r', 'anon:'])
   })
 
-  it('finds an archived order without a name by its key', async () => {
-    const lab = new Lab()
-    const first = await lab.client().orders.create(anonymousOrder())
-    const second = await lab.client().orders.create(anonymousOrder())
+  it('finds an archived order without a name by its key', async (lab) => {
+    const first = await lab.create(anonymousOrder())
+    const second = await lab.create(anonymousOrder())
     expect(second.id).not.toBe(first.id)
     const [one, two] = lab.posts.map(({ key }) => key ?? '')
     expect(await all(lab.client().orders.remembered({ idempotencyKey: one ?? '' }))).toMatchObject([
@@ -60,12 +57,11 @@ describe('remembered()', () => {
     ])
   })
 
-  it('shows what was written since a time, and each record once', async () => {
-    const lab = new Lab()
-    for (let count = 0; count < 150; count++) await lab.client().orders.create(order(`old-${count}`))
+  it('shows what was written since a time, and each record once', async (lab) => {
+    for (let count = 0; count < 150; count++) await lab.create(order(`old-${count}`))
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
-    for (let count = 0; count < 120; count++) await lab.client().orders.create(order(`new-${count}`))
+    for (let count = 0; count < 120; count++) await lab.create(order(`new-${count}`))
     const found = await all(lab.client().orders.remembered({ since }))
     expect(found.map(({ slot }) => slot).sort()).toEqual(
       Array.from({ length: 120 }, (_, count) => `ref:new-${count}`).sort(),
@@ -73,8 +69,7 @@ describe('remembered()', () => {
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toHaveLength(270)
   })
 
-  it('ends with the total time of the client where the store does not answer for a name', async () => {
-    const lab = new Lab()
+  it('ends with the total time of the client where the store does not answer for a name', async (lab) => {
     const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
     for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
       const before = lab.runtime.monotonic()
@@ -89,27 +84,24 @@ describe('remembered()', () => {
     }
   })
 
-  it('is empty where nothing is remembered', async () => {
-    const lab = new Lab()
+  it('is empty where nothing is remembered', async (lab) => {
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
     expect(await all(lab.client().orders.remembered({ idempotencyKey: 'k1' }))).toEqual([])
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     await lab.client().orders.forget({ externalOrderId: 'r1' })
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
   })
 
-  it('keeps accounts apart', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('keeps accounts apart', async (lab) => {
+    await lab.create()
     const other = lab.client({ account: 'another shop' })
     expect(await all(other.orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
     expect(await all(other.orders.remembered({ since: 0 }))).toEqual([])
   })
 
-  it('ends with an error where a record cannot be read, after all that can', async () => {
-    const lab = new Lab()
-    for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.create(order(reference))
+  it('ends with an error where a record cannot be read, after all that can', async (lab) => {
+    for (const reference of ['r1', 'r2', 'r3']) await lab.create(order(reference))
     await lab.tamper('ref:r1', (content) => {
       delete content['fields']
     })
@@ -125,8 +117,7 @@ describe('remembered()', () => {
     })
   })
 
-  it('shows no more of a created order than remember says', async () => {
-    const lab = new Lab()
+  it('shows no more of a created order than remember says', async (lab) => {
     await lab.client({ remember: 'id' }).orders.create(order('r1'))
     const [record] = await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))
     expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])

@@ -1,6 +1,8 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
+import { on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 const BUSY = 2 * 60_000
@@ -28,18 +30,16 @@ async function leave(
 const keys = (lab: Lab): (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
 describe('resolve(…, { as: "created" })', () => {
-  it('reads the order and remembers it', async () => {
-    const lab = new Lab()
+  it('reads the order and remembers it', async (lab) => {
     await leave(lab, true)
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
     const record = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
     expect(record).toMatchObject({ state: 'created', order: { id: orderId, amount: 2500 } })
-    expect((await lab.client().orders.create(order('r1'))).id).toBe(orderId)
+    expect((await lab.create()).id).toBe(orderId)
     expect(lab.posts.length).toBe(1)
   })
 
-  it('leaves the order open if there is no such order, and says that it may be charged', async () => {
-    const lab = new Lab()
+  it('leaves the order open if there is no such order, and says that it may be charged', async (lab) => {
     await leave(lab, true)
     const before = await lab.row('ref:r1')
     await expect(
@@ -48,10 +48,9 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('refuses an order with another reference, and another order than the remembered one', async () => {
-    const lab = new Lab()
+  it('refuses an order with another reference, and another order than the remembered one', async (lab) => {
     await leave(lab, true)
-    const other = await lab.client().orders.create(order('r2'))
+    const other = await lab.create(order('r2'))
     await expect(
       lab.client().orders.resolve(NAME, { as: 'created', orderId: other.id }),
     ).rejects.toMatchObject({
@@ -66,13 +65,12 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it('leaves the next order alone that was begun in the same slot before the store answered', async () => {
-    const lab = new Lab()
+  it('leaves the next order alone that was begun in the same slot before the store answered', async (lab) => {
     await leave(lab, true, anonymousOrder())
     const [first] = lab.sandbox.ledger
     const idempotencyKey = first?.idempotencyKey ?? ''
     const orderId = first?.orderId ?? ''
-    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'done_unanswered' : undefined))
+    const slow = lab.elsewhere({}, on('update', 'done_unanswered'))
     lab.runtime.auto = false
     const resolving = slow.orders.resolve({ idempotencyKey }, { as: 'created', orderId })
     resolving.catch(() => {})
@@ -100,8 +98,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('proves a charge over a refusal, and repeats nothing for an order that is settled already', async () => {
-    const lab = new Lab()
+  it('proves a charge over a refusal, and repeats nothing for an order that is settled already', async (lab) => {
     await leave(lab, true)
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
     await lab.client().orders.resolve(NAME, ABANDONED)
@@ -110,11 +107,10 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.client().orders.resolve(NAME, { as: 'created', orderId })).toEqual(resolved)
   })
 
-  it('has one total time for looking the record up and for reading the order', async () => {
-    const lab = new Lab()
+  it('has one total time for looking the record up and for reading the order', async (lab) => {
     await leave(lab, true)
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
-    const slow = lab.elsewhere({}, (operation) => (operation === 'get' ? 'answers_late' : undefined))
+    const slow = lab.elsewhere({}, on('get', 'answers_late'))
     lab.sandbox.faults.add({ match: { operation: 'retrieveOrder' }, action: { type: 'stall' } })
     const before = lab.runtime.monotonic()
     const resolving = slow.orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: LATE + 1000 })
@@ -165,8 +161,7 @@ describe('resolve(…, { as: "created" })', () => {
     }
   })
 
-  it('waits as long as it has time for a store that is slow', async () => {
-    const lab = new Lab()
+  it('waits as long as it has time for a store that is slow', async (lab) => {
     await leave(lab, true)
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
     const slow = lab.elsewhere({}, () => 'answers_late')
@@ -174,8 +169,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('takes a moment past its time to see what it has stored at the last moment', async () => {
-    const lab = new Lab()
+  it('takes a moment past its time to see what it has stored at the last moment', async (lab) => {
     await leave(lab, true)
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
     const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {
@@ -199,11 +193,10 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.runtime.monotonic() - before).toBe(1200)
   })
 
-  it('fails where the store does not take it', async () => {
-    const lab = new Lab()
+  it('fails where the store does not take it', async (lab) => {
     await leave(lab, true)
     const { orderId } = lab.sandbox.expectChargedOnce('r1')
-    const broken = lab.elsewhere({}, (operation) => (operation === 'update' ? 'rejects' : undefined))
+    const broken = lab.elsewhere({}, on('update', 'rejects'))
     await expect(broken.orders.resolve(NAME, { as: 'created', orderId })).rejects.toMatchObject({
       code: 'store',
       charged: 'unknown',
@@ -213,11 +206,10 @@ describe('resolve(…, { as: "created" })', () => {
 })
 
 describe('resolve(…, { as: "abandoned" })', () => {
-  it('ends with its total time or its signal while it looks the record up, and changes nothing', async () => {
-    const lab = new Lab()
+  it('ends with its total time or its signal while it looks the record up, and changes nothing', async (lab) => {
     await leave(lab, true)
     const before = await lab.row('ref:r1')
-    const hung = lab.elsewhere({}, (operation) => (operation === 'get' ? 'hangs' : undefined))
+    const hung = lab.elsewhere({}, on('get', 'hangs'))
     const startedAt = lab.runtime.monotonic()
     await expect(hung.orders.resolve(NAME, ABANDONED, { totalTimeout: 700 })).rejects.toMatchObject({
       code: 'timeout',
@@ -232,62 +224,56 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('lets the next call buy anew, under the next key', async () => {
-    const lab = new Lab()
+  it('lets the next call buy anew, under the next key', async (lab) => {
     await leave(lab, true)
     const record = await lab.client().orders.resolve(NAME, ABANDONED)
     expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
     // Its new key was never sent.
     expect(record).not.toHaveProperty('firstSentAt')
-    const again = await lab.client().orders.create(order('r1'))
+    const again = await lab.create()
     expect(again.id).not.toBe(lab.sandbox.ledger[0]?.orderId)
     expect(keys(lab)).toHaveLength(2)
     lab.sandbox.expectCharges(2)
   })
 
-  it('keeps a key that is the order’s very name', async () => {
-    const lab = new Lab()
+  it('keeps a key that is the order’s very name', async (lab) => {
     await leave(lab, true, anonymousOrder(), 'k1')
     await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
-    await lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
+    await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
     expect(keys(lab)).toEqual(['k1'])
     lab.sandbox.expectCharges(1)
   })
 
   it('keeps doubt about such a key: a refusal afterwards still proves nothing', async () => {
     const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    lab.fault({ type: 'commitThenDrop' })
+    await failure(lab.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
-    const error = await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    const error = await failure(lab.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown' })
     lab.sandbox.expectCharges(1)
   })
 
-  it('makes the next order of the payload a new one, where the order has no name', async () => {
-    const lab = new Lab()
+  it('makes the next order of the payload a new one, where the order has no name', async (lab) => {
     await leave(lab, false, anonymousOrder())
     const key = lab.posts[0]?.key ?? ''
     // The key is all the name that it has; whoever looks finds it in unresolved().
     const record = await lab.client().orders.resolve({ idempotencyKey: key }, ABANDONED)
     expect(record).toMatchObject({ slot: expect.stringMatching(/^anon:/), state: 'rejected' })
-    await lab.client().orders.create(anonymousOrder())
+    await lab.create(anonymousOrder())
     expect(keys(lab)).toHaveLength(2)
     lab.sandbox.expectCharges(1)
   })
 
-  it('refuses what another call has worked on since the person decided', async () => {
-    const lab = new Lab()
+  it('refuses what another call has worked on since the person decided', async (lab) => {
     await leave(lab, false, anonymousOrder())
     const idempotencyKey = lab.posts[0]?.key ?? ''
-    const slow = lab.elsewhere({}, (operation, count) =>
-      operation === 'get' && count === 1 ? 'answers_late' : undefined,
-    )
+    const slow = lab.elsewhere({}, on('get', 'answers_late', 1))
     lab.runtime.auto = false
     const resolving = slow.orders.resolve({ idempotencyKey }, ABANDONED)
     resolving.catch(() => {})
     await lab.runtime.advance(1)
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const doubtful = failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
     await lab.runtime.advance(1)
     expect(await doubtful).toMatchObject({ code: 'connection', charged: 'unknown' })
@@ -298,10 +284,12 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('does not lose the proof of a charge that the store takes only after the slot serves another order', async () => {
-    const lab = new Lab()
+  it('does not lose the proof of a charge that the store takes only after the slot serves another order', async (lab) => {
     let broken = true
-    const slow = lab.elsewhere({}, (operation) => (operation === 'update' && broken ? 'rejects' : undefined))
+    const slow = lab.elsewhere(
+      {},
+      on('update', 'rejects', () => broken),
+    )
     const first = await slow.orders.create(anonymousOrder())
     lab.runtime.auto = false
     await lab.runtime.advance(BUSY + 2000)
@@ -315,53 +303,48 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(known.map(({ order }) => order?.id).sort()).toEqual([first.id, second.id].sort())
   })
 
-  it('takes a record from far ahead for one of before, written by a clock that is wrong', async () => {
-    const lab = new Lab()
+  it('takes a record from far ahead for one of before, written by a clock that is wrong', async (lab) => {
     lab.runtime.jump(HOUR)
     await leave(lab, false)
     lab.runtime.jump(-HOUR)
     expect(await lab.client().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
   })
 
-  it('refuses what was created, and does nothing for what is rejected already', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('refuses what was created, and does nothing for what is rejected already', async (lab) => {
+    await lab.create()
     await expect(lab.client().orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({
       code: 'invalid_request',
       charged: 'yes',
     })
     lab.drain()
-    await failure(lab.client().orders.create(order('r2')))
+    await failure(lab.create(order('r2')))
     const before = await lab.row('ref:r2')
     await lab.client().orders.resolve({ externalOrderId: 'r2' }, ABANDONED)
     expect(await lab.row('ref:r2')).toEqual(before)
   })
 
-  it('gives a key up that belongs to another payload', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } })
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+  it('gives a key up that belongs to another payload', async (lab) => {
+    lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
+    expect(await failure(lab.create())).toMatchObject({ charged: 'unknown' })
     await lab.client().orders.resolve(NAME, ABANDONED)
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     expect(keys(lab)).toHaveLength(2)
   })
 
-  it('believes the service again under a key that is the order’s very name and belonged to another payload', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } })
-    await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+  it('believes the service again under a key that is the order’s very name and belonged to another payload', async (lab) => {
+    lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
+    await failure(lab.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     expect(await lab.record('key:k1')).toMatchObject({ foreign: true })
     await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
     expect(await lab.record('key:k1')).toMatchObject({ foreign: false })
     lab.drain()
-    const error = await failure(lab.client().orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    const error = await failure(lab.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
   })
 
-  it('is not undone by a proof of the old charge: that order is what the reference stands for', async () => {
-    const lab = new Lab()
+  it('is not undone by a proof of the old charge: that order is what the reference stands for', async (lab) => {
     const process = lab.process()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000, when: 'after' } })
+    lab.fault({ type: 'delay', ms: 1000, when: 'after' })
     const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
     process.stop()
     lab.runtime.jump(BUSY)
@@ -373,15 +356,14 @@ describe('resolve(…, { as: "abandoned" })', () => {
       generation: 0,
       order: { id: placed?.id },
     })
-    expect((await lab.client().orders.create(order('r1'))).id).toBe(placed?.id)
+    expect((await lab.create()).id).toBe(placed?.id)
     lab.sandbox.expectCharges(1)
   })
 })
 
 describe('resolve() in either way', () => {
-  it('reads no further rows once it has ended', async () => {
-    const lab = new Lab()
-    for (let count = 0; count < 120; count++) await lab.client().orders.create(order(`r${count}`))
+  it('reads no further rows once it has ended', async (lab) => {
+    for (let count = 0; count < 120; count++) await lab.create(order(`r${count}`))
     const { rows, runtime } = lab
     const list = rows.list.bind(rows)
     let pages = 0
@@ -404,10 +386,9 @@ describe('resolve() in either way', () => {
     expect(pages).toBe(1)
   })
 
-  it('is refused while a call is at work on the order, here or elsewhere', async () => {
-    const lab = new Lab()
+  it('is refused while a call is at work on the order, here or elsewhere', async (lab) => {
     const client = lab.client()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 5000, when: 'during' } })
+    lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
     for (const where of [client, lab.process().client]) {
       const resolved = where.orders.resolve(NAME, ABANDONED)
@@ -418,11 +399,8 @@ describe('resolve() in either way', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is refused while a call of this process is about to order again what was refused, as forget() is', async () => {
-    const lab = new Lab()
-    lab.drain()
-    await failure(lab.client().orders.create(order('r1')))
-    lab.topUp()
+  it('is refused while a call of this process is about to order again what was refused, as forget() is', async (lab) => {
+    await lab.refused()
     const waiting: ((apiKey: string) => void)[] = []
     const client = lab.client({ apiKey: () => new Promise((resolve) => waiting.push(resolve)) })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
@@ -437,10 +415,9 @@ describe('resolve() in either way', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('loses against a call that begins meanwhile', async () => {
-    const lab = new Lab()
+  it('loses against a call that begins meanwhile', async (lab) => {
     await leave(lab, true)
-    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+    const slow = lab.elsewhere({}, on('update', 'loses'))
     await expect(slow.orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({ code: 'store' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
@@ -458,62 +435,56 @@ describe('resolve() in either way', () => {
 })
 
 describe('forget()', () => {
-  it('makes the next order of that name a new one', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('makes the next order of that name a new one', async (lab) => {
+    await lab.create()
     expect(await lab.client().orders.forget(NAME)).toBe(true)
     expect(await lab.record('ref:r1').catch((error: Error) => error.message)).toMatch('forgotten')
     lab.sandbox.forgetKeys()
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     lab.sandbox.expectCharges(2)
   })
 
-  it('leaves nothing of the order in the store', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('secret-reference', { target: '@secret' }))
+  it('leaves nothing of the order in the store', async (lab) => {
+    await lab.create(order('secret-reference', { target: '@secret' }))
     await lab.client().orders.forget({ externalOrderId: 'secret-reference' })
     const { rows } = await lab.rows.list(lab.place('').scope, { limit: 10 })
     expect(JSON.stringify(rows)).not.toMatch(/secret/)
   })
 
-  it('finds an order by its key, one without a name included', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(anonymousOrder())
-    await lab.client().orders.create(order('r1'))
+  it('finds an order by its key, one without a name included', async (lab) => {
+    await lab.create(anonymousOrder())
+    await lab.create()
     for (const { key } of lab.posts)
       expect(await lab.client().orders.forget({ idempotencyKey: key ?? '' })).toBe(true)
   })
 
-  it('is false where nothing of that name is remembered, any more', async () => {
-    const lab = new Lab()
+  it('is false where nothing of that name is remembered, any more', async (lab) => {
     expect(await lab.client().orders.forget(NAME)).toBe(false)
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     await lab.client().orders.forget(NAME)
     expect(await lab.client().orders.forget(NAME)).toBe(false)
   })
 
-  it('refuses what is not settled', async () => {
-    const lab = new Lab()
+  it('refuses what is not settled', async (lab) => {
     await leave(lab, true)
     await expect(lab.client().orders.forget(NAME)).rejects.toMatchObject({
       code: 'invalid_request',
       charged: 'unknown',
     })
-    lab.sandbox.faults.add({ times: 3, action: { type: 'cutBody', after: 0 } })
-    await failure(lab.client().orders.create(order('r2')))
+    lab.fault({ type: 'cutBody', after: 0 }, 3)
+    await failure(lab.create(order('r2')))
     await expect(lab.client().orders.forget({ externalOrderId: 'r2' })).rejects.toMatchObject({
       code: 'invalid_request',
       charged: 'yes',
     })
   })
 
-  it('is false if the record changed meanwhile, and an error if nobody knows', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
-    const slow = lab.elsewhere({}, (operation) => (operation === 'update' ? 'loses' : undefined))
+  it('is false if the record changed meanwhile, and an error if nobody knows', async (lab) => {
+    await lab.create()
+    const slow = lab.elsewhere({}, on('update', 'loses'))
     expect(await slow.orders.forget(NAME)).toBe(false)
     for (const fault of ['rejects', 'throws', 'hangs'] as const) {
-      const broken = lab.elsewhere({}, (operation) => (operation === 'update' ? fault : undefined))
+      const broken = lab.elsewhere({}, on('update', fault))
       await expect(broken.orders.forget(NAME)).rejects.toMatchObject({ code: 'store' })
     }
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
@@ -530,7 +501,7 @@ describe('forget()', () => {
     'ends with the total time of the client where the store does not answer %s',
     async (_what, hangs, told) => {
       const lab = new Lab()
-      await lab.client().orders.create(order('r1'))
+      await lab.create()
       const plan = (operation: string) => (operation === hangs ? ('hangs' as const) : undefined)
       const hung = lab.elsewhere({ totalTimeout: 700 }, plan)
       const before = lab.runtime.monotonic()
@@ -545,10 +516,9 @@ describe('forget()', () => {
     },
   )
 
-  it('does not forget a charge that is proven only afterwards', async () => {
-    const lab = new Lab()
+  it('does not forget a charge that is proven only afterwards', async (lab) => {
     const process = lab.process()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000, when: 'after' } })
+    lab.fault({ type: 'delay', ms: 1000, when: 'after' })
     const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
     process.stop()
     lab.runtime.jump(BUSY)

@@ -1,8 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { all } from '../../support/all.ts'
+import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 const LIST = { operation: 'listOrders' } as const
@@ -24,8 +26,7 @@ async function restored(lab: Lab, request = order('r1')): Promise<string> {
 const gets = (lab: Lab): number => lab.sandbox.requests.filter(({ method }) => method === 'GET').length
 
 describe('an enqueued order that looks never sent and is older than the safe-retry window', () => {
-  it('is found by recover() at the service where a restored backup has forgotten that it was bought', async () => {
-    const lab = new Lab()
+  it('is found by recover() at the service where a restored backup has forgotten that it was bought', async (lab) => {
     const orderId = await restored(lab)
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'created', order: { id: orderId } },
@@ -34,15 +35,13 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('is found by create() at the service where a restored backup has forgotten that it was bought', async () => {
-    const lab = new Lab()
+  it('is found by create() at the service where a restored backup has forgotten that it was bought', async (lab) => {
     const orderId = await restored(lab)
-    expect(await lab.client().orders.create(order('r1'))).toMatchObject({ id: orderId })
+    expect(await lab.create()).toMatchObject({ id: orderId })
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is sent by recover() once the whole list was read without it, and one reading serves all', async () => {
-    const lab = new Lab()
+  it('is sent by recover() once the whole list was read without it, and one reading serves all', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.enqueue(order(reference))
     lab.runtime.jump(60 * MINUTE)
     const found = await all(lab.client().orders.recover())
@@ -51,17 +50,15 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(gets(lab)).toBe(2)
   })
 
-  it('is sent by create() once the whole list was read without it', async () => {
-    const lab = new Lab()
+  it('is sent by create() once the whole list was read without it', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(60 * MINUTE)
-    await lab.client().orders.create(order('r1'))
+    await lab.create()
     lab.sandbox.expectChargedOnce('r1')
     expect(gets(lab)).toBe(2)
   })
 
-  it('is not looked up while it is young: the service still knows the key', async () => {
-    const lab = new Lab()
+  it('is not looked up while it is young: the service still knows the key', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(10 * MINUTE)
     await all(lab.client().orders.recover())
@@ -91,8 +88,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it('is not sent by create() where the time ends before the list does', async () => {
-    const lab = new Lab()
+  it('is not sent by create() where the time ends before the list does', async (lab) => {
     await restored(lab)
     lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'stall' } })
     const began = lab.runtime.now()
@@ -102,13 +98,12 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it("is not taken for another integration's order, whose quantity differs, and is sent", async () => {
-    const lab = new Lab()
+  it("is not taken for another integration's order, whose quantity differs, and is sent", async (lab) => {
     lab.sandbox.addOrder({ quantity: 1, metadata: { externalOrderId: 'r1' } })
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(60 * MINUTE)
     const [outcome] = await all(lab.client().orders.recover())
-    expect(outcome?.order?.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(outcome?.order?.id).toBe(lab.charged())
   })
 
   it.each(['rejects', 'hangs'] as const)(
@@ -116,9 +111,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     async (fault) => {
       const lab = new Lab()
       const orderId = await restored(lab)
-      const client = lab.elsewhere({}, (operation, count) =>
-        operation === 'update' && count === 1 ? fault : undefined,
-      )
+      const client = lab.elsewhere({}, on('update', fault, 1))
       expect(await client.orders.create(order('r1'))).toMatchObject({ id: orderId })
       lab.sandbox.expectChargedOnce('r1')
     },
@@ -132,15 +125,11 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window' },
     ])
-    expect(await failure(lab.client().orders.create(request))).toMatchObject({
-      code: 'unresolved_order',
-      charged: 'unknown',
-    })
+    expect(await failure(lab.create(request))).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is sent where no list shows it, of its source system or of all', async () => {
-    const lab = new Lab()
+  it('is sent where no list shows it, of its source system or of all', async (lab) => {
     const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
     await lab.client().orders.enqueue(order('r1', { metadata }))
     lab.runtime.jump(60 * MINUTE)
@@ -148,8 +137,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is sent without a look with `replay: all`', async () => {
-    const lab = new Lab()
+  it('is sent without a look with `replay: all`', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(60 * MINUTE)
     await all(lab.client().orders.recover({ replay: 'all' }))
@@ -181,13 +169,12 @@ describe('a list of orders that is longer than a look-up reads', () => {
       times: 'always',
       action: { type: 'commitThenDrop' },
     })
-    await failure(lab.client().orders.create(order('r1')))
+    await failure(lab.create())
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
   }
 
-  it('is told with the order that was not found in it, to the caller and to the logger', async () => {
-    const lab = new Lab()
+  it('is told with the order that was not found in it, to the caller and to the logger', async (lab) => {
     await tooOld(lab)
     endless(lab)
     const lines: string[] = []
@@ -205,8 +192,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     expect(gets(lab)).toBe(PAGES)
   })
 
-  it('is not read again for the same order within a quarter of an hour, by any client of the store', async () => {
-    const lab = new Lab()
+  it('is not read again for the same order within a quarter of an hour, by any client of the store', async (lab) => {
     await tooOld(lab)
     endless(lab)
     await all(lab.client().orders.recover())
@@ -220,23 +206,18 @@ describe('a list of orders that is longer than a look-up reads', () => {
     expect(gets(lab)).toBe(2 * PAGES)
   })
 
-  it('keeps an enqueued order from being sent that may be in the rest', async () => {
-    const lab = new Lab()
+  it('keeps an enqueued order from being sent that may be in the rest', async (lab) => {
     await restored(lab)
     endless(lab)
     const before = lab.posts.length
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', error: { code: 'unresolved_order' } },
     ])
-    expect(await failure(lab.client().orders.create(order('r1')))).toMatchObject({
-      code: 'unresolved_order',
-      charged: 'unknown',
-    })
+    expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
     expect(lab.posts).toHaveLength(before)
   })
 
-  it('is narrowed to the source system that the request names', async () => {
-    const lab = new Lab()
+  it('is narrowed to the source system that the request names', async (lab) => {
     const queries: (string | null)[] = []
     const when = ({ query }: { readonly query: URLSearchParams }): boolean => {
       queries.push(query.get('sourceSystem'))
@@ -249,7 +230,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
       times: 'always',
       action: { type: 'commitThenDrop' },
     })
-    await failure(lab.client().orders.create(shop))
+    await failure(lab.create(shop))
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
     const twin = { quantity: 10, metadata: { externalOrderId: 'r1' } }

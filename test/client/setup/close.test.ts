@@ -1,8 +1,10 @@
 import type { CustomerOrderingClient, OrderStore } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
+import { on } from '../../support/faulty-store.ts'
 import { Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 import { errorOf } from '../../support/service.ts'
 import { storeOver } from '../../support/store-over.ts'
 
@@ -61,8 +63,7 @@ describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open
 })
 
 describe('closing a client', () => {
-  it('closes neither the client that it was derived from, nor one with a store of its own', async () => {
-    const lab = new Lab()
+  it('closes neither the client that it was derived from, nor one with a store of its own', async (lab) => {
     const client = lab.client()
     const own = client.withOptions({ store: new MemoryStore() })
     await client.withOptions({ timeout: 1000 }).close()
@@ -71,8 +72,7 @@ describe('closing a client', () => {
     expect((await own.orders.create(order('r2'))).status).toBe('pending')
   })
 
-  it('waits for an order that is being written down', async () => {
-    const lab = new Lab()
+  it('waits for an order that is being written down', async (lab) => {
     const events: string[] = []
     const memory = new MemoryStore()
     const store = storeOver(memory, {
@@ -109,11 +109,10 @@ describe('closing a client', () => {
     await client.close()
   })
 
-  it('lets an order that is being placed by a derived client come to its end', async () => {
-    const lab = new Lab()
+  it('lets an order that is being placed by a derived client come to its end', async (lab) => {
     const store = new SqliteStore({ path: ':memory:' })
     const client = lab.client({ store })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     const { ending } = await lab.begin(() => client.withOptions({ timeout: 5000 }).orders.create(order('r1')))
     const twin = client.orders.create(order('r1'))
     await client.close()
@@ -122,8 +121,7 @@ describe('closing a client', () => {
     expect(String(await errorOf(store.get('s', 'i')))).toContain('closed')
   })
 
-  it('ends an iteration at its next step, and lets rows of createMany at work come to their end', async () => {
-    const lab = new Lab()
+  it('ends an iteration at its next step, and lets rows of createMany at work come to their end', async (lab) => {
     const client = lab.client({ store: new SqliteStore({ path: ':memory:' }) })
     for (const reference of ['r1', 'r2', 'r3']) await client.orders.create(order(reference))
     const records = client.orders.remembered({ since: 0 })[Symbol.asyncIterator]()
@@ -133,7 +131,7 @@ describe('closing a client', () => {
     const rows = client.orders
       .createMany([order('r4'), order('r5')], { concurrency: 1 })
       [Symbol.asyncIterator]()
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 1000 } })
+    lab.fault({ type: 'delay', ms: 1000 })
     const { ending: row } = await lab.begin(() => rows.next())
     await client.close()
     expect(await errorOf(records.next())).toMatchObject({ code: 'configuration' })
@@ -169,11 +167,10 @@ describe('closing a client', () => {
     expect(lab.sandbox.requests.length - before).toBe(1)
   })
 
-  it('waits for resolve() and forget(), which use the store, and lets a read end as usual', async () => {
-    const lab = new Lab()
+  it('waits for resolve() and forget(), which use the store, and lets a read end as usual', async (lab) => {
     const store = new SqliteStore({ path: ':memory:' })
     const client = lab.client({ store, maxRetries: 0 })
-    lab.sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' })
     await errorOf(client.orders.create(order('r1')))
     const balance = client.balance.retrieve()
     const resolved = client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
@@ -182,11 +179,11 @@ describe('closing a client', () => {
     expect((await balance).currency).toBe('EUR')
   })
 
-  it('stores what a derived client could not store before', async () => {
-    const lab = new Lab()
+  it('stores what a derived client could not store before', async (lab) => {
     let broken = true
-    const client = lab.elsewhere({}, (operation) =>
-      operation === 'update' && broken ? 'rejects' : undefined,
+    const client = lab.elsewhere(
+      {},
+      on('update', 'rejects', () => broken),
     )
     const { ending } = await lab.begin(() => client.withOptions({ timeout: 9000 }).orders.create(order('r1')))
     const placed = await ending

@@ -1,10 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
-import { faultyStore, firstWriteLate } from '../../support/faulty-store.ts'
+import { faultyStore, firstWriteLate, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 /** AES-256-GCM, as the documentation shows it. */
@@ -35,10 +36,9 @@ async function atRest(lab: Lab): Promise<string> {
 }
 
 describe('records at rest under a codec', () => {
-  it('show nothing of an order, open, created or rejected', async () => {
-    const lab = new Lab()
+  it('show nothing of an order, open, created or rejected', async (lab) => {
     const client = lab.client({ codec })
-    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    lab.fault({ type: 'drop' }, 5)
     await failure(client.orders.create(order('secret-open')))
     await client.orders.create(order('secret-created'))
     await client.orders.create(anonymousOrder())
@@ -47,19 +47,16 @@ describe('records at rest under a codec', () => {
     expect(await atRest(lab)).not.toMatch(SECRETS)
   })
 
-  it('are found and read again by every client with the codec', async () => {
-    const lab = new Lab()
+  it('are found and read again by every client with the codec', async (lab) => {
     const placed = await lab.client({ codec }).orders.create(order('r1'))
-    const again = await lab.process({ codec }).client.orders.create(order('r1'))
-    expect(again).toEqual(placed)
+    expect(await lab.process({ codec }).client.orders.create(order('r1'))).toEqual(placed)
     expect(lab.posts).toHaveLength(1)
     expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toHaveLength(1)
   })
 
-  it('are recovered', async () => {
-    const lab = new Lab()
+  it('are recovered', async (lab) => {
     const process = lab.process({ codec })
-    lab.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    lab.fault({ type: 'stall', commit: true })
     await lab.begin(() => process.client.orders.create(order('r1')))
     process.kill()
     const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
@@ -68,8 +65,7 @@ describe('records at rest under a codec', () => {
     expect(await atRest(lab)).not.toMatch(SECRETS)
   })
 
-  it('may be encrypted and decrypted in one’s own time', async () => {
-    const lab = new Lab()
+  it('may be encrypted and decrypted in one’s own time', async (lab) => {
     const slow: Codec = {
       encrypt: async (text) => await codec.encrypt(text),
       decrypt: async (text) => await codec.decrypt(text),
@@ -79,19 +75,17 @@ describe('records at rest under a codec', () => {
     expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
   })
 
-  it('stay readable where they were written before there was a codec, and are sealed with their next change', async () => {
-    const lab = new Lab()
-    const placed = await lab.client().orders.create(order('r1'))
-    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
-    await failure(lab.client().orders.create(order('r2')))
+  it('stay readable where they were written before there was a codec, and are sealed with their next change', async (lab) => {
+    const placed = await lab.create()
+    lab.fault({ type: 'drop' }, 5)
+    await failure(lab.create(order('r2')))
     expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
     await lab.client({ codec }).orders.create(order('r2'))
     expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
   })
 
-  it('are not sealed by being read: a created order stays as it was written', async () => {
-    const lab = new Lab()
-    await lab.client().orders.create(order('r1'))
+  it('are not sealed by being read: a created order stays as it was written', async (lab) => {
+    await lab.create()
     const row = await lab.row('ref:r1')
     const client = lab.client({ codec })
     await client.orders.create(order('r1'))
@@ -101,8 +95,7 @@ describe('records at rest under a codec', () => {
     expect(row?.data).toMatch(SECRETS)
   })
 
-  it('have beside them what a store finds rows by: names, state, times and whether they are open', async () => {
-    const lab = new Lab()
+  it('have beside them what a store finds rows by: names, state, times and whether they are open', async (lab) => {
     await lab.client({ codec }).orders.create(order('r1'))
     const { data, ...beside } = (await lab.row('ref:r1')) ?? {}
     expect(data).toMatch(/^sealed:/)
@@ -117,8 +110,7 @@ describe('records at rest under a codec', () => {
     expect(JSON.parse(lab.place('ref:r1').scope)).toEqual([lab.sandbox.baseUrl, 'shop'])
   })
 
-  it('are read after the key was changed by a codec that tries the old one too, and sealed with the new one', async () => {
-    const lab = new Lab()
+  it('are read after the key was changed by a codec that tries the old one too, and sealed with the new one', async (lab) => {
     const fresh = sealed(randomBytes(32))
     const rotating: Codec = {
       encrypt: (text) => fresh.encrypt(text),
@@ -131,7 +123,7 @@ describe('records at rest under a codec', () => {
       },
     }
     const placed = await lab.client({ codec }).orders.create(order('r1'))
-    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+    lab.fault({ type: 'drop' }, 5)
     await failure(lab.client({ codec }).orders.create(order('r2')))
     const client = lab.process({ codec: rotating }).client
     expect(await client.orders.create(order('r1'))).toEqual(placed)
@@ -174,17 +166,14 @@ describe('a record that the codec cannot read', () => {
       await expect(client.orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'store' })
       await expect(
         client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' }),
-      ).rejects.toMatchObject({
-        code: 'store',
-      })
+      ).rejects.toMatchObject({ code: 'store' })
       expect(lab.sandbox.requests.length).toBe(before)
       expect(await lab.row('ref:r1')).toEqual(row)
     },
   )
 
-  it('needs a person in recovery, and recovers with the right one', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+  it('needs a person in recovery, and recovers with the right one', async (lab) => {
+    lab.fault({ type: 'drop' }, 5)
     await failure(lab.client({ codec }).orders.create(order('r1')))
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'corrupt', record: { state: 'open' } },
@@ -212,8 +201,7 @@ describe('what a codec throws', () => {
     expect(`${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
   })
 
-  it('in decrypt() is told to nobody', async () => {
-    const lab = new Lab()
+  it('in decrypt() is told to nobody', async (lab) => {
     await lab.client({ codec }).orders.create(order('r1'))
     const client = lab.process({ codec: { ...codec, decrypt: failing } }).client
     const error = await failure(client.orders.create(order('r1')))
@@ -224,8 +212,7 @@ describe('what a codec throws', () => {
 })
 
 describe('a codec that cannot encrypt', () => {
-  it('keeps the order from being sent', async () => {
-    const lab = new Lab()
+  it('keeps the order from being sent', async (lab) => {
     const error = await failure(lab.client({ codec: broken }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
     expect(lab.posts).toEqual([])
@@ -240,8 +227,7 @@ describe('a codec that cannot encrypt', () => {
   }
 
   describe.each(Object.entries(withoutCodec))('in %s()', (_name, ask) => {
-    it('is told as not charged, and a write that an earlier call gave up does not begin the order', async () => {
-      const lab = new Lab()
+    it('is told as not charged, and a write that an earlier call gave up does not begin the order', async (lab) => {
       const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
       expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
       const error = await failure(ask(lab.client({ codec: broken })))
@@ -253,8 +239,7 @@ describe('a codec that cannot encrypt', () => {
       lab.sandbox.expectChargedOnce('r1')
     })
 
-    it('is told as not charged of a refused order, which a claim that an earlier call gave up does not open', async () => {
-      const lab = new Lab()
+    it('is told as not charged of a refused order, which a claim that an earlier call gave up does not open', async (lab) => {
       lab.drain()
       expect(await failure(lab.client({ codec }).orders.create(order('r1')))).toMatchObject({ status: 402 })
       lab.topUp()
@@ -271,17 +256,13 @@ describe('a codec that cannot encrypt', () => {
       expect(lab.posts).toHaveLength(1)
     })
 
-    it('is told as unknown where nothing can be written at all', async () => {
-      const lab = new Lab()
-      const client = lab.elsewhere({ codec: broken }, (operation) =>
-        operation === 'insert' ? 'rejects' : undefined,
-      )
+    it('is told as unknown where nothing can be written at all', async (lab) => {
+      const client = lab.elsewhere({ codec: broken }, on('insert', 'rejects'))
       expect(await failure(ask(client))).toMatchObject({ code: 'store', charged: 'unknown' })
     })
   })
 
-  it('is asked once by a call that it keeps from sending', async () => {
-    const lab = new Lab()
+  it('is asked once by a call that it keeps from sending', async (lab) => {
     let asked = 0
     const encrypt = (): never => {
       asked++
@@ -292,8 +273,7 @@ describe('a codec that cannot encrypt', () => {
     expect(asked).toBe(1)
   })
 
-  it('does not make the no of an aborted call wrong, whose record it cannot seal', async () => {
-    const lab = new Lab()
+  it('does not make the no of an aborted call wrong, whose record it cannot seal', async (lab) => {
     const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
     const stopped = lab.client({ codec: broken }).orders.create(order('r1'), { signal: AbortSignal.abort() })
@@ -303,8 +283,7 @@ describe('a codec that cannot encrypt', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('is told as unknown of an order that was to be written down in a transaction, which may be rolled back', async () => {
-    const lab = new Lab()
+  it('is told as unknown of an order that was to be written down in a transaction, which may be rolled back', async (lab) => {
     const client = lab.client({ codec: broken })
     const within = faultyStore(lab.rows, lab.runtime)
     const error = await failure(client.orders.enqueue(order('r1'), { within }))
@@ -313,8 +292,7 @@ describe('a codec that cannot encrypt', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('leaves open what became of an order that was refused, because recovery may send it again', async () => {
-    const lab = new Lab()
+  it('leaves open what became of an order that was refused, because recovery may send it again', async (lab) => {
     lab.drain()
     let calls = 0
     const flaky: Codec = {
@@ -330,9 +308,8 @@ describe('a codec that cannot encrypt', () => {
     ])
   })
 
-  it('is told as unknown of an order that an earlier call left open', async () => {
-    const lab = new Lab()
-    lab.sandbox.faults.add({ times: 5, action: { type: 'drop' } })
+  it('is told as unknown of an order that an earlier call left open', async (lab) => {
+    lab.fault({ type: 'drop' }, 5)
     await failure(lab.client({ codec }).orders.create(order('r1')))
     const sent = lab.posts.length
     expect(await failure(lab.client({ codec: broken }).orders.create(order('r1')))).toMatchObject({
@@ -361,17 +338,14 @@ describe('a codec that cannot encrypt', () => {
       const placed = await lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1'))
       await lab.runtime.advance(900_000)
       const { client } = lab.process({ codec })
-      const before = await all(client.orders.remembered({ externalOrderId: 'r1' }))
-      expect(before).toMatchObject([{ state }])
-      const outcomes = await all(client.orders.recover({ takeOver: true }))
-      expect(outcomes).toHaveLength(Number(recovered))
+      expect(await all(client.orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([{ state }])
+      expect(await all(client.orders.recover({ takeOver: true }))).toHaveLength(Number(recovered))
       expect(await client.orders.create(order('r1'))).toMatchObject({ id: placed.id })
-      expect(lab.sandbox.expectChargedOnce('r1').orderId).toBe(placed.id)
+      expect(lab.charged()).toBe(placed.id)
     },
   )
 
-  it('does not lose an order that was charged meanwhile', async () => {
-    const lab = new Lab()
+  it('does not lose an order that was charged meanwhile', async (lab) => {
     let calls = 0
     const flaky: Codec = {
       ...codec,
@@ -379,7 +353,7 @@ describe('a codec that cannot encrypt', () => {
     }
     const client = lab.client({ codec: flaky })
     const placed = await client.orders.create(order('r1'))
-    expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+    expect(placed.id).toBe(lab.charged())
     await lab.runtime.advance(2000)
     expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
       { state: 'created', order: { id: placed.id } },
@@ -410,8 +384,7 @@ describe('a codec whose encrypt() returns no text that could be kept', () => {
 describe('a codec that never answers', () => {
   const never = (): Promise<string> => new Promise(() => {})
 
-  it('does not hide the other records', async () => {
-    const lab = new Lab()
+  it('does not hide the other records', async (lab) => {
     const client = lab.elsewhere({ codec })
     for (const name of ['r1', 'r2', 'r3']) await client.orders.enqueue(order(name))
     let asked = 0
@@ -472,8 +445,7 @@ describe('a codec that never answers', () => {
     },
   )
 
-  it('keeps the order from being sent, and the call ends in time', async () => {
-    const lab = new Lab()
+  it('keeps the order from being sent, and the call ends in time', async (lab) => {
     const client = lab.client({ codec: { ...codec, encrypt: never } })
     const pending = failure(client.orders.create(order('r1'), { totalTimeout: 3_000 }))
     await lab.runtime.advance(5_000)
@@ -483,8 +455,7 @@ describe('a codec that never answers', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('keeps the order from being sent after ten seconds, where the call has more time', async () => {
-    const lab = new Lab()
+  it('keeps the order from being sent after ten seconds, where the call has more time', async (lab) => {
     const client = lab.client({ codec: { ...codec, encrypt: never } })
     const begun = lab.runtime.monotonic()
     const error = await failure(client.orders.create(order('r1')))
@@ -503,14 +474,11 @@ describe('a codec that never answers', () => {
     async (_when, totalTimeout, waited) => {
       const lab = new Lab()
       let calls = 0
-      const stuck: Codec = {
-        ...codec,
-        encrypt: (text) => (++calls === 2 ? never() : codec.encrypt(text)),
-      }
+      const stuck: Codec = { ...codec, encrypt: (text) => (++calls === 2 ? never() : codec.encrypt(text)) }
       const begun = lab.runtime.monotonic()
       const placed = await lab.client({ codec: stuck }).orders.create(order('r1'), { totalTimeout })
       expect(lab.runtime.monotonic() - begun).toBe(waited)
-      expect(placed.id).toBe(lab.sandbox.expectChargedOnce('r1').orderId)
+      expect(placed.id).toBe(lab.charged())
       await lab.runtime.advance(2_000)
       expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
         { state: 'created', order: { id: placed.id } },
@@ -518,8 +486,7 @@ describe('a codec that never answers', () => {
     },
   )
 
-  it('does not keep a call that is aborted', async () => {
-    const lab = new Lab()
+  it('does not keep a call that is aborted', async (lab) => {
     const controller = new AbortController()
     const encrypt = (): Promise<string> => {
       controller.abort()

@@ -9,6 +9,7 @@ import {
 } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
 import { errorOf, type Service, service } from '../../support/service.ts'
+import { throwing } from '../../support/throwing.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
 
@@ -169,12 +170,7 @@ describe('the events of reads', () => {
 
   test('end also where no API key could be had', async () => {
     const { events, hooks } = watching()
-    const { client } = service({
-      hooks,
-      apiKey: () => {
-        throw new Error('vault is down')
-      },
-    })
+    const { client } = service({ hooks, apiKey: throwing('vault is down') })
     await errorOf(client.balance.retrieve())
     expect(events).toEqual([
       ['settled', expect.objectContaining({ ok: false, code: 'configuration', attempts: 0 })],
@@ -189,12 +185,7 @@ describe('the events of reads', () => {
 
 describe('hooks that misbehave', () => {
   const bad: [string, () => unknown][] = [
-    [
-      'throw',
-      () => {
-        throw new Error('mine')
-      },
-    ],
+    ['throw', throwing('mine')],
     ['reject', () => Promise.reject(new Error('mine'))],
     ['never come back', () => new Promise(() => {})],
     ['return something', () => ({ next: 'stop', headers: {} })],
@@ -284,11 +275,7 @@ describe('log lines', () => {
   })
 
   test('tell at level error of hooks that threw only, and at level off of nothing', async () => {
-    const hooks: Hooks = {
-      onSettled: () => {
-        throw new Error('mine')
-      },
-    }
+    const hooks: Hooks = { onSettled: throwing('mine') }
     for (const [level, expected] of [
       ['error', [line('error', 'a hook threw')]],
       ['off', []],
@@ -301,9 +288,7 @@ describe('log lines', () => {
   })
 
   test('that cannot be written change nothing', async () => {
-    const broken = (): never => {
-      throw new Error('disk full')
-    }
+    const broken = throwing('disk full')
     const logger: Logger = { debug: broken, info: broken, warn: broken, error: broken }
     const { client, sandbox } = service({ logger, logLevel: 'debug' })
     sandbox.faults.add({ action: { type: 'drop' } })

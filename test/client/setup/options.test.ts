@@ -13,6 +13,7 @@ import { all } from '../../support/all.ts'
 import { API_KEY, BASE_URL, clientOf, clientOver } from '../../support/client.ts'
 import { json, problem } from '../../support/fake-fetch.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
@@ -249,9 +250,7 @@ describe('hooks and logger', () => {
   })
 
   it('that throw, or return promises that fail, change nothing', async () => {
-    const broken = (): never => {
-      throw new Error('hook')
-    }
+    const broken = throwing('hook')
     const errors: string[] = []
     const { client } = clientOver(() => balance, {
       hooks: {
