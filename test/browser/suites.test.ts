@@ -4,6 +4,7 @@ import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { POLLUTION } from '../support/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
+import { notRun } from '../support/needs.ts'
 import type { Question, ToldQuestion } from './pages/service.ts'
 import { clientFiles } from './support/client-files.ts'
 import {
@@ -20,8 +21,6 @@ import {
   type StrictSite,
   serveStrictSite,
 } from './support/strict-site.ts'
-
-const inCi = process.env['CI'] === 'true'
 
 /** What the order of a page costs: its wallet holds no more. */
 const PRICE = 250
@@ -88,13 +87,7 @@ afterAll(() => site.close())
 
 describe.each(BROWSERS)('$name', (browser) => {
   const why = browser.missing()
-  if (why !== undefined) {
-    it.skipIf(!inCi)(`runs the suites: NOT RUN, ${why}`, () => {
-      throw new Error(`CI must run these tests: ${why}`)
-    })
-    if (!inCi) console.warn(`NOT RUN: the suites in ${browser.name}, ${why}`)
-    return
-  }
+  if (why !== undefined) return notRun('runs the suites', why)
 
   let open: OpenBrowser
   let sandbox: Sandbox

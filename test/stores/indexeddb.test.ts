@@ -2,8 +2,8 @@ import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import * as imitation from 'fake-indexeddb'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { StoreError } from '../../src/errors.ts'
 import { EVERYTHING, makeRow, makeRows, nextVersion, SCOPE, walk } from '../../src/stores/contract/rows.ts'
+import { codeOf, failureOf } from './support/failures.ts'
 
 const { IDBFactory, IDBKeyRange, IDBObjectStore, IDBDatabase: ImitatedDatabase } = imitation
 const NAME = 'orders'
@@ -19,20 +19,6 @@ afterEach(() => {
 })
 
 const open = () => new IndexedDbStore({ name: NAME })
-
-/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
-async function failureOf(action: () => unknown): Promise<StoreError> {
-  try {
-    await action()
-  } catch (error) {
-    if (error instanceof StoreError) return error
-    throw error
-  }
-  throw new Error('it did not fail')
-}
-
-const codeOf = (error: StoreError): unknown =>
-  error.cause instanceof Error ? Reflect.get(error.cause, 'code') : undefined
 
 /** Resolves when a request has ended, to what it ended with. */
 function ended(request: IDBOpenDBRequest): Promise<'success' | 'error'> {

@@ -26,6 +26,16 @@ import { type SqliteDatabase, SqliteStore } from 'customer-ordering-sdk/stores/s
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { StoreError } from '../../src/errors.ts'
 import { makeRow, makeRows, nextVersion, SCOPE, WRITTEN_AT, walk } from '../../src/stores/contract/rows.ts'
+import {
+  callsOf,
+  callsWithHalfACharacter,
+  codeOf,
+  expectFailures,
+  expectOrderNotSent,
+  failureOf,
+  readsOf,
+  writesOf,
+} from './support/failures.ts'
 import { nextMessage } from './support/messages.ts'
 
 let directory = ''
@@ -55,17 +65,6 @@ async function start(script: string, ...parameters: string[]): Promise<ChildProc
   children.push(child)
   await nextMessage(child)
   return child
-}
-
-/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
-async function failureOf(action: () => unknown): Promise<StoreError> {
-  try {
-    await action()
-  } catch (error) {
-    if (error instanceof StoreError) return error
-    throw error
-  }
-  throw new Error('it did not fail')
 }
 
 /** Counts the rows of the file with a connection of its own. */
@@ -196,13 +195,13 @@ describe('opening a file', () => {
     expect(error.message).toMatch(
       /missing\/orders\.db: its directory does not exist\. Create the directory first\.$/,
     )
-    expect(error.cause).toMatchObject({ code: 'ENOENT' })
+    expect(codeOf(error)).toBe('ENOENT')
   })
 
   it('says that the path is a directory', async () => {
     const error = await failureOf(() => new SqliteStore({ path: directory }))
     expect(error.message).toMatch(/the file cannot be opened\. Check that the path names a file/)
-    expect(error.cause).toMatchObject({ code: 'SQLITE_CANTOPEN' })
+    expect(codeOf(error)).toBe('SQLITE_CANTOPEN')
   })
 
   it('says that a file cannot be created there', async () => {
@@ -231,7 +230,7 @@ describe('opening a file', () => {
     const opened = watchOpening()
     const error = await failureOf(() => new SqliteStore({ path }))
     expect(error.message).toContain(`${path}: the file is not an SQLite database`)
-    expect(error.cause).toMatchObject({ code: 'SQLITE_NOTADB' })
+    expect(codeOf(error)).toBe('SQLITE_NOTADB')
     expect(readFileSync(path, 'utf8')).toBe(content)
     expect(opened.map(({ isOpen }) => isOpen)).toEqual([false])
     expect(readdirSync(directory)).toEqual(['orders.db'])
@@ -333,12 +332,7 @@ describe('opening a file', () => {
       await store.insert(makeRow(1))
       const database = new DatabaseSync(path)
       database.exec(`BEGIN; ${sql}; INSERT INTO customer_ordering_schema (version) VALUES (2); COMMIT`)
-      for (const read of [
-        () => store.get(SCOPE, makeRow(1).id),
-        () => store.listOpen(SCOPE, { limit: 5 }),
-        () => store.list(SCOPE, { limit: 5 }),
-      ])
-        expect((await failureOf(read)).message).toContain(NEWER)
+      await expectFailures(readsOf(store), NEWER)
       database.close()
       await store.close()
     })
@@ -355,24 +349,11 @@ describe('opening a file', () => {
     })
 
     it('takes no order of this version, and sends none', async () => {
-      const sandbox = createSandbox()
       const store = new SqliteStore({ path })
-      const client = new CustomerOrderingClient({
-        baseUrl: sandbox.baseUrl,
-        apiKey: sandbox.apiKey,
-        fetch: sandbox.fetch,
-        account: 'shop-eu',
-        store,
-      })
       const database = new DatabaseSync(path)
       database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
       database.close()
-      const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-      const error = await failureOf(() => client.orders.create(request))
-      expect(error.charged).toBe('no')
-      expect(error.message).toContain(NEWER)
-      expect(sandbox.ledger).toEqual([])
-      await client.close()
+      expect((await expectOrderNotSent(store)).message).toContain(NEWER)
     })
   })
 
@@ -450,7 +431,7 @@ describe('failures', () => {
     expect(error.message).toContain(
       `Cannot write to the order store in ${path}: another connection keeps it locked`,
     )
-    expect(error.cause).toMatchObject({ code: 'SQLITE_BUSY' })
+    expect(codeOf(error)).toBe('SQLITE_BUSY')
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     const openingError = await failureOf(() => new SqliteStore({ path, busyTimeout: 30 }))
     expect(openingError.message).toContain(
@@ -484,7 +465,7 @@ describe('failures', () => {
       }
     })
     expect(error.message).toContain('the disk is full, or the database has reached its size limit. Make room')
-    expect(error.cause).toMatchObject({ code: 'SQLITE_FULL' })
+    expect(codeOf(error)).toBe('SQLITE_FULL')
     expect(error.applied).toBe(false)
     expect(acknowledged.length).toBeGreaterThan(5)
     const rows = await walk((options) => store.list(SCOPE, options), 10)
@@ -512,7 +493,7 @@ describe('failures', () => {
     const damaged = new SqliteStore({ path })
     const error = await failureOf(() => damaged.get(SCOPE, makeRow(1).id))
     expect(error.message).toContain('the file is damaged. Stop writing to it, keep a copy')
-    expect(error.cause).toMatchObject({ code: 'SQLITE_CORRUPT' })
+    expect(codeOf(error)).toBe('SQLITE_CORRUPT')
     await failureOf(() => damaged.insert(makeRow(99)))
     await damaged.close()
   })
@@ -523,7 +504,7 @@ describe('failures', () => {
     const database = new DatabaseSync(path)
     database.exec("UPDATE customer_ordering_rows SET data = CAST(x'61ff62' AS TEXT)")
     const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
-    expect(error.cause).toMatchObject({ code: 'ERR_ENCODING_INVALID_ENCODED_DATA' })
+    expect(codeOf(error)).toBe('ERR_ENCODING_INVALID_ENCODED_DATA')
     database.close()
     await store.close()
   })
@@ -552,18 +533,7 @@ describe('failures', () => {
 
   it('reject text with half of a surrogate pair in every argument', async () => {
     const store = new SqliteStore({ path })
-    const half = '\ud800'
-    const calls: (() => unknown)[] = [
-      () => store.get(half, 'id'),
-      () => store.get(SCOPE, half),
-      () => store.insert(makeRow(1, { data: half })),
-      () => store.insert(makeRow(1, { id: half })),
-      () => store.update(makeRow(1, { scope: half }), 1),
-      () => store.listOpen(half, { limit: 1 }),
-      () => store.list(half, { limit: 1 }),
-      () => store.prune(half, { createdBefore: 1, rejectedBefore: 1 }),
-    ]
-    for (const call of calls) expect((await failureOf(call)).message).toContain('half of a surrogate pair')
+    await expectFailures(callsWithHalfACharacter(store), 'half of a surrogate pair')
     await store.close()
   })
 
@@ -585,17 +555,7 @@ describe('failures', () => {
   it('reject every call after close', async () => {
     const store = new SqliteStore({ path })
     await store.close()
-    const times = { createdBefore: 1, rejectedBefore: 1 }
-    const calls: (() => unknown)[] = [
-      () => store.get(SCOPE, 'id'),
-      () => store.insert(makeRow(1)),
-      () => store.update(makeRow(1), 1),
-      () => store.listOpen(SCOPE, { limit: 1 }),
-      () => store.list(SCOPE, { limit: 1 }),
-      () => store.prune(SCOPE, times),
-    ]
-    for (const call of calls)
-      expect((await failureOf(call)).message).toContain('was closed. Make a new SqliteStore')
+    await expectFailures(callsOf(store), 'was closed. Make a new SqliteStore')
   })
 })
 
@@ -624,14 +584,9 @@ describe('a file that is taken away while the store is open', () => {
     await stores[0]?.insert(makeRow(1))
     take()
     for (const store of stores) {
-      for (const write of [
-        () => store.insert(makeRow(2)),
-        () => store.update(nextVersion(makeRow(1)), 1),
-        () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
-      ]) {
-        const { message, applied } = await failureOf(write)
+      const reason = `${named()} was deleted or replaced while the store was open`
+      for (const { message, applied } of await expectFailures(writesOf(store), reason)) {
         expect(applied).toBe(false)
-        expect(message).toContain(`${named()} was deleted or replaced while the store was open`)
         expect(message).toContain('Nothing was written.')
       }
       expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
@@ -697,15 +652,8 @@ describe('a new order that the file cannot take', () => {
     ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
     ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
   ])('is told as not charged, without a doubt, where the file %s', async (_, pragma, reason) => {
-    const sandbox = createSandbox()
     const database = new DatabaseSync(path)
-    const client = new CustomerOrderingClient({
-      baseUrl: sandbox.baseUrl,
-      apiKey: sandbox.apiKey,
-      fetch: sandbox.fetch,
-      account: 'shop-eu',
-      store: new SqliteStore({ database }),
-    })
+    const store = new SqliteStore({ database })
     database.exec(pragma)
     const filler = database.prepare(
       "INSERT INTO customer_ordering_rows VALUES ('filler', ?, 1, 0, 'created', 0, 0, ?)",
@@ -720,14 +668,7 @@ describe('a new order that the file cannot take', () => {
         }
       }
     }
-    const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-    const error = await failureOf(() => client.orders.create(request))
-    expect(error.charged).toBe('no')
-    expect(error.message).toMatch(/^The order could not be stored; nothing was sent by this call\./)
-    expect(error.message).toContain(reason)
-    expect(error.message).not.toContain('may have been charged')
-    expect(sandbox.ledger).toEqual([])
-    await client.close()
+    expect((await expectOrderNotSent(store)).message).toContain(reason)
     database.close()
   })
 })
@@ -794,14 +735,8 @@ describe('a connection handed in', () => {
     const store = new SqliteStore({ database })
     await store.insert(makeRow(1))
     database.exec('BEGIN')
-    const calls: (() => unknown)[] = [
-      () => store.insert(makeRow(2)),
-      () => store.update(nextVersion(makeRow(1)), 1),
-      () => store.get(SCOPE, makeRow(1).id),
-      () => new SqliteStore({ database }),
-    ]
-    for (const call of calls)
-      expect((await failureOf(call)).message).toContain('while its database is inside a transaction')
+    const opening = async () => new SqliteStore({ database })
+    await expectFailures([...callsOf(store), opening], 'while its database is inside a transaction')
     database.exec('ROLLBACK')
     expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
     expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
@@ -813,7 +748,7 @@ describe('a connection handed in', () => {
     const database = new DatabaseSync(path, { readOnly: true })
     const error = await failureOf(() => new SqliteStore({ database }))
     expect(error.message).toContain('it is read-only. Let this user write to the file')
-    expect(error.cause).toMatchObject({ code: 'SQLITE_READONLY' })
+    expect(codeOf(error)).toBe('SQLITE_READONLY')
     database.close()
   })
 
@@ -823,7 +758,7 @@ describe('a connection handed in', () => {
     await store.insert(makeRow(1))
     database.exec('PRAGMA query_only = ON')
     const error = await failureOf(() => store.insert(makeRow(2)))
-    expect(error.cause).toMatchObject({ code: 'SQLITE_READONLY' })
+    expect(codeOf(error)).toBe('SQLITE_READONLY')
     expect(error.applied).toBe(false)
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     database.close()
@@ -849,15 +784,9 @@ describe('a connection handed in', () => {
       const store = new SqliteStore({ database })
       await store.insert(makeRow(1))
       database.exec(`PRAGMA journal_mode = ${mode}`)
-      for (const write of [
-        () => store.insert(makeRow(2)),
-        () => store.update(nextVersion(makeRow(1)), 1),
-        () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
-      ]) {
-        const { message } = await failureOf(write)
-        expect(message).toContain(`its journal mode is "${mode.toLowerCase()}"`)
+      const reason = `its journal mode is "${mode.toLowerCase()}"`
+      for (const { message } of await expectFailures(writesOf(store), reason))
         expect(message).toContain('Nothing was written.')
-      }
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
       database.exec('PRAGMA journal_mode = WAL')
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
@@ -898,7 +827,7 @@ describe('a connection handed in', () => {
     expect(ioError.message).toContain(
       'the disk or file system failed. Check it; the write may or may not have happened',
     )
-    expect(ioError.cause).toMatchObject({ code: 'SQLITE_IOERR_FSYNC' })
+    expect(codeOf(ioError)).toBe('SQLITE_IOERR_FSYNC')
     expect(ioError.applied).toBeUndefined()
     // The log may hold the write whose sync failed: a crash would bring it up again.
     failure = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
@@ -918,7 +847,7 @@ describe('a connection handed in', () => {
     database.close()
     const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
     expect(error.message).toContain('the connection was closed')
-    expect(error.cause).toMatchObject({ code: 'ERR_INVALID_STATE' })
+    expect(codeOf(error)).toBe('ERR_INVALID_STATE')
   })
 })
 

@@ -1,13 +1,7 @@
-import { describe, it } from 'vitest'
+import { describeUnless } from '../../support/needs.ts'
 import { missingChromium } from './chromium.ts'
 
-/** Runs tests that need Chromium; without it they are one line that says so, or, in CI, a failure. */
+/** Tests that need Chromium. */
 export function describeWithChromium(title: string, body: () => void): void {
-  const why = missingChromium()
-  if (why === undefined) describe(title, body)
-  else if (process.env['CI'] === 'true')
-    it(title, () => {
-      throw new Error(`CI must run these tests: ${why}`)
-    })
-  else it.skip(`${title}: NOT RUN, ${why}`, () => {})
+  describeUnless(missingChromium(), title, body)
 }

@@ -2,8 +2,6 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { inspect } from 'node:util'
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import {
   type PostgresClient,
   type PostgresParameter,
@@ -12,6 +10,15 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
 import { makeRow, makeRows, nextVersion, SCOPE, walk } from '../../../src/stores/contract/rows.ts'
+import {
+  callsOf,
+  callsWithHalfACharacter,
+  codeOf,
+  expectFailures,
+  expectOrderNotSent,
+  failureOf,
+  readsOf,
+} from '../support/failures.ts'
 import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import {
   execute,
@@ -21,19 +28,6 @@ import {
   type PgPool,
   pg,
 } from '../support/postgres-clients.ts'
-
-/** What a promise rejects with; must be a StoreError. */
-async function failureOf(action: () => unknown): Promise<StoreError> {
-  try {
-    await action()
-  } catch (error) {
-    if (error instanceof StoreError) return error
-    throw error
-  }
-  throw new Error('it did not fail')
-}
-
-const codeOf = ({ cause }: StoreError): unknown => (cause as { code?: unknown } | undefined)?.code
 
 const CLOSED = { open: false, state: 'created' } as const
 const INSIDE = 'cannot be used while its connection is inside a transaction'
@@ -232,12 +226,7 @@ describeWith('server', 'PostgresStore and its server', () => {
         const store = new PostgresStore({ client: openPool() })
         await store.insert(makeRow(1))
         await raise(sql)
-        for (const read of [
-          () => store.get(SCOPE, makeRow(1).id),
-          () => store.listOpen(SCOPE, { limit: 5 }),
-          () => store.list(SCOPE, { limit: 5 }),
-        ])
-          expect((await failureOf(read)).message).toContain(NEWER)
+        await expectFailures(readsOf(store), NEWER)
       })
 
       it('lose no closed row to the pruning of this version', async () => {
@@ -384,15 +373,6 @@ describeWith('server', 'PostgresStore and its server', () => {
   })
 
   describe('a transaction of the caller', () => {
-    const calls = (store: PostgresStore): (() => Promise<unknown>)[] => [
-      () => store.insert(makeRow(2)),
-      () => store.update(nextVersion(makeRow(1)), 1),
-      () => store.get(SCOPE, makeRow(1).id),
-      () => store.listOpen(SCOPE, { limit: 1 }),
-      () => store.list(SCOPE, { limit: 1 }),
-      () => store.prune(SCOPE, { createdBefore: 1, rejectedBefore: 1 }),
-    ]
-
     it.each([
       ['a client of pg', (client: PgClient): PostgresClient => client],
       ['a client of which nothing is known', unknownClient],
@@ -401,10 +381,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const store = new PostgresStore({ client: wrap(client) })
       await store.insert(makeRow(1))
       await client.query('BEGIN')
-      for (const call of calls(store)) {
-        const error = await failureOf(call)
-        expect(error.message).toContain(`${INSIDE} (nothing was written)`)
-      }
+      await expectFailures(callsOf(store), `${INSIDE} (nothing was written)`)
       await client.query('CREATE TABLE theirs (id int)')
       await client.query('COMMIT')
       expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
@@ -414,7 +391,7 @@ describeWith('server', 'PostgresStore and its server', () => {
 
       await client.query('BEGIN')
       await client.query('SELECT 1/0').catch(() => {})
-      for (const call of calls(store)) expect((await failureOf(call)).message).toContain(INSIDE)
+      await expectFailures(callsOf(store), INSIDE)
       await client.query('ROLLBACK')
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
     })
@@ -855,26 +832,13 @@ describeWith('server', 'PostgresStore and its server', () => {
          GRANT ALL ON customer_ordering_rows, customer_ordering_rows_versions TO ${role}`,
         )
         const pool = openPool({}, server().urlFor({ database, user: role, password: 'p' }))
-        const sandbox = createSandbox()
-        const client = new CustomerOrderingClient({
-          baseUrl: sandbox.baseUrl,
-          apiKey: sandbox.apiKey,
-          fetch: sandbox.fetch,
-          account: 'shop-eu',
-          store: new PostgresStore({ client: pool }),
-        })
         const locker = await openClient()
         await locker.query('BEGIN')
         if (setting.startsWith('statement_timeout'))
           await locker.query('LOCK TABLE customer_ordering_rows IN EXCLUSIVE MODE')
-        const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-        const error = await failureOf(() => client.orders.create(request))
-        expect(error.charged).toBe('no')
+        const error = await expectOrderNotSent(new PostgresStore({ client: pool }))
         expect(error.message).toContain(text)
-        expect(error.message).toMatch(/^The order could not be stored; nothing was sent by this call\./)
-        expect(sandbox.ledger).toEqual([])
         await locker.query('ROLLBACK')
-        await client.close()
       },
     )
 
@@ -926,18 +890,7 @@ describeWith('server', 'PostgresStore and its server', () => {
 
     it('reject text with half of a surrogate pair in every argument', async () => {
       const store = new PostgresStore({ client: openPool() })
-      const half = '\ud800'
-      const wrong: (() => unknown)[] = [
-        () => store.get(half, 'id'),
-        () => store.get(SCOPE, half),
-        () => store.insert(makeRow(1, { data: half })),
-        () => store.insert(makeRow(1, { id: half })),
-        () => store.update(makeRow(1, { scope: half }), 1),
-        () => store.listOpen(half, { limit: 1 }),
-        () => store.list(half, { limit: 1 }),
-        () => store.prune(half, { createdBefore: 1, rejectedBefore: 1 }),
-      ]
-      for (const call of wrong) expect((await failureOf(call)).message).toContain('half of a surrogate pair')
+      await expectFailures(callsWithHalfACharacter(store), 'half of a surrogate pair')
     })
 
     it.each(['nonsense', '', ' id', 'x id', '12', '12345678901234567890 id'])(
@@ -954,17 +907,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const store = new PostgresStore({ client: pool })
       await store.insert(makeRow(1))
       await store.close()
-      const times = { createdBefore: 1, rejectedBefore: 1 }
-      const late: (() => unknown)[] = [
-        () => store.get(SCOPE, 'id'),
-        () => store.insert(makeRow(1)),
-        () => store.update(makeRow(1), 1),
-        () => store.listOpen(SCOPE, { limit: 1 }),
-        () => store.list(SCOPE, { limit: 1 }),
-        () => store.prune(SCOPE, times),
-      ]
-      for (const call of late)
-        expect((await failureOf(call)).message).toContain('was closed. Make a new PostgresStore')
+      await expectFailures(callsOf(store), 'was closed. Make a new PostgresStore')
       expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
     })
 

@@ -10,7 +10,8 @@ import {
   SCOPE,
   walk,
 } from '../../../src/stores/contract/rows.ts'
-import { describeWith, failureOf, RedisServers } from '../support/redis.ts'
+import { failureOf } from '../support/failures.ts'
+import { describeWith, RedisServers } from '../support/redis.ts'
 import { type ClientName, type Connection, connect } from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
 

@@ -1,10 +1,8 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { announceMissing, describeWith, RedisServers } from '../support/redis.ts'
+import { describeWith, RedisServers } from '../support/redis.ts'
 import { type ClientName, type Connection, connect } from '../support/redis-clients.ts'
-
-announceMissing()
 
 describeWith('server', 'RedisStore', () => {
   describe.each(['single', 'cluster'] as const)('on a %s of Redis', (kind) => {

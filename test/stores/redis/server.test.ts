@@ -17,7 +17,8 @@ import {
   WRITTEN_AT,
   walk,
 } from '../../../src/stores/contract/rows.ts'
-import { describeWith, failureOf, RedisServers } from '../support/redis.ts'
+import { failureOf } from '../support/failures.ts'
+import { describeWith, RedisServers } from '../support/redis.ts'
 import {
   type ClientName,
   type Connection,

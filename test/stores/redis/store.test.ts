@@ -2,7 +2,7 @@ import { type RedisClient, RedisStore } from 'customer-ordering-sdk/stores/redis
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { failureOf } from '../support/redis.ts'
+import { failureOf } from '../support/failures.ts'
 
 /** What a server with the settings that the store asks for says of itself. */
 const INFO = 'role:master\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n'

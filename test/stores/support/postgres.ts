@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, it } from 'vitest'
+import { describeUnless } from '../../support/needs.ts'
 import { enginesFolder } from './postgres-clients.ts'
 
 const script = fileURLToPath(new URL('../../../scripts/services/postgres.sh', import.meta.url))
@@ -24,19 +24,9 @@ function missing(needed: 'clients' | 'server'): string | undefined {
   }
 }
 
-/** Runs tests that need more than the project; without it they are one line that says so, or, in CI, a failure. */
+/** Tests that need more than the project. */
 export function describeWith(needed: 'clients' | 'server', title: string, body: () => void): void {
-  const why = missing(needed)
-  if (why === undefined) describe(title, { timeout: 120_000 }, body)
-  else if (process.env['CI'] === 'true')
-    it(title, () => {
-      throw new Error(`CI must run these tests: ${why}`)
-    })
-  else {
-    // The usual report tells how many were skipped, but not which.
-    console.warn(`NOT RUN: ${title}: ${why}`)
-    it.skip(`${title}: not run, ${why}`, () => {})
-  }
+  describeUnless(missing(needed), title, body)
 }
 
 /** A server of one's own, see scripts/services/postgres.sh. */

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describe, it } from 'vitest'
-import { StoreError } from '../../../src/errors.ts'
+import { describeUnless } from '../../support/needs.ts'
 import { enginesFolder } from './redis-clients.ts'
 
 const run = promisify(execFile)
@@ -27,21 +26,9 @@ function missing(needed: 'clients' | 'server'): string | undefined {
   }
 }
 
-/** Runs tests that need more than the project; without it they are one line that says so, or, in CI, a failure. */
+/** Tests that need more than the project. */
 export function describeWith(needed: 'clients' | 'server', title: string, body: () => void): void {
-  const why = missing(needed)
-  if (why === undefined) describe(title, { timeout: 120_000 }, body)
-  else if (process.env['CI'] === 'true')
-    it(title, () => {
-      throw new Error(`CI must run these tests: ${why}`)
-    })
-  else it.skip(`${title}: NOT RUN, ${why}`, () => {})
-}
-
-/** Says in one line which tests do not run, and why, if so. For one file of a folder to call. */
-export function announceMissing(what = 'the tests of RedisStore on real servers'): void {
-  const why = missing('server')
-  if (why !== undefined && process.env['CI'] !== 'true') console.warn(`NOT RUN: ${what}, ${why}`)
+  describeUnless(missing(needed), title, body)
 }
 
 /** One server, or a cluster of three, of one's own; see scripts/services/redis.sh. */
@@ -87,15 +74,4 @@ export class RedisServers {
   async stop(): Promise<void> {
     await run(script, ['stop', this.directory])
   }
-}
-
-/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
-export async function failureOf(action: () => unknown): Promise<StoreError> {
-  try {
-    await action()
-  } catch (error) {
-    if (error instanceof StoreError) return error
-    throw error
-  }
-  throw new Error('it did not fail')
 }

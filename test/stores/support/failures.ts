@@ -1,0 +1,78 @@
+/** How calls of a store fail, and what an order through such a store comes to. */
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { expect } from 'vitest'
+import { StoreError } from '../../../src/errors.ts'
+import type { OrderStore } from '../../../src/idempotency/store.ts'
+import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+
+type Call = () => Promise<unknown>
+
+/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
+export async function failureOf(action: () => unknown): Promise<StoreError> {
+  try {
+    await action()
+  } catch (error) {
+    if (error instanceof StoreError) return error
+    throw error
+  }
+  throw new Error('it did not fail')
+}
+
+/** What a store says that the database said. */
+export const codeOf = ({ cause }: StoreError): unknown =>
+  cause instanceof Error ? Reflect.get(cause, 'code') : undefined
+
+/** Every call that reads, of row 1 where it reads one. */
+export const readsOf = (store: OrderStore): readonly Call[] => [
+  () => store.get(SCOPE, makeRow(1).id),
+  () => store.listOpen(SCOPE, { limit: 1 }),
+  () => store.list(SCOPE, { limit: 1 }),
+]
+
+/** Every call that writes: row 2 is new, row 1 has its first version. */
+export const writesOf = (store: OrderStore): readonly Call[] => [
+  () => store.insert(makeRow(2)),
+  () => store.update(nextVersion(makeRow(1)), 1),
+  () => store.prune(SCOPE, EVERYTHING),
+]
+
+export const callsOf = (store: OrderStore): readonly Call[] => [...readsOf(store), ...writesOf(store)]
+
+/** Every argument of every call as a string that ends in the middle of a character. */
+export function callsWithHalfACharacter(store: OrderStore): readonly Call[] {
+  const half = '\ud800'
+  return [
+    () => store.get(half, 'id'),
+    () => store.get(SCOPE, half),
+    () => store.insert(makeRow(1, { data: half })),
+    () => store.insert(makeRow(1, { id: half })),
+    () => store.update(makeRow(1, { scope: half }), 1),
+    () => store.listOpen(half, { limit: 1 }),
+    () => store.list(half, { limit: 1 }),
+    () => store.prune(half, EVERYTHING),
+  ]
+}
+
+/** Fails unless each call fails, with this in its message; returns the errors. */
+export async function expectFailures(calls: readonly Call[], text: string): Promise<readonly StoreError[]> {
+  const errors: StoreError[] = []
+  for (const call of calls) errors.push(await failureOf(call))
+  for (const { message } of errors) expect(message).toContain(text)
+  return errors
+}
+
+/** Fails unless a new order through the store is told as not charged, and nothing was sent for it. */
+export async function expectOrderNotSent(store: OrderStore): Promise<StoreError> {
+  const sandbox = createSandbox()
+  const { baseUrl, apiKey, fetch } = sandbox
+  const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store })
+  const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+  const error = await failureOf(() => client.orders.create(request))
+  expect(error.charged).toBe('no')
+  expect(error.message).toMatch(/^The order could not be stored; nothing was sent by this call\./)
+  expect(error.message).not.toContain('may have been charged')
+  expect(sandbox.requests).toEqual([])
+  await client.close()
+  return error
+}
