@@ -89,16 +89,18 @@ export function judgeRecovery(
   must(outcomes.length === 1, `recover() told of ${outcomes.length} records instead of one`)
   must(known.stored.length === 1, `${known.stored.length} records are stored`)
   if (stored === undefined || told === undefined) return
-  const { outcome, record, order, error } = told
+  const { outcome, record, order, error, reason } = told
   const { proven, shown, found, refused, conflict, inProgress } = evidence(known)
   const isCreated = outcome === 'created'
   must(!isCreated || proven || shown || found, 'recovered as created, and nobody has heard of an order')
   must(isCreated || !proven, `recovered as ${outcome} although 201 was heard`)
   must(isCreated || !known.flawless, `recovered as ${outcome} although the service showed the order`)
-  if (outcome === 'rejected')
+  // A conflict stays listed, because what another payload bought under the key is unknown.
+  const isClosed = outcome === 'rejected' || reason === 'conflict'
+  if (isClosed)
     must(record.rejection?.kind === 'conflict' ? conflict : refused, 'recovered as rejected without refusals')
   if (outcome === 'in_progress') must(inProgress, 'recovered as in progress, which no answer said')
-  const state = isCreated ? 'created' : outcome === 'rejected' ? 'rejected' : 'open'
+  const state = isCreated ? 'created' : isClosed ? 'rejected' : 'open'
   must(stored.state === state, `recovered as ${outcome} while the record is ${stored.state}`)
   must(record.state === state, `recovered as ${outcome} with a record that is ${record.state}`)
   must(
