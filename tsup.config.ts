@@ -19,6 +19,7 @@ const published = {
   sandbox: 'src/sandbox/index.ts',
   'sandbox/server': 'src/sandbox/http/server.ts',
   msw: 'src/sandbox/http/msw.ts',
+  proxy: 'src/proxy/index.ts',
 }
 
 /** Parts of `index` in files of their own, so that a bundler can leave the client out where only the rest is used. */

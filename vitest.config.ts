@@ -10,6 +10,7 @@ const alias = [
   { find: /^customer-ordering-sdk\/sandbox$/, replacement: source('sandbox/index.ts') },
   { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/http/server.ts') },
   { find: /^customer-ordering-sdk\/undici$/, replacement: source('undici/index.ts') },
+  { find: /^customer-ordering-sdk\/proxy$/, replacement: source('proxy/index.ts') },
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/http/msw.ts') },
 ]
 
@@ -31,6 +32,7 @@ export default defineConfig({
     projects: [
       project('unit', together),
       project('client', together),
+      project('proxy', together),
       project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox', together),

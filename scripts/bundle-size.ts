@@ -25,14 +25,20 @@ interface Measured {
   readonly budget: number
   /** Where the bundle runs, which tells under which condition the package is resolved; default in browsers. */
   readonly platform?: 'browser' | 'node'
-  /** True if ky, zod and uuid must be in the bundle; otherwise none of them may be. */
-  readonly dependencies?: true
+  /** Those of ky, zod and uuid that must be in the bundle; the others may not. Default none. */
+  readonly dependencies?: readonly string[]
 }
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 61_600, dependencies: true },
-  { entry: '.', name: 'CustomerOrderingClient', budget: 62_700, dependencies: true, platform: 'node' },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 61_600, dependencies: DEPENDENCIES },
+  {
+    entry: '.',
+    name: 'CustomerOrderingClient',
+    budget: 62_900,
+    dependencies: DEPENDENCIES,
+    platform: 'node',
+  },
   { entry: '.', name: 'TimeoutError', budget: 1_500 },
   { entry: '.', name: 'TimeoutError', budget: 1_500, platform: 'node' },
   { entry: '.', name: 'formatAmount', budget: 2_200 },
@@ -45,6 +51,7 @@ const measured: readonly Measured[] = [
   { entry: './sandbox', name: 'createSandbox', budget: 15_700 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 21_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
+  { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
   { entry: './undici', name: 'createUndiciFetch', budget: 4_900, platform: 'node' },
 ]
 
@@ -72,7 +79,7 @@ async function bundle({ entry, name, platform = 'browser' }: Measured) {
 }
 
 async function measure(row: Measured) {
-  const { entry, name, budget, platform = 'browser', dependencies } = row
+  const { entry, name, budget, platform = 'browser', dependencies = [] } = row
   const {
     code: { contents, text },
   } = await bundle(row)
@@ -80,8 +87,10 @@ async function measure(row: Measured) {
   const found = dependenciesIn(text)
   const complaints = [
     ...(gzip > budget ? [`above its budget by ${gzip - budget} bytes`] : []),
-    ...DEPENDENCIES.filter((each) => found.includes(each) !== (dependencies ?? false)).map((each) =>
-      dependencies ? `no trace of ${each}, so nothing would be noticed elsewhere` : `contains ${each}`,
+    ...DEPENDENCIES.filter((each) => found.includes(each) !== dependencies.includes(each)).map((each) =>
+      dependencies.includes(each)
+        ? `no trace of ${each}, so nothing would be noticed elsewhere`
+        : `contains ${each}`,
     ),
   ]
   return { what: `${entry} ${name}`, platform, minified: contents.length, gzip, budget, complaints }

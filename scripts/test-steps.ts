@@ -63,6 +63,7 @@ export const LEFT_OUT: readonly {
 const ofSource = [
   'unit',
   'client',
+  'proxy',
   'stores',
   'sandbox',
   'server',

@@ -26,7 +26,7 @@ export const apiKey: Read<ApiKey> = (value, refuse) => {
 
 /** Where the transport gets keys from. A literal key lives in a closure, where no inspector prints it. */
 export function credentialsOf(source: ApiKey): Credentials {
-  if (typeof source !== 'function') return { rotates: false, get: () => source }
+  if (typeof source !== 'function') return { rotates: false, get: () => source, proxyTag: undefined }
   return {
     rotates: true,
     get: () => {

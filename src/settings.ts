@@ -1,3 +1,4 @@
+import { baseUrl, INSECURE, isInsecure } from './base-url.ts'
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
 import { bare, isUndefinedIn } from './defined.ts'
 import { ConfigurationError, invalidArgument } from './errors.ts'
@@ -64,31 +65,6 @@ const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 
 const DAY = 24 * 60 * 60 * 1000
 
-const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
-
-const baseUrl: Read<string> = (value, refuse) => {
-  const given = typeof value === 'object' && value !== null && 'href' in value ? value.href : value
-  let url: URL | undefined
-  try {
-    url = new URL(typeof given === 'string' ? given : '')
-  } catch {
-    // Refused below; the runtime's own error quotes the address, which may hold a password.
-  }
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    return refuse('must be an absolute https address, for example https://api.example.com')
-  }
-  if (url.username !== '' || url.password !== '') refuse('must not hold a user name or password')
-  if (/\/v1\/*$/.test(url.pathname)) refuse('must not end in /v1: the client adds that')
-  if (/[?#]/.test(String(given))) refuse('must not have a query or a fragment')
-  return url.origin + url.pathname.replace(/\/+$/, '')
-}
-
-/** Whether others could read the API key on its way. */
-function isInsecure(address: string): boolean {
-  const { protocol, hostname } = new URL(address)
-  return protocol === 'http:' && !LOOPBACK.test(hostname)
-}
-
 /** Not blank, without the white space around it that files and environment variables have: it would name other orders. */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
@@ -146,10 +122,7 @@ export function resolveSettings<S extends Schemas>(
   if (address === undefined) refuseOption(`is missing: pass it or set ${BASE_URL}`, 'baseUrl')
   if (isInsecure(address) && read.allowInsecureHttp !== true) {
     const [refuse, name] = read.baseUrl === undefined ? [refuseVariable, BASE_URL] : [refuseOption, 'baseUrl']
-    refuse(
-      'must be an https address: over http, others could read the API key. Only localhost may be http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp',
-      name,
-    )
+    refuse(INSECURE, name)
   }
   const key = read.apiKey === undefined ? environment('CUSTOMER_ORDERING_API_KEY', apiKey) : read.apiKey
   if (key === undefined) {

@@ -18,7 +18,7 @@ function proxy(): Plugin {
       server.middlewares.use('/api', (request, response) => {
         // Known once the server listens.
         const origins = (server.resolvedUrls?.local ?? []).map((address) => new URL(address).origin)
-        passOn({ baseUrl, origins, apiKeyFor }, request.url ?? '/', request, response)
+        void passOn({ baseUrl, origins, apiKeyFor }, request.url ?? '/', request, response)
       })
     },
   }

@@ -2,6 +2,7 @@ import { defined } from '../defined.ts'
 import type { CustomerOrderingError } from '../errors.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
+import { API_KEY_TAG } from './api-key-tag.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, requestIdOf } from './failure.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
@@ -13,6 +14,8 @@ export interface Credentials {
   get(): Promise<string | null> | string | null
   /** True if asking again may give another key. */
   readonly rotates: boolean
+  /** What the proxy calls the API key that it adds, as its last response said; undefined if none has said so. */
+  proxyTag?: string | undefined
 }
 
 /** What all calls of a client share. */
@@ -148,6 +151,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     trail.last = result
     trail.cutByDeadline = remaining <= settings.timeout
     const answered = answerOf(result)
+    if (credential === null) credentials.proxyTag = answered?.headers.get(API_KEY_TAG) ?? credentials.proxyTag
     if (event !== undefined)
       reporter.response({
         ...event,

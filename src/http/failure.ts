@@ -89,7 +89,14 @@ const AWAKE = 'Let the machine stay awake'
 
 const LONGEST_MESSAGE = 500
 
-const REQUEST_ID = ['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray']
+/** Headers in which services and gateways name a request. */
+export const REQUEST_ID: readonly string[] = [
+  'x-request-id',
+  'request-id',
+  'x-correlation-id',
+  'x-amzn-requestid',
+  'cf-ray',
+]
 
 /** The request id of an answer, from whichever of the usual headers is there. */
 export function requestIdOf(headers: AnswerHeaders, secrets: Iterable<string>): string | undefined {

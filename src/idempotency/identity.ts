@@ -162,6 +162,24 @@ export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): 
   return apiKey === null ? 'none' : shortTag(derive, ['a1', salt, apiKey])
 }
 
+/** Begins the tag of an API key that a proxy adds. */
+const BY_PROXY = 'p'
+
+/**
+ * The tag of an API key that a proxy adds. The proxy computes it as well, and compares.
+ *
+ * @param salt as in {@link apiKeyTag}
+ * @param proxyTag what the proxy calls the API key, in every response
+ */
+export function proxiedTag(derive: Derive, salt: string, proxyTag: string): string {
+  return BY_PROXY + apiKeyTag(derive, salt, proxyTag)
+}
+
+/** True for what {@link proxiedTag} returns. */
+export function isProxied(tag: string): boolean {
+  return tag.startsWith(BY_PROXY)
+}
+
 /** The first 32 bits of a UUID v5 are hash bits; version and variant come later. */
 function shortTag(derive: Derive, parts: readonly unknown[]): string {
   return derive(canonicalJson(parts)).slice(0, 8)

@@ -1,7 +1,7 @@
 import type { Charged } from '../errors.ts'
 import type { Connection } from '../http/call.ts'
 import type { Endpoint } from '../http/failure.ts'
-import { apiKeyTag, derivedKey } from '../idempotency/identity.ts'
+import { apiKeyTag, derivedKey, isProxied, proxiedTag } from '../idempotency/identity.ts'
 import type { Journal } from '../idempotency/journal.ts'
 import type { LiveCalls } from '../idempotency/live.ts'
 import { isUnsent, type JournalRecord, type KeyOrigin, type OrderRecord } from '../idempotency/record.ts'
@@ -62,16 +62,24 @@ export function makeKey(
   }
 }
 
-/** Tag of the API key that sends a record's key. */
-export function tagOf(context: OrderContext, key: string, credential: string | null): string {
-  return apiKeyTag(context.connection.runtime.deriveId, key, credential)
+/**
+ * Tag of the API key that sends a record's key.
+ * @param stored the tag that the record has. A page that was opened again knows it before the proxy has responded, and
+ * sends it along: the proxy then refuses to send the order with any other API key.
+ */
+export function tagOf(context: OrderContext, key: string, credential: string | null, stored = ''): string {
+  const { credentials, runtime } = context.connection
+  if (credential !== null) return apiKeyTag(runtime.deriveId, key, credential)
+  const { proxyTag } = credentials
+  if (proxyTag !== undefined) return proxiedTag(runtime.deriveId, key, proxyTag)
+  return isProxied(stored) ? stored : apiKeyTag(runtime.deriveId, key, null)
 }
 
 /** True if the record's key may be sent again with this API key. */
 export function sameApiKey(context: OrderContext, record: JournalRecord, credential: string | null): boolean {
   return (
     context.idempotencyScope === 'customer' ||
-    record.apiKeyTag === tagOf(context, record.key, credential) ||
+    record.apiKeyTag === tagOf(context, record.key, credential, record.apiKeyTag) ||
     isUnsent(record)
   )
 }

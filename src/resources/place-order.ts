@@ -525,7 +525,7 @@ class Placement {
       firstSentAt: content.firstSentAt ?? now,
       busyUntil: now + this.#deadline.remaining(),
       claim: runtime.randomId(),
-      apiKeyTag: tagOf(this.#context, content.key, credential),
+      apiKeyTag: tagOf(this.#context, content.key, credential, content.apiKeyTag),
     }
   }
 

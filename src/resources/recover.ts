@@ -235,7 +235,7 @@ async function replay(
       firstSentAt: started.firstSentAt ?? runtime.now(),
       claim: runtime.randomId(),
       busyUntil: runtime.now() + deadline.remaining(),
-      apiKeyTag: tagOf(context, started.key, credential),
+      apiKeyTag: tagOf(context, started.key, credential, started.apiKeyTag),
     },
     deadline,
   )

@@ -1,11 +1,14 @@
 import { bare, defined } from '../defined.ts'
 import type { Charged } from '../errors.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
 import type { Deadline } from '../http/deadline.ts'
 import { MAX_ITEM_BYTES } from '../http/read.ts'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
+import { answerOf } from '../http/transport.ts'
 import { classify, type Outcome } from '../idempotency/classify.ts'
 import { CLOCK_SKEW } from '../idempotency/decision.ts'
+import { isProxied } from '../idempotency/identity.ts'
 import type { FoundRecord, Written } from '../idempotency/journal.ts'
 import {
   type History,
@@ -99,6 +102,8 @@ export async function sendOrder(
     // Recovery keeps its window open until the caller says so; a call's own is the record's.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
+    const headers: Record<string, string> = { ...options.settings.headers }
+
     const isLate = (): boolean => {
       const now = runtime.now()
       const { busyUntil = 0, updatedAt } = mine.record
@@ -113,13 +118,17 @@ export async function sendOrder(
       query: undefined,
       body: record.body,
       idempotencyKey: record.key,
-      settings: { ...options.settings, maxRetries: retriesLeft },
+      settings: { ...options.settings, headers, maxRetries: retriesLeft },
       deadline: options.deadline,
       callId: options.callId,
       attemptsBefore: attempts,
       maxBytes: MAX_ITEM_BYTES,
       credential,
       judge: (result, { secrets }): Judgement<Order> => {
+        const { key, apiKeyTag } = mine.record
+        // What the record could not say before the proxy's first response. Written with what this response means.
+        if (claimedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag))
+          mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
         // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
@@ -136,8 +145,11 @@ export async function sendOrder(
       },
       beforeSend: async (apiKey) => {
         if (isLate()) return false
-        if (apiKey === claimedFor) return true
-        const tag = tagOf(context, mine.record.key, apiKey)
+        const { key, apiKeyTag } = mine.record
+        const unchanged = apiKey === claimedFor && apiKey !== null
+        const tag = unchanged ? apiKeyTag : tagOf(context, key, apiKey, apiKeyTag)
+        if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
+        if (tag === apiKeyTag) return true
         // Under another API key the same key may be a new order, also where the answer is only to be read again.
         const sentBefore = history.ambiguous || history.proven
         if (sentBefore && !sameApiKey(context, mine.record, apiKey)) return false

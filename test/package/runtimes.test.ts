@@ -31,6 +31,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       './sandbox/server': ['serveSandbox'],
       './msw': ['sandboxHandlers'],
       './undici': ['createUndiciFetch'],
+      './proxy': ['createProxy'],
     })
   })
 

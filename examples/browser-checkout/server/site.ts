@@ -49,7 +49,7 @@ export function createSite(folder: string, upstream: Upstream): Server {
     const { url = '/' } = request
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
     if (url.startsWith('/api/')) {
-      passOn(upstream, url.slice('/api'.length), request, response)
+      void passOn(upstream, url.slice('/api'.length), request, response)
       return
     }
     if (upstream.apiKeyFor(request) === undefined) {

@@ -352,8 +352,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     edits: [
       edit(
         'resources/order-context.ts',
-        'return apiKeyTag(context.connection.runtime.deriveId, key, credential)',
-        'return credential ?? apiKeyTag(context.connection.runtime.deriveId, key, credential)',
+        'if (credential !== null) return apiKeyTag(runtime.deriveId, key, credential)',
+        'if (credential !== null) return credential',
       ),
     ],
   },

@@ -1,0 +1,31 @@
+import type { Read } from './option-readers.ts'
+
+const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** The address of the service, without `/v1` and without a slash at its end. */
+export const baseUrl: Read<string> = (value, refuse) => {
+  const given = typeof value === 'object' && value !== null && 'href' in value ? value.href : value
+  let url: URL | undefined
+  try {
+    url = new URL(typeof given === 'string' ? given : '')
+  } catch {
+    // Refused below; the runtime's own error quotes the address, which may hold a password.
+  }
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    return refuse('must be an absolute https address, for example https://api.example.com')
+  }
+  if (url.username !== '' || url.password !== '') refuse('must not hold a user name or password')
+  if (/\/v1\/*$/.test(url.pathname)) refuse('must not end in /v1: the client adds that')
+  if (/[?#]/.test(String(given))) refuse('must not have a query or a fragment')
+  return url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+/** Whether others could read the API key on its way. */
+export function isInsecure(address: string): boolean {
+  const { protocol, hostname } = new URL(address)
+  return protocol === 'http:' && !LOOPBACK.test(hostname)
+}
+
+/** Why an insecure address is refused. */
+export const INSECURE =
+  'must be an https address: over http, others could read the API key. Only localhost may be http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp'

@@ -1,0 +1,225 @@
+import { baseUrl, INSECURE, isInsecure } from '../base-url.ts'
+import { apiKey, credentialsOf } from '../credentials.ts'
+import { ConfigurationError } from '../errors.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
+import { REQUEST_ID } from '../http/failure.ts'
+import { pathProblem } from '../http/path.ts'
+import { redact } from '../http/redact.ts'
+import { apiKeyTag, proxiedTag } from '../idempotency/identity.ts'
+import { callable, duration, flag, type Read, type Readers, readFields } from '../option-readers.ts'
+import { uuidV5 } from '../uuid-v5.ts'
+
+/** Options of {@link createProxy}. */
+export interface ProxyOptions {
+  /** Address of the service, before `/v1`. Must be https, except for localhost. */
+  readonly baseUrl: string | URL
+  /**
+   * The API key of the wallet that the visitor reads and spends: a string, or a function that returns one, sync or async,
+   * for the request of a visitor whom `authorize` has let in.
+   */
+  readonly apiKey: string | ((request: Request) => string | Promise<string>)
+  /**
+   * Decides who may use the proxy: check the visitor's session here. `true` lets the request pass, `false` makes the response
+   * 401, and a `Response` is sent in place of the service's. Whoever passes can read the wallet's orders and spend its money.
+   * Read the body only from `request.clone()`.
+   */
+  readonly authorize: (request: Request) => boolean | Response | Promise<boolean | Response>
+  /** Milliseconds for the service's response, its body included. Default 60,000, longer than the client's own `timeout`. */
+  readonly timeout?: number | undefined
+  /** Sends the requests in place of the global `fetch`. */
+  readonly fetch?: typeof fetch | undefined
+  /** Called when the service did not respond, for your log. The visitor is told no reason. */
+  readonly onLost?: ((loss: ProxyLoss) => void) | undefined
+  /** Lets `baseUrl` be http in a private network. Default false. */
+  readonly allowInsecureHttp?: boolean | undefined
+}
+
+/** A request to which the service gave no response that could be passed on. */
+export interface ProxyLoss {
+  readonly method: string
+  /** Below the base URL, without the query. */
+  readonly path: string
+  /** What happened, without the API key. */
+  readonly reason: string
+}
+
+/** All that a page needs of the service, below whatever path the proxy is mounted at. */
+const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
+  ['GET', /\/v1\/(?:services|orders)(?:\/([^/]+))?$/],
+  ['GET', /\/v1\/balance$/],
+  ['POST', /\/v1\/orders$/],
+]
+
+/** Headers that go to the service. Cookies and whatever else a browser sends stay here. */
+const SENT = ['accept', 'content-type', 'idempotency-key']
+
+/** Headers that come back: what the client reads. The body comes back decoded, so its length and encoding do not. */
+const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID]
+
+/**
+ * Statuses after which browsers send a POST again by themselves (Chromium both, Firefox and WebKit 421). They prove nothing
+ * about the order. docs/decisions/a-browser-may-repeat.md
+ */
+const REPEATED: readonly number[] = [408, 421]
+
+/** Statuses whose responses have no body. */
+const WITHOUT_BODY: readonly number[] = [204, 205]
+
+/** Longest request body in bytes. An order takes some hundred. */
+const MAX_BODY = 1_000_000
+
+const SALT = 'customer-ordering-sdk/proxy'
+
+const address: Read<string | URL> = baseUrl
+
+const OPTIONS: Readers<ProxyOptions> = {
+  baseUrl: address,
+  apiKey: (value, refuse) => apiKey(value, refuse) ?? refuse('must be a string or a function'),
+  authorize: callable(),
+  timeout: duration,
+  fetch: callable(),
+  onLost: callable(),
+  allowInsecureHttp: flag,
+}
+
+/**
+ * Makes a handler that passes a page's calls on to the service and adds the API key, which never leaves the server: for
+ * Hono, Next.js, Workers, Bun, Deno, and everything else that handles a `Request`. Mount it at any path; a page's client
+ * uses that address as `baseUrl`, `apiKey: null`, and the service's own address as `server`.
+ *
+ * - It passes on the calls of the API that a page needs and no others, with the headers that the client reads.
+ * - It sends a request once and follows no redirect. Where the service does not respond, and in place of 408 and 421, its
+ *   response is 502 or 504: the client then knows that the order may exist, and no browser repeats it unseen.
+ * - It names the API key in each response by a short tag, so that the client never repeats an order in doubt with another key.
+ *
+ * The promise rejects only with what `authorize` or `apiKey` throws; nothing was sent then.
+ *
+ * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
+ * @example
+ * const proxy = createProxy({
+ *   baseUrl: 'https://api.example.com',
+ *   apiKey: process.env.CUSTOMER_ORDERING_API_KEY ?? '',
+ *   authorize: async (request) => (await sessionOf(request)) !== undefined,
+ * })
+ * app.all('/api/*', (c) => proxy(c.req.raw)) // Hono
+ */
+export function createProxy(options: ProxyOptions): (request: Request) => Promise<Response> {
+  const read = readFields(options, OPTIONS, refuseOption)
+  const service = String(read.baseUrl ?? refuseOption('is missing', 'baseUrl'))
+  const source = read.apiKey ?? refuseOption('is missing', 'apiKey')
+  const authorize = read.authorize ?? refuseOption('is missing: without it, anybody could spend', 'authorize')
+  const { timeout = 60_000, onLost, allowInsecureHttp } = read
+  if (isInsecure(service) && allowInsecureHttp !== true) refuseOption(INSECURE, 'baseUrl')
+
+  return async (request) => {
+    const { method } = request
+    const { pathname, search } = new URL(request.url)
+    const path = routeOf(method, pathname)
+    if (path === undefined) return refusal(404, 'NOT_FOUND', 'The proxy passes no such call on.')
+    const verdict = await authorize(request)
+    if (verdict instanceof Response) return verdict
+    if (verdict !== true) return refusal(401, 'UNAUTHENTICATED', 'Sign in first.')
+
+    const key = await credentialsOf(typeof source === 'string' ? source : () => source(request)).get()
+    if (key === null) throw new ConfigurationError('The proxy has no API key to add.')
+    const tag = apiKeyTag(uuidV5, SALT, key)
+    const tagged = (response: Response): Response => {
+      response.headers.set(API_KEY_TAG, tag)
+      return response
+    }
+    const headers = pick(request.headers, SENT)
+    headers.set('authorization', `Bearer ${key}`)
+    let body: ArrayBuffer | undefined
+    if (method === 'POST') {
+      const idempotencyKey = headers.get('idempotency-key')
+      // Also what keeps a form of another site from ordering: a browser sends this header nowhere without asking first.
+      if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
+      const expected = request.headers.get(IF_API_KEY_TAG)
+      // 425 says that nothing was processed. The client then looks at the tag, and sends only what was never sent.
+      if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
+        return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy now adds another API key.'))
+      body = await request.arrayBuffer().catch(() => undefined)
+      if (body === undefined || body.byteLength > MAX_BODY)
+        return tagged(refusal(400, 'BAD_REQUEST', 'The body is too long, or ended early.'))
+    }
+
+    const lose = (status: 502 | 504, reason: string): Response => {
+      onLost?.({ method, path, reason: redact(reason, [key]) })
+      return tagged(refusal(status, 'SERVICE_LOST', 'The service did not respond: the order may exist.'))
+    }
+    const send = read.fetch ?? fetch
+    const signal = AbortSignal.timeout(timeout)
+    let response: Response
+    try {
+      const init = {
+        method,
+        headers,
+        redirect: 'manual',
+        signal,
+        ...(body && { body }),
+        ...noStore(),
+      } as const
+      response = await send(service + path + search, init)
+    } catch (error) {
+      return lose(signal.aborted ? 504 : 502, reasonOf(error))
+    }
+    const { status } = response
+    if (REPEATED.includes(status)) return lose(504, `The service responded with ${status}.`)
+    if (status < 200 || (status >= 300 && status < 400) || status > 599)
+      return lose(502, `The service responded with ${status || 'a redirect'}.`)
+    let text = ''
+    try {
+      text = await response.text()
+    } catch (error) {
+      // A success proves a charge whatever became of its body, which the client then reads by asking again.
+      if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
+    }
+    const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))
+    returned.set('cache-control', 'no-store')
+    const content = WITHOUT_BODY.includes(status) ? null : redact(text, [key])
+    return tagged(new Response(content, { status, headers: returned }))
+  }
+}
+
+function refuseOption(problem: string, name?: string): never {
+  throw new ConfigurationError(`createProxy ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
+}
+
+/** The path at the service, or nothing if the call is not passed on. */
+function routeOf(method: string, pathname: string): string | undefined {
+  for (const [allowed, pattern] of ROUTES) {
+    const found = allowed === method ? pattern.exec(pathname) : null
+    if (found !== null && (found[1] === undefined || isId(found[1]))) return found[0]
+  }
+  return undefined
+}
+
+/** False for what could reach another endpoint, also where somebody behind the proxy decodes it once too often. */
+function isId(segment: string): boolean {
+  return !/%(?:25)*(?:2f|5c)/i.test(segment) && pathProblem(segment) === undefined
+}
+
+/** A response in the shape of the service's errors, which no cache keeps. */
+function refusal(status: number, code: string, message: string): Response {
+  return Response.json({ code, message }, { status, headers: { 'cache-control': 'no-store' } })
+}
+
+function pick(from: Headers, names: readonly string[], change = (value: string): string => value): Headers {
+  const picked = new Headers()
+  for (const name of names) {
+    const value = from.get(name)
+    if (value !== null) picked.set(name, change(value))
+  }
+  return picked
+}
+
+/** Keeps HTTP caches out, where the platform has the option: some refuse a request that names it. */
+function noStore(): { readonly cache?: 'no-store' } {
+  return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  return cause instanceof Error ? `${error.message}: ${cause.message}` : error.message
+}

@@ -1,0 +1,167 @@
+import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/options.ts'
+import { createProxy } from '../../src/proxy/index.ts'
+import { failure, Lab, order } from '../support/lab.ts'
+
+type Fault = Parameters<Lab['sandbox']['faults']['add']>[0]['action']
+
+/** Pages behind a proxy, whose API key can be changed, and whose own connection to the page can be cut. */
+function shop(options: SandboxOptions = {}) {
+  const lab = new Lab(options)
+  const { sandbox } = lab
+  const keys = { now: sandbox.apiKey, next: sandbox.addApiKey({ customer: sandbox.customerId }) }
+  const rotate = () => {
+    keys.now = keys.next
+  }
+  /** Responses of the proxy that do not reach the page. */
+  let lost = 0
+  const proxy = createProxy({
+    baseUrl: sandbox.baseUrl,
+    apiKey: () => keys.now,
+    authorize: () => true,
+    fetch: sandbox.fetch as typeof fetch,
+  })
+  const page = (changes: ClientOptions = {}) =>
+    lab.elsewhere({
+      baseUrl: 'https://shop.example/api',
+      server: sandbox.baseUrl,
+      apiKey: null,
+      fetch: async (input, init) => {
+        const response = await proxy(new Request(input, init))
+        if (lost === 0) return response
+        lost--
+        throw new TypeError('the page lost the proxy')
+      },
+      ...changes,
+    })
+  const fault = (action: Fault) => sandbox.faults.add({ action })
+  const lose = (responses: number) => {
+    lost = responses
+  }
+  return { lab, sandbox, page, rotate, fault, lose }
+}
+
+/** An order in doubt: the service took it, and the page heard of nothing, or of a lost service. */
+async function leaveInDoubt({ page, lose, fault }: ReturnType<typeof shop>, where: 'page' | 'service') {
+  const client = page({ maxRetries: 0 })
+  // As a page that shows its services does: from here on the client knows the tag of the key.
+  await client.balance.retrieve()
+  if (where === 'page') lose(1)
+  else fault({ type: 'commitThenDrop' })
+  const error = await failure(client.orders.create(order('r1')))
+  expect(error).toMatchObject({ charged: 'unknown' })
+}
+
+describe('a page behind the proxy', () => {
+  it.each<[string, Fault | undefined]>([
+    ['nothing goes wrong', undefined],
+    ['the service drops its response', { type: 'commitThenDrop' }],
+    ['the service cuts the body off', { type: 'cutBody' }],
+    ['the service is down before the order', { type: 'status', status: 503 } as Fault],
+    ['the service responds with 408', { type: 'status', status: 408 } as Fault],
+  ])('orders once where %s', async (_what, action) => {
+    const { sandbox, page, fault } = shop()
+    if (action !== undefined) fault(action)
+    const placed = await page().orders.create(order('r1'))
+    expect(placed.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+  })
+
+  it.each(['page', 'service'] as const)(
+    'finishes an order in doubt after a reload, lost on the way to the %s',
+    async (where) => {
+      const here = shop()
+      await leaveInDoubt(here, where)
+      expect(await here.page().orders.recover()).toMatchObject({ created: 1 })
+      here.sandbox.expectChargedOnce('r1')
+    },
+  )
+
+  it.each([
+    ['page', 'recover'],
+    ['page', 'create'],
+    ['service', 'recover'],
+    ['service', 'create'],
+  ] as const)(
+    'never repeats an order in doubt with another API key: lost on the way to the %s, then %s()',
+    async (where, how) => {
+      const here = shop()
+      await leaveInDoubt(here, where)
+      here.rotate()
+      const { orders } = here.page()
+      if (how === 'create')
+        expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+      else expect(await orders.recover()).toMatchObject({ created: 0 })
+      here.sandbox.expectChargedOnce('r1')
+      // Now the page knows of the other key, sends nothing, and finds the order in the list.
+      expect(await orders.recover()).toMatchObject({ created: 1 })
+      expect(here.lab.posts).toHaveLength(1)
+    },
+  )
+
+  it('never repeats it within one call either', async () => {
+    const here = shop()
+    const { sandbox } = here
+    here.fault({ type: 'commitThenDrop' })
+    const client = here.page({ hooks: { onRetry: here.rotate } })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ charged: 'unknown' })
+    sandbox.expectChargedOnce('r1')
+    expect(here.lab.posts).toHaveLength(1)
+  })
+
+  it('goes on with the new API key where nothing was in doubt', async () => {
+    const here = shop()
+    const client = here.page()
+    await client.balance.retrieve()
+    here.rotate()
+    const placed = await client.orders.create(order('r1'))
+    expect(placed.id).toBe(here.sandbox.expectChargedOnce('r1').orderId)
+    expect(here.lab.posts).toHaveLength(1)
+  })
+
+  it('repeats it with any API key where the service shares keys between them', async () => {
+    const here = shop({ behaviour: { keyScope: 'customer' } })
+    await leaveInDoubt(here, 'page')
+    here.rotate()
+    const recovered = await here.page({ idempotencyScope: 'customer' }).orders.recover()
+    expect(recovered).toMatchObject({ created: 1 })
+    here.sandbox.expectChargedOnce('r1')
+  })
+
+  it('says that nothing was charged where the proxy lets nobody in', async () => {
+    const { sandbox, page } = shop()
+    const closed = createProxy({
+      baseUrl: sandbox.baseUrl,
+      apiKey: sandbox.apiKey,
+      authorize: () => false,
+    })
+    const client = page({ fetch: (input, init) => closed(new Request(input, init)) })
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
+      code: 'authentication',
+      charged: 'no',
+    })
+    sandbox.expectCharges(0)
+  })
+
+  it('finishes an order that was sent before the first response named a key, as without a tag', async () => {
+    const here = shop()
+    here.lose(1)
+    const placed = await here.page().orders.create(order('r1'))
+    expect(placed.id).toBe(here.sandbox.expectChargedOnce('r1').orderId)
+    expect(await here.lab.record('ref:r1')).toMatchObject({ apiKeyTag: expect.stringMatching(/^p/) })
+  })
+
+  it('reads the list instead where the key of the first attempt was never named and the proxy names one now', async () => {
+    const here = shop()
+    here.lose(1)
+    await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
+    expect(await here.lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
+    here.rotate()
+    const client = here.page()
+    await client.balance.retrieve()
+    expect(await client.orders.recover()).toMatchObject({ created: 1 })
+    expect(here.lab.posts).toHaveLength(1)
+    here.sandbox.expectChargedOnce('r1')
+  })
+})

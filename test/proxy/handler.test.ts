@@ -1,0 +1,308 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigurationError } from '../../src/errors.ts'
+import { apiKeyTag, proxiedTag } from '../../src/idempotency/identity.ts'
+import { createProxy, type ProxyLoss, type ProxyOptions } from '../../src/proxy/index.ts'
+import { uuidV5 } from '../../src/uuid-v5.ts'
+
+const API_KEY = 'key-that-stays-here'
+const CREATED = { status: 201, headers: { 'content-type': 'application/json' } }
+const ORDER = '{"id":"ord_1"}'
+
+interface Sent {
+  readonly url: string
+  readonly init: RequestInit
+  readonly headers: Headers
+}
+
+/** A proxy in front of a service that responds with `respond`, and what reached that service. */
+function proxyTo(
+  respond: (sent: Sent) => Response | Promise<Response> = () => new Response(ORDER, CREATED),
+  options: Partial<ProxyOptions> = {},
+) {
+  const sent: Sent[] = []
+  const losses: ProxyLoss[] = []
+  const proxy = createProxy({
+    baseUrl: 'https://service.example/base/',
+    apiKey: API_KEY,
+    authorize: () => true,
+    fetch: async (input, init = {}) => {
+      const seen = { url: String(input), init, headers: new Headers(init.headers) }
+      sent.push(seen)
+      return await respond(seen)
+    },
+    onLost: (loss) => losses.push(loss),
+    ...options,
+  })
+  const ask = async (method: string, path: string, headers = {}, body?: string) =>
+    await proxy(new Request(`https://shop.example/api${path}`, { method, headers, body: body ?? null }))
+  const order = (headers = {}) =>
+    ask(
+      'POST',
+      '/v1/orders',
+      { 'idempotency-key': 'k-1', 'content-type': 'application/json', ...headers },
+      '{}',
+    )
+  return { sent, losses, ask, order }
+}
+
+describe('createProxy', () => {
+  it('passes an order on byte for byte, adds the API key, and sends no cookie along', async () => {
+    const { ask, sent } = proxyTo()
+    const body = JSON.stringify({ note: 'ü'.repeat(1000) })
+    await ask(
+      'POST',
+      '/v1/orders',
+      {
+        'content-type': 'application/json',
+        'idempotency-key': 'k-1',
+        authorization: 'Bearer of-the-page',
+        cookie: 'session=1',
+        'x-forwarded-for': '10.0.0.1',
+      },
+      body,
+    )
+    const [{ url, init, headers } = { url: '', init: {}, headers: new Headers() }] = sent
+    expect([url, init.method, init.redirect, init.cache]).toEqual([
+      'https://service.example/base/v1/orders',
+      'POST',
+      'manual',
+      'no-store',
+    ])
+    expect(new TextDecoder().decode(init.body as ArrayBuffer)).toBe(body)
+    expect(Object.fromEntries(headers)).toEqual({
+      authorization: `Bearer ${API_KEY}`,
+      'content-type': 'application/json',
+      'idempotency-key': 'k-1',
+    })
+  })
+
+  it('returns the headers that the client reads, no others, and nothing that a cache may keep', async () => {
+    const { order } = proxyTo(
+      () =>
+        new Response(ORDER, {
+          status: 201,
+          headers: {
+            'content-type': 'application/json',
+            'content-encoding': 'gzip',
+            'retry-after': '7',
+            'x-request-id': 'r1',
+            'idempotent-replayed': 'true',
+            'set-cookie': 'inner=1',
+            server: 'inner',
+          },
+        }),
+    )
+    const response = await order()
+    expect(response.status).toBe(201)
+    expect(await response.text()).toBe(ORDER)
+    expect(Object.fromEntries(response.headers)).toEqual({
+      'api-key-tag': apiKeyTag(uuidV5, 'customer-ordering-sdk/proxy', API_KEY),
+      'cache-control': 'no-store',
+      'content-type': 'application/json',
+      'idempotent-replayed': 'true',
+      'retry-after': '7',
+      'x-request-id': 'r1',
+    })
+  })
+
+  it.each([
+    ['GET', '/v1/services?limit=2&offset=4'],
+    ['GET', '/v1/services/svc_1'],
+    ['GET', '/v1/services/50%25%20off'],
+    ['GET', '/v1/balance'],
+    ['GET', '/v1/orders?sourceSystem=shop'],
+    ['GET', '/v1/orders/ord_1'],
+  ])('passes %s %s on', async (method, path) => {
+    const { ask, sent } = proxyTo()
+    expect((await ask(method, path)).status).toBe(201)
+    expect(sent.map(({ url }) => url)).toEqual([`https://service.example/base${path}`])
+  })
+
+  it.each([
+    ['DELETE', '/v1/orders/ord_1'],
+    ['POST', '/v1/services'],
+    ['POST', '/v1/orders/ord_1'],
+    ['GET', '/v1/keys'],
+    ['GET', '/v2/orders'],
+    ['GET', '/v1/orders/a/b'],
+    ['GET', '/v1/orders/'],
+    ['GET', '/v1/orders/../keys'],
+    ['GET', '/v1/orders/%2e%2e/keys'],
+    ['GET', '/v1/orders/..%2fkeys'],
+    ['GET', '/v1/orders/a%2Fcancel'],
+    ['GET', '/v1/orders/a%252fcancel'],
+    ['GET', '/v1/orders/%252e%252e'],
+    ['GET', '/v1/orders/%0a'],
+    ['OPTIONS', '/v1/orders'],
+    ['GET', ''],
+  ])('passes %s %s to nobody', async (method, path) => {
+    const { ask, sent } = proxyTo(undefined, { authorize: () => Promise.reject(new Error('not asked')) })
+    expect((await ask(method, path)).status).toBe(404)
+    expect(sent).toEqual([])
+  })
+
+  it.each<[string, ProxyOptions['authorize'], number]>([
+    ['false', () => false, 401],
+    ['a promise of false', async () => false, 401],
+    ['what is not exactly true', () => 'yes' as never, 401],
+    ['a response of its own', () => new Response(null, { status: 403 }), 403],
+  ])('sends nothing where authorize gives %s', async (_what, authorize, status) => {
+    const { order, sent } = proxyTo(undefined, { authorize })
+    const response = await order()
+    expect([response.status, response.headers.get('api-key-tag')]).toEqual([status, null])
+    expect(sent).toEqual([])
+  })
+
+  it('sends nothing where authorize or apiKey fails, and hands on the error', async () => {
+    const down = new Error('sessions are down')
+    const fails = (): never => {
+      throw down
+    }
+    for (const options of [{ authorize: fails }, { apiKey: fails }]) {
+      const { order, sent } = proxyTo(undefined, options)
+      await expect(order()).rejects.toBe(down)
+      expect(sent).toEqual([])
+    }
+  })
+
+  it('refuses an order without an Idempotency-Key, which no form of another site can send', async () => {
+    const { ask, sent } = proxyTo()
+    const response = await ask('POST', '/v1/orders', {}, '{}')
+    expect([response.status, await response.json()]).toMatchObject([400, { code: 'BAD_REQUEST' }])
+    expect(sent).toEqual([])
+  })
+
+  it('refuses a body of more than a megabyte', async () => {
+    const { ask, sent } = proxyTo()
+    const headers = { 'idempotency-key': 'k-1' }
+    expect((await ask('POST', '/v1/orders', headers, ' '.repeat(1_000_001))).status).toBe(400)
+    expect(sent).toEqual([])
+    expect((await ask('POST', '/v1/orders', headers, ' '.repeat(1_000_000))).status).toBe(201)
+  })
+
+  it('asks a function for the key of each visitor, after it was let in', async () => {
+    const steps: string[] = []
+    const { order, sent } = proxyTo(undefined, {
+      authorize: () => steps.push('authorize') > 0,
+      apiKey: async (request) => `key-of-${request.headers.get('cookie')}-${steps.push('apiKey')}`,
+    })
+    const response = await order({ cookie: 'ada' })
+    expect(sent[0]?.headers.get('authorization')).toBe('Bearer key-of-ada-2')
+    expect(steps).toEqual(['authorize', 'apiKey'])
+    expect(response.headers.get('api-key-tag')).toBe(
+      apiKeyTag(uuidV5, 'customer-ordering-sdk/proxy', 'key-of-ada-2'),
+    )
+  })
+
+  const failing = (message: string) => () =>
+    Promise.reject(new TypeError('fetch failed', { cause: new Error(message) }))
+  const status = (code: number) => () =>
+    new Response(code === 0 ? null : 'x', {
+      status: code,
+      headers: { location: 'https://elsewhere.example/' },
+    })
+  const cut = (code: number) => () =>
+    new Response(
+      new ReadableStream({
+        pull: (controller) => controller.error(new Error(`cut off with ${API_KEY}`)),
+      }),
+      { status: code },
+    )
+
+  it.each([
+    [
+      'the connection fails',
+      failing(`read ECONNRESET ${API_KEY}`),
+      502,
+      'fetch failed: read ECONNRESET [redacted]',
+    ],
+    ['the service redirects', status(302), 502, 'The service responded with 302.'],
+    ['the platform hides a redirect', () => Response.error(), 502, 'The service responded with a redirect.'],
+    ['the service responds with 408', status(408), 504, 'The service responded with 408.'],
+    ['the service responds with 421', status(421), 504, 'The service responded with 421.'],
+    ['a refusal is cut off', cut(402), 502, 'cut off with [redacted]'],
+  ])('leaves the client in doubt where %s', async (_what, respond, code, reason) => {
+    const { order, sent, losses } = proxyTo(respond)
+    const response = await order()
+    expect(response.status).toBe(code)
+    expect(await response.json()).toMatchObject({ code: 'SERVICE_LOST' })
+    expect(response.headers.get('api-key-tag')).toMatch(/^[0-9a-f]{8}$/)
+    expect(sent).toHaveLength(1)
+    expect(losses).toEqual([{ method: 'POST', path: '/v1/orders', reason }])
+  })
+
+  it('gives up a service that is silent for the timeout', async () => {
+    const silent = ({ init }: Sent) =>
+      new Promise<Response>((_resolve, reject) => {
+        init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+      })
+    const { order, losses } = proxyTo(silent, { timeout: 1 })
+    expect((await order()).status).toBe(504)
+    expect(losses).toHaveLength(1)
+  })
+
+  it('says that the order is created where the body of a 201 is cut off, and 502 of a read', async () => {
+    const { order, ask } = proxyTo(cut(201))
+    const response = await order()
+    expect([response.status, await response.text()]).toEqual([201, ''])
+    expect((await ask('GET', '/v1/balance')).status).toBe(502)
+  })
+
+  it('takes the API key out of everything that comes back', async () => {
+    const echo = () =>
+      new Response(JSON.stringify({ message: `no such key: ${API_KEY}`, also: btoa(`x:${API_KEY}`) }), {
+        status: 401,
+        headers: { 'x-request-id': API_KEY },
+      })
+    const response = await proxyTo(echo).order()
+    const everything = JSON.stringify([...response.headers]) + (await response.text())
+    expect(everything).toContain('no such key: [redacted]')
+    expect(everything).not.toContain(API_KEY)
+    expect(everything).not.toContain(btoa(`x:${API_KEY}`).slice(4, -4))
+  })
+
+  it.each([204, 205])('passes a response on that has no body: %s', async (code) => {
+    expect((await proxyTo(() => new Response(null, { status: code })).order()).status).toBe(code)
+  })
+
+  it('sends an order that names another API key to nobody, and the right one on', async () => {
+    const { order, sent } = proxyTo()
+    const tag = apiKeyTag(uuidV5, 'customer-ordering-sdk/proxy', API_KEY)
+    for (const [expected, status] of [
+      [proxiedTag(uuidV5, 'k-1', tag), 201],
+      [proxiedTag(uuidV5, 'k-2', tag), 425],
+      [proxiedTag(uuidV5, 'k-1', 'f00df00d'), 425],
+      [tag, 425],
+      ['', 425],
+    ] as const) {
+      const response = await order({ 'if-api-key-tag': expected })
+      expect([response.status, response.headers.get('api-key-tag')]).toEqual([status, tag])
+    }
+    expect(sent).toHaveLength(1)
+    expect(sent[0]?.headers.has('if-api-key-tag')).toBe(false)
+  })
+
+  it.each<[string, Record<string, unknown>]>([
+    ['baseUrl', { baseUrl: undefined }],
+    ['baseUrl', { baseUrl: 'http://service.example' }],
+    ['baseUrl', { baseUrl: 'https://service.example/v1' }],
+    ['apiKey', { apiKey: undefined }],
+    ['apiKey', { apiKey: null }],
+    ['apiKey', { apiKey: 'Bearer x' }],
+    ['authorize', { authorize: undefined }],
+    ['timeout', { timeout: 0 }],
+    ['autorize', { autorize: () => true }],
+  ])('refuses the option %s of %o', (name, wrong) => {
+    const make = () => proxyTo(undefined, wrong)
+    expect(make).toThrow(ConfigurationError)
+    expect(make).toThrow(`option ${name} `)
+  })
+
+  it('takes http of this machine, and of a private network where that is allowed', () => {
+    for (const options of [
+      { baseUrl: new URL('http://127.0.0.1:4010') },
+      { baseUrl: 'http://orders.internal', allowInsecureHttp: true },
+    ])
+      expect(() => proxyTo(undefined, options)).not.toThrow()
+  })
+})
