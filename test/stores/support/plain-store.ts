@@ -11,59 +11,68 @@ import type {
 /** A correct store with its insides open, so that the negative controls can break one rule each. */
 export class PlainStore implements OrderStore {
   readonly durability: StoreDurability = 'memory'
-  protected readonly rows: Map<string, StoredRow> = new Map()
+  readonly rows: Map<string, StoredRow>
+  /** What methods call each other through: a store that replaces some of them. */
+  readonly #self: PlainStore
+
+  constructor(self?: PlainStore) {
+    this.#self = self ?? this
+    this.rows = self?.rows ?? new Map()
+  }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    const row = this.find(scope, id)
+    const row = this.#self.find(scope, id)
     return row && { ...row }
   }
 
   async insert(row: StoredRow): Promise<InsertResult> {
-    const current = this.find(row.scope, row.id)
+    const current = this.#self.find(row.scope, row.id)
     if (current !== undefined) return { inserted: false, current: { ...current } }
-    this.put(row)
+    this.#self.put(row)
     return { inserted: true }
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    if (this.find(row.scope, row.id)?.version !== expectedVersion) return false
-    this.put(row)
+    if (this.#self.find(row.scope, row.id)?.version !== expectedVersion) return false
+    this.#self.put(row)
     return true
   }
 
   async listOpen(scope: string, options: ListRowsOptions): Promise<RowPage> {
-    return this.page(scope, options, (row) => row.open)
+    return this.#self.page(scope, options, (row) => row.open)
   }
 
   async prune(scope: string, options: PruneOptions): Promise<number> {
-    return this.remove(
-      (row) => row.scope === scope && !row.open && row.updatedAt < this.limitFor(row, options),
-    )
+    return this.#self.remove((row) => row.scope === scope && this.#self.isOld(row, options))
   }
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    return this.page(scope, options, (row) => row.updatedAt >= (options.since ?? 0))
+    return this.#self.page(scope, options, (row) => row.updatedAt >= (options.since ?? 0))
   }
 
   async close(): Promise<void> {}
 
-  protected name(scope: string, id: string): string {
+  name(scope: string, id: string): string {
     return JSON.stringify([scope, id])
   }
 
-  protected find(scope: string, id: string): StoredRow | undefined {
-    return this.rows.get(this.name(scope, id))
+  find(scope: string, id: string): StoredRow | undefined {
+    return this.rows.get(this.#self.name(scope, id))
   }
 
-  protected put(row: StoredRow): void {
-    this.rows.set(this.name(row.scope, row.id), { ...row })
+  put(row: StoredRow): void {
+    this.rows.set(this.#self.name(row.scope, row.id), { ...row })
   }
 
-  protected limitFor(row: StoredRow, options: PruneOptions): number {
+  limitFor(row: StoredRow, options: PruneOptions): number {
     return row.state === 'created' ? options.createdBefore : options.rejectedBefore
   }
 
-  protected remove(wanted: (row: StoredRow) => boolean): number {
+  isOld(row: StoredRow, options: PruneOptions): boolean {
+    return !row.open && row.updatedAt < this.#self.limitFor(row, options)
+  }
+
+  remove(wanted: (row: StoredRow) => boolean): number {
     let removed = 0
     for (const [name, row] of this.rows) {
       if (wanted(row) && this.rows.delete(name)) removed++
@@ -72,11 +81,7 @@ export class PlainStore implements OrderStore {
   }
 
   /** Rows in the order of their ids, which never change. */
-  protected page(
-    scope: string,
-    { after = '', limit }: ListRowsOptions,
-    wanted: (row: StoredRow) => boolean,
-  ): RowPage {
+  page(scope: string, { after = '', limit }: ListRowsOptions, wanted: (row: StoredRow) => boolean): RowPage {
     const rest = [...this.rows.values()]
       .filter((row) => row.scope === scope && row.id > after && wanted(row))
       .sort((one, other) => (one.id < other.id ? -1 : 1))
