@@ -210,22 +210,6 @@ describe('IDEMPOTENCY_CONFLICT', () => {
 })
 
 describe('IDEMPOTENCY_IN_PROGRESS', () => {
-  it('is waited out at its own pace, without using up retries', async (lab) => {
-    lab.fault({ type: 'inProgress' }, 9)
-    const times = (): readonly number[] => lab.sandbox.requests.map(({ at }) => at)
-    const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-
-    expect(placed?.id).toBe(lab.charged())
-    expect(info?.attempts).toBe(10)
-    const waits = times()
-      .slice(1)
-      .map((at, index) => at - (times()[index] ?? 0))
-    expect(waits[0]).toBe(500)
-    for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(500)
-    for (const wait of waits) expect(wait).toBeLessThanOrEqual(5000)
-    expect(keysOf(lab)).toHaveLength(1)
-  })
-
   it('makes a later refusal prove nothing: an earlier request really was running', async (lab) => {
     lab.fault({ type: 'inProgress' })
     lab.drain()

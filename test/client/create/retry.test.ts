@@ -154,49 +154,6 @@ describe('maxRetries', () => {
     expect(responseInfo(await create(client))).toMatchObject({ attempts: 3 })
     sandbox.expectChargedOnce('ref-1')
   })
-
-  test('0 gives up an order that cannot be read three times, and says that it is charged', async () => {
-    const { sandbox, client } = service({ maxRetries: 0 })
-    sandbox.faults.add({ times: 'always', action: { type: 'cutBody' } })
-    const error = await errorOf(create(client))
-    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 3, status: 201 })
-    expect(String(error)).toContain('The wallet was charged; do not order again')
-    sandbox.expectChargedOnce('ref-1')
-  })
-})
-
-describe('reads are repeated', () => {
-  const reads: [string, (client: CustomerOrderingClient) => Promise<unknown>][] = [
-    ['balance.retrieve', (client) => client.balance.retrieve()],
-    ['services.retrieve', (client) => client.services.retrieve('svc_standard')],
-    ['services.list', (client) => client.services.list()],
-    ['orders.list', (client) => client.orders.list()],
-  ]
-  const transient: FaultAction[] = [
-    { type: 'refuseConnection' },
-    { type: 'drop' },
-    { type: 'stall' },
-    { type: 'cutBody' },
-    { type: 'stallBody' },
-    ...[408, 425, 429, 500, 502, 503, 504, 599].map((status): FaultAction => ({ type: 'status', status })),
-  ]
-  test.each(reads)('%s, after everything that may pass', async (_name, call) => {
-    for (const action of transient) {
-      const { sandbox, client } = service()
-      sandbox.faults.add({ action })
-      await expect(call(client)).resolves.toBeDefined()
-      expect(sandbox.requests).toHaveLength(2)
-    }
-  })
-
-  test.each(reads)('%s, but not after an answer that would be the same again', async (_name, call) => {
-    for (const status of [400, 401, 402, 403, 404, 405, 409, 410, 418, 422, 302, 307]) {
-      const { sandbox, client } = service()
-      sandbox.faults.add({ times: 'always', action: { type: 'status', status } })
-      expect(await errorOf(call(client))).toMatchObject({ status, attempts: 1, charged: 'no' })
-      expect(sandbox.requests).toHaveLength(1)
-    }
-  })
 })
 
 describe('waits', () => {

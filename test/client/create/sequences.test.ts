@@ -1,7 +1,28 @@
 import { describe, expect } from 'vitest'
 import type { ApiKey } from '../../../src/options.ts'
 import { all } from '../../support/all.ts'
-import { firstWriteLate, on } from '../../support/faulty-store.ts'
+import { firstWriteLate, on, type StoreFault } from '../../support/faulty-store.ts'
+import {
+  buys,
+  type Call,
+  drain,
+  fails,
+  fault,
+  histories,
+  IN_DOUBT,
+  jump,
+  keysOf,
+  LOSES_RESPONSE,
+  passes,
+  REFUSED,
+  recorded,
+  recovers,
+  type Step,
+  sent,
+  times,
+  topUp,
+  wipe,
+} from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, type Told, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
@@ -11,88 +32,76 @@ const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const WINDOW = 20 * MINUTE
 
-const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
-const sent = (lab: Lab): ReadonlySet<string> => new Set(lab.posts.map(({ key, body }) => `${key} ${body}`))
+const ONCE = { maxRetries: 0 } as const
+const ABORTED = { signal: AbortSignal.abort('now') } as const
+const UNRESOLVED = { code: 'unresolved_order', ...IN_DOUBT } as const
+const CANCELLED = { state: 'rejected', rejection: { kind: 'cancelled' } } as const
+/** A client whose store does that. */
+const over = (...plan: Parameters<typeof on>): Call => ({ by: (lab) => lab.elsewhere({}, on(...plan)) })
+const nothingSent = sent()
+const oneRequest: Step = (lab) =>
+  expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 
 /** A process that claims r1 and has it charged, and dies before it hears so. */
-async function diesAfterCharge(lab: Lab, reference = 'r1'): Promise<LabProcess> {
+const diesAfterCharge: Step = async (lab) => {
   const process = lab.process()
   lab.fault({ type: 'stall', commit: true })
-  await lab.begin(() => process.client.orders.create(order(reference)))
+  await lab.begin(() => process.client.orders.create(order('r1')))
   process.kill()
-  lab.sandbox.expectChargedOnce(reference)
-  return process
+  lab.sandbox.expectChargedOnce('r1')
 }
 
+/** A call whose write is given up, and arrives a minute later. */
+const gaveUp = (write: 'insert' | 'update', error: object = { code: 'store', ...IN_DOUBT }): Step =>
+  fails(error, { by: (lab) => lab.elsewhere({}, firstWriteLate(write)) })
+
+const another = (lab: Lab) => lab.process().client
+
 describe('refused with 402, topped up, charged, restarted with an empty store, asked again', () => {
-  it('is charged once by a service that does not remember refusals', async (lab) => {
-    lab.drain()
-    expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'no' })
-    lab.topUp()
-    const placed = await lab.create()
-    lab.wipe()
-    const again = await lab.create()
-
-    expect(again.id).toBe(placed.id)
-    expect(sent(lab).size).toBe(1)
-    lab.sandbox.expectCharges(1)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
-  })
-
-  it('is charged once by a service that remembers refusals: asked twice, it comes to the second key again', async () => {
-    const lab = new Lab({ preset: 'remembers-refusals' })
-    await lab.refused()
-    const placed = await lab.create()
-    expect(keysOf(lab)).toHaveLength(2)
-    lab.wipe()
-    // The first key's refusal is all that the service says to somebody who has forgotten everything.
-    await failure(lab.create())
-    const again = await lab.create()
-
-    expect(again.id).toBe(placed.id)
-    expect(keysOf(lab)).toHaveLength(2)
-    lab.sandbox.expectCharges(1)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 1 })
-  })
+  histories([
+    [
+      'is charged once by a service that does not remember refusals',
+      [drain, fails(REFUSED), topUp, buys(), wipe, buys(), oneRequest],
+      { charges: 1, record: { state: 'created', generation: 0 } },
+    ],
+    [
+      'is charged once by a service that remembers refusals: asked twice, it comes to the second key again',
+      // The first key's refusal is all that the service says to somebody who has forgotten everything.
+      [drain, fails(REFUSED), topUp, buys(), sent(0, 0, 1), wipe, fails(REFUSED), buys()],
+      { keys: [0, 0, 1, 0, 0, 1], charges: 1, record: { state: 'created', generation: 1 } },
+      { preset: 'remembers-refusals' },
+    ],
+  ])
 })
 
 describe('claimed and charged by one process, killed, continued by another that hears 402', () => {
-  it('is told as unknown, and keeps its key, where the balance is looked at before the key', async () => {
-    const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
-    await diesAfterCharge(lab)
-    lab.runtime.jump(3 * MINUTE)
-    const error = await failure(lab.process().client.orders.create(order('r1')))
-
-    expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 1 })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'refused' })
-    expect(sent(lab).size).toBe(1)
-    lab.topUp()
-    const placed = await lab.process().client.orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
-    expect(sent(lab).size).toBe(1)
-    lab.sandbox.expectCharges(1)
-  })
-
-  it('is never moved to another key, however often 402 is heard', async () => {
-    const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
-    await diesAfterCharge(lab)
-    lab.runtime.jump(3 * MINUTE)
-    for (let call = 0; call < 4; call++) {
-      const error = await failure(lab.process().client.orders.create(order('r1')))
-      expect(error.charged).toBe('unknown')
-    }
-    expect(sent(lab).size).toBe(1)
-    lab.sandbox.expectCharges(1)
-  })
+  const POOR = { preset: 'balance-before-key', balance: 2500 } as const
+  const unknown = fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, { by: another })
+  histories([
+    [
+      'is told as unknown, and keeps its key, where the balance is looked at before the key',
+      [
+        ...[diesAfterCharge, jump(3 * MINUTE), unknown],
+        ...[recorded({ state: 'open', ambiguous: true, hold: 'refused' }), oneRequest],
+        ...[topUp, buys({ by: another }), oneRequest],
+      ],
+      { charges: 1 },
+      POOR,
+    ],
+    [
+      'is never moved to another key, however often 402 is heard',
+      [diesAfterCharge, jump(3 * MINUTE), ...times(4, unknown), oneRequest],
+      { charges: 1 },
+      POOR,
+    ],
+  ])
 
   it('is held back from the other process for 15 seconds, in which the dead one may still end', async (lab) => {
     await diesAfterCharge(lab)
     const before = lab.runtime.monotonic()
-    const placed = await lab.process().client.orders.create(order('r1'), { totalTimeout: 180_000 })
-
-    expect(placed.id).toBe(lab.charged())
+    await buys({ by: another, totalTimeout: 180_000 })(lab)
     expect(lab.runtime.monotonic() - before).toBe(15_000)
-    expect(sent(lab).size).toBe(1)
+    oneRequest(lab)
   })
 })
 
@@ -104,55 +113,45 @@ describe('two calls with one reference where one hears a refusal while the other
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     lab.fault({ type: 'delay', ms: 3000, when: 'after' })
-    const [first, second] = clientsOf(lab)
-    const { ending } = await lab.begin(() => told(first.orders.create(order('r1'))))
-    const { ending: beside } = await lab.begin(() => told(second.orders.create(order('r1'))))
-    const [one, two] = await Promise.all([ending, beside])
-
-    expect(one.error).toMatchObject({ code: 'payment_required', charged: 'no' })
-    expect(two.error).toMatchObject({ code: 'payment_required', charged: 'no' })
-    expect(keysOf(lab)).toHaveLength(1)
+    const calls = []
+    for (const { orders } of clientsOf(lab))
+      calls.push(await lab.begin(() => told(orders.create(order('r1')))))
+    for (const { ending } of calls) expect((await ending).error).toMatchObject(REFUSED)
+    expect(new Set(keysOf(lab)).size).toBe(1)
     lab.sandbox.expectCharges(0)
   })
 
-  it('give the refused one an unknown, where the other took the order over meanwhile', async (lab) => {
+  /** A call that hears 402, and whose process stands still between its request and that response. */
+  async function stoppedBeforeRefusal(lab: Lab): Promise<{ stopped: LabProcess; ending: Promise<Told> }> {
     lab.fault({ type: 'status', status: 402 })
-    lab.sandbox.faults.add({ action: { type: 'delay', ms: 3000, when: 'after' }, skip: 1 })
     const stopped: LabProcess = lab.process({
       fetch: async (input, init) => {
-        // It stands still between its request and the answer.
         stopped.stop()
         return await lab.sandbox.fetch(input as string, init)
       },
     })
     const { ending } = await lab.begin(() => told(stopped.client.orders.create(order('r1'))))
     lab.runtime.jump(3 * MINUTE)
-    const { ending: inFlight } = await lab.begin(() => told(lab.process().client.orders.create(order('r1'))))
+    return { stopped, ending }
+  }
+
+  it('give the refused one an unknown, where the other took the order over meanwhile', async (lab) => {
+    const { stopped, ending } = await stoppedBeforeRefusal(lab)
+    lab.fault({ type: 'delay', ms: 3000, when: 'after' })
+    const { ending: inFlight } = await lab.begin(() => told(another(lab).orders.create(order('r1'))))
     expect(lab.posts.map(({ status }) => status)).toEqual([402, 'running'])
     stopped.wake()
-    const refused = await ending
-    const placed = await inFlight
-
-    expect(refused.error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 1 })
-    expect(placed.order?.id).toBe(lab.charged())
-    expect(sent(lab).size).toBe(1)
+    expect((await ending).error).toMatchObject({ ...REFUSED, ...IN_DOUBT, attempts: 1 })
+    expect((await inFlight).order?.id).toBe(lab.charged())
+    oneRequest(lab)
     lab.sandbox.expectCharges(1)
   })
 
   it('give the refused one the order, where the other has placed it meanwhile', async (lab) => {
-    lab.fault({ type: 'status', status: 402 })
-    const stopped: LabProcess = lab.process({
-      fetch: async (input, init) => {
-        stopped.stop()
-        return await lab.sandbox.fetch(input as string, init)
-      },
-    })
-    const { ending } = await lab.begin(() => told(stopped.client.orders.create(order('r1'))))
-    lab.runtime.jump(3 * MINUTE)
-    const placed = await lab.process().client.orders.create(order('r1'))
+    const { stopped, ending } = await stoppedBeforeRefusal(lab)
+    const placed = await another(lab).orders.create(order('r1'))
     stopped.wake()
     const late = await ending
-
     expect(late.order?.id).toBe(placed.id)
     expect(late.info).toMatchObject({ replayed: true })
     lab.sandbox.expectCharges(1)
@@ -160,61 +159,52 @@ describe('two calls with one reference where one hears a refusal while the other
 })
 
 describe('a process that is stopped after its claim and woken after the window', () => {
-  /** A process that stands still from the moment on when its claim is stored. */
-  async function stoppedAfterClaim(lab: Lab): Promise<{ process: LabProcess; ending: Promise<Told> }> {
+  it.each<[how: string, meanwhile: Step[], told: object, posts: number, record: object]>([
+    [
+      'closes the order, where nobody else took it',
+      [],
+      { error: { charged: 'no', attempts: 0 } },
+      0,
+      CANCELLED,
+    ],
+    [
+      'returns the order, where another process placed it meanwhile',
+      [jump(5 * MINUTE), buys({ by: another })],
+      { info: { attempts: 0, replayed: true } },
+      1,
+      { state: 'created' },
+    ],
+    [
+      'does not know, where another process took it and does not know',
+      [jump(5 * MINUTE), LOSES_RESPONSE, fails(IN_DOUBT, { by: (lab) => lab.elsewhere({ maxRetries: 0 }) })],
+      { error: { charged: 'unknown', attempts: 0 } },
+      1,
+      { state: 'open' },
+    ],
+  ])('sends nothing and %s', async (_how, meanwhile, ending, posts, record) => {
+    const lab = new Lab()
     const insert = lab.rows.insert.bind(lab.rows)
     const process = lab.process()
+    // It stands still from the moment on when its claim is stored.
     lab.rows.insert = async (row) => {
       lab.rows.insert = insert
       const result = await insert(row)
       process.stop()
       return result
     }
-    const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+    const { ending: woken } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: false })
-    return { process, ending }
-  }
-
-  it('sends nothing and closes the order, where nobody else took it', async (lab) => {
-    const { process, ending } = await stoppedAfterClaim(lab)
-    lab.runtime.jump(WINDOW)
-    process.wake()
-    const { error } = await ending
-
-    expect(error).toMatchObject({ charged: 'no', attempts: 0 })
-    expect(lab.posts).toHaveLength(0)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
-  })
-
-  it('sends nothing and returns the order, where another process placed it meanwhile', async (lab) => {
-    const { process, ending } = await stoppedAfterClaim(lab)
-    lab.runtime.jump(5 * MINUTE)
-    const placed = await lab.process().client.orders.create(order('r1'))
+    for (const step of meanwhile) await step(lab)
     lab.runtime.jump(WINDOW)
     // The service has forgotten the key: sending it now would buy again.
     lab.sandbox.forgetKeys()
     process.wake()
-    const woken = await ending
-
-    expect(woken.order?.id).toBe(placed.id)
-    expect(woken.info).toMatchObject({ attempts: 0, replayed: true })
-    expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-  })
-
-  it('sends nothing and does not know, where another process took it and does not know', async (lab) => {
-    const { process, ending } = await stoppedAfterClaim(lab)
-    lab.runtime.jump(5 * MINUTE)
-    lab.fault({ type: 'commitThenDrop' })
-    const other = await failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))
-    expect(other.charged).toBe('unknown')
-    lab.runtime.jump(WINDOW)
-    lab.sandbox.forgetKeys()
-    process.wake()
-    const { error } = await ending
-
-    expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
-    expect(lab.posts).toHaveLength(1)
+    const result = await woken
+    expect(result).toMatchObject(ending)
+    if (result.order !== undefined) expect(result.order.id).toBe(lab.charged())
+    expect(lab.posts).toHaveLength(posts)
+    expect(await lab.record('ref:r1')).toMatchObject(record)
+    lab.sandbox.expectCharges(posts)
   })
 
   it('retries nothing after its own time, as in a machine that slept between two attempts', async (lab) => {
@@ -222,112 +212,100 @@ describe('a process that is stopped after its claim and woken after the window',
     const { ending } = await lab.begin(() => told(lab.create()))
     // The monotonic clock stands still in a machine that sleeps.
     lab.runtime.jump(HOUR)
-    const { error } = await ending
-    expect(error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
+    expect((await ending).error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
   })
 })
 
 describe('a store that was wiped and a quantity that was changed', () => {
-  it('buys nothing more, and says that something may have been bought', async (lab) => {
-    await lab.create()
-    lab.wipe()
-    for (let call = 0; call < 3; call++) {
-      const error = await failure(lab.create(order('r1', { quantity: 20 })))
-      expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
-    }
-    expect(keysOf(lab)).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-    const again = await lab.create()
-    expect(again.id).toBe(lab.charged())
-  })
+  const changed = { request: order('r1', { quantity: 20 }) }
+  histories([
+    [
+      'buys nothing more, and says that something may have been bought',
+      [
+        ...[buys(), wipe],
+        ...times(3, fails({ code: 'idempotency_conflict', local: false, ...IN_DOUBT }, changed)),
+        buys(),
+      ],
+      { keys: [0, 0, 0, 0, 0], charges: 1 },
+    ],
+  ])
 })
 
 describe('an abort while the first write is pending', () => {
-  it('is told as not charged where the write turns out done: the record is closed before anybody hears', async (lab) => {
-    const controller = new AbortController()
-    const client = lab.elsewhere({}, (operation) => {
-      if (operation !== 'insert') return undefined
-      controller.abort('enough')
-      return 'answers_late'
-    })
-    const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
-
-    expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: 'enough' })
-    expect(lab.posts).toHaveLength(0)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
-  })
-
-  it('is told as unknown where nobody can say whether the write is done', async (lab) => {
-    const controller = new AbortController()
-    const client = lab.elsewhere({}, (operation) => {
-      if (operation !== 'insert') return undefined
-      controller.abort('enough')
-      return 'done_late'
-    })
-    const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
-    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0 })
-    expect(error.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/)
-
-    // The write comes through a minute later, and somebody continues what it says.
-    await lab.runtime.advance(61_000)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', key: error.idempotencyKey })
-    lab.runtime.jump(3 * MINUTE)
-    const placed = await lab.create()
-    expect(placed.id).toBe(lab.charged())
-    expect(lab.posts.map(({ key }) => key)).toEqual([error.idempotencyKey])
-  })
-
-  it('is told as not charged where the write was refused and a closed record stands in its place', async (lab) => {
+  it.each<[how: string, fault: StoreFault, charged: 'no' | 'unknown', next: Step[]]>([
+    [
+      'not charged where the write turns out done: the record is closed before anybody hears',
+      'answers_late',
+      'no',
+      [recorded(CANCELLED), nothingSent],
+    ],
+    [
+      'unknown where nobody can say whether the write is done: it comes a minute later, and somebody continues it',
+      'done_late',
+      'unknown',
+      [passes(61_000), recorded({ state: 'open' }), nothingSent, jump(3 * MINUTE), buys(), sent(0)],
+    ],
+    [
+      'not charged where the write was refused and a closed record stands in its place',
+      'rejects_done_late',
+      'no',
+      [passes(2 * MINUTE), recorded({ state: 'rejected' }), nothingSent],
+    ],
+  ])('is told as %s', async (_how, storeFault, charged, next) => {
+    const lab = new Lab()
     const controller = new AbortController()
     const client = lab.elsewhere({}, (operation, count) => {
       if (operation !== 'insert') return undefined
       controller.abort('enough')
-      return count === 1 ? 'rejects_done_late' : undefined
+      return storeFault === 'rejects_done_late' && count > 1 ? undefined : storeFault
     })
     const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
-    expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0 })
-    await lab.runtime.advance(2 * MINUTE)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
-    expect(lab.posts).toHaveLength(0)
+    expect(error).toMatchObject({ code: 'aborted', charged, attempts: 0, cause: 'enough' })
+    for (const step of next) await step(lab)
+    if (charged === 'unknown') expect(lab.posts[0]?.key).toBe(error.idempotencyKey)
   })
 
-  it('is told as not charged before anything was sent, and leaves a closed record', async (lab) => {
-    const error = await failure(lab.create(order('r1'), { signal: AbortSignal.abort('now') }))
-    expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' } })
-    expect(lab.posts).toHaveLength(0)
-    await lab.create()
-    lab.sandbox.expectChargedOnce('r1')
-  })
-
-  it('is told as unknown where no closed record can be put in the place of a write that is still to come', async (lab) => {
-    const client = lab.elsewhere({}, on('insert', 'rejects'))
-    const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
-    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0 })
-  })
+  histories([
+    [
+      'is told as not charged before anything was sent, and leaves a closed record',
+      [
+        fails({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' }, ABORTED),
+        ...[recorded(CANCELLED), nothingSent, buys()],
+      ],
+      { charges: 1 },
+    ],
+    [
+      'is told as unknown where no closed record can be put in the place of a write that is still to come',
+      [fails({ code: 'aborted', ...IN_DOUBT, attempts: 0 }, { ...over('insert', 'rejects'), ...ABORTED })],
+      { keys: [] },
+    ],
+    [
+      'stays true where the record is then forgotten, and old records are removed',
+      [
+        ...[gaveUp('insert'), fails({ charged: 'no' }, ABORTED)],
+        (lab) => lab.client().orders.forget({ externalOrderId: 'r1' }),
+        ...[recovers(), passes(2 * MINUTE), recovers()],
+      ],
+      { keys: [] },
+    ],
+    [
+      'is told as not charged of a refused order, and a claim that an earlier call gave up does not open it again',
+      [
+        ...[drain, fails(REFUSED), topUp, gaveUp('update')],
+        ...[fails({ code: 'aborted', charged: 'no' }, ABORTED), passes(2 * MINUTE)],
+      ],
+      { keys: [0], record: { state: 'rejected', rejection: { kind: 'refused' } } },
+    ],
+  ])
 
   it.each<[when: string, apiKey: (stop: () => void) => ApiKey]>([
-    [
-      'before it began',
-      (stop) => {
-        stop()
-        return 'sk_live_1'
-      },
-    ],
-    [
-      'while the API key is asked for',
-      (stop) => () => {
-        stop()
-        return new Promise(() => {})
-      },
-    ],
+    ['before it began', (stop) => [stop(), 'sk_live_1'][1] ?? ''],
+    ['while the API key is asked for', (stop) => () => new Promise(() => stop())],
     ['for want of an API key', () => throwing('the vault is sealed')],
   ])('%s, is not followed by a charge from a write that an earlier call gave up', async (_when, apiKeyOf) => {
     const lab = new Lab()
-    const earlier = lab.elsewhere({}, firstWriteLate('insert'))
-    const lost = await failure(earlier.orders.create(order('r1')))
-    expect(lost).toMatchObject({ code: 'store', charged: 'unknown' })
+    await gaveUp('insert')(lab)
     const controller = new AbortController()
     const client = lab.elsewhere({ apiKey: apiKeyOf(() => controller.abort()) })
     const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
@@ -338,26 +316,12 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('stays true where the record is then forgotten, and old records are removed', async (lab) => {
-    const earlier = lab.elsewhere({}, firstWriteLate('insert'))
-    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
-    const stopped = lab.create(order('r1'), { signal: AbortSignal.abort() })
-    expect(await failure(stopped)).toMatchObject({ charged: 'no' })
-    await lab.client().orders.forget({ externalOrderId: 'r1' })
-    await all(lab.client().orders.recover())
-    await lab.runtime.advance(2 * MINUTE)
-    expect(await all(lab.client().orders.recover())).toEqual([])
-    expect(lab.posts).toHaveLength(0)
-  })
-
   it('is not said of the order before in the slot of one without a name', async (lab) => {
-    const sealed = throwing('the vault is sealed')
     const first = await lab.create(anonymousOrder())
-    for (const end of [
-      () => failure(lab.create(anonymousOrder(), { signal: AbortSignal.abort() })),
-      () => failure(lab.client({ apiKey: sealed }).orders.create(anonymousOrder())),
+    for (const error of [
+      await failure(lab.create(anonymousOrder(), ABORTED)),
+      await failure(lab.client({ apiKey: throwing('sealed') }).orders.create(anonymousOrder())),
     ]) {
-      const error = await end()
       expect(error).toMatchObject({ charged: 'no', attempts: 0 })
       expect(error).not.toHaveProperty('idempotencyKey', expect.anything())
     }
@@ -372,27 +336,9 @@ describe('an abort while the first write is pending', () => {
     const client = lab.elsewhere({}, (operation, count) =>
       operation === 'insert' || (operation === 'get' && count > 1) ? 'rejects' : undefined,
     )
-    expect(await failure(client.orders.create(anonymousOrder()))).toMatchObject({
-      code: 'store',
-      charged: 'unknown',
-    })
+    const error = await failure(client.orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
     lab.sandbox.expectCharges(1)
-  })
-
-  it('is told as not charged of a refused order, and a claim that an earlier call gave up does not open it again', async (lab) => {
-    lab.drain()
-    expect(await failure(lab.create())).toMatchObject({ status: 402, charged: 'no' })
-    lab.topUp()
-    const earlier = lab.elsewhere({}, firstWriteLate('update'))
-    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({
-      code: 'store',
-      charged: 'unknown',
-    })
-    const stopped = lab.create(order('r1'), { signal: AbortSignal.abort() })
-    expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
-    await lab.runtime.advance(2 * MINUTE)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection: { kind: 'refused' } })
-    expect(lab.posts).toHaveLength(1)
   })
 })
 
@@ -411,10 +357,7 @@ describe('a call that runs out of time while others write the record that it rea
         }
         if (updates === 2) {
           lab.fault({ type: 'stall', commit: true })
-          lab
-            .elsewhere()
-            .orders.create(order('r1'))
-            .catch(() => {})
+          failure(lab.elsewhere().orders.create(order('r1'))).catch(() => {})
           await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 100))
         }
         return lab.rows.update(row, version)
@@ -427,83 +370,93 @@ describe('a call that runs out of time while others write the record that it rea
 })
 
 describe('an abort after a send', () => {
-  it('is told as unknown, and recovery does not repeat what the caller has stopped', async (lab) => {
+  it.each([
+    [
+      'is told as unknown, and recovery does not repeat what the caller has stopped',
+      { type: 'stall', commit: true },
+      1,
+      'unknown',
+      { state: 'open', ambiguous: true, hold: 'aborted' },
+    ],
+    [
+      'is told as not charged between two clean refusals',
+      { type: 'retryAfter', value: '60' },
+      'always',
+      'no',
+      { state: 'rejected', rejection: { kind: 'not_processed' } },
+    ],
+  ] as const)('%s', async (_title, action, count, charged, record) => {
+    const lab = new Lab()
     const controller = new AbortController()
-    lab.fault({ type: 'stall', commit: true })
+    lab.fault(action, count)
     const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
     controller.abort('enough')
-    expect(await ending).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 1, cause: 'enough' })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'aborted' })
-    const placed = await lab.create()
-    expect(placed.id).toBe(lab.charged())
-  })
-
-  it('is told as not charged between two clean refusals', async (lab) => {
-    const controller = new AbortController()
-    lab.fault({ type: 'retryAfter', value: '60' }, 'always')
-    const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
-    controller.abort()
-    expect(await ending).toMatchObject({ code: 'aborted', charged: 'no', attempts: 1 })
-    expect(await lab.record('ref:r1')).toMatchObject({
-      state: 'rejected',
-      rejection: { kind: 'not_processed' },
-    })
+    expect(await ending).toMatchObject({ code: 'aborted', charged, attempts: 1, cause: 'enough' })
+    expect(await lab.record('ref:r1')).toMatchObject(record)
+    lab.sandbox.faults.clear()
+    await buys()(lab)
   })
 })
 
 describe('a refusal that is heard but cannot be written', () => {
-  it.each(['throws', 'rejects', 'hangs', 'done_late', 'loses'] as const)(
-    'is told as unknown, because the record still says open: the store %s',
-    async (fault) => {
-      const lab = new Lab()
-      lab.drain()
-      const client = lab.elsewhere({}, on('update', fault))
-      const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'payment_required', charged: 'unknown', attempts: 1 })
-      expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-
-      lab.topUp()
-      lab.runtime.jump(3 * MINUTE)
-      const placed = await lab.create()
-      expect(placed.id).toBe(lab.charged())
-      lab.sandbox.expectCharges(1)
-      expect(sent(lab).size).toBe(1)
-    },
-  )
-
-  it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
-    'is told as not charged where reading back shows that it was written: the store %s',
-    async (fault) => {
-      const lab = new Lab()
-      lab.drain()
-      const client = lab.elsewhere({}, on('update', fault))
-      const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
-      expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
-    },
-  )
+  histories([
+    ...(['throws', 'rejects', 'hangs', 'done_late', 'loses'] as const).map(
+      (storeFault) =>
+        [
+          `is told as unknown, because the record still says open: the store ${storeFault}`,
+          [
+            drain,
+            fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, over('update', storeFault)),
+            ...[recorded({ state: 'open' }), topUp, jump(3 * MINUTE), buys(), oneRequest],
+          ],
+          { charges: 1 },
+        ] as const,
+    ),
+    ...(['loses_answer', 'done_unanswered', 'answers_late'] as const).map(
+      (storeFault) =>
+        [
+          `is told as not charged where reading back shows that it was written: the store ${storeFault}`,
+          [drain, fails(REFUSED, over('update', storeFault))],
+          { record: { state: 'rejected' } },
+        ] as const,
+    ),
+  ])
 })
 
 describe('a 201 that is unreadable', () => {
-  it('once: the same key is asked again and the order returned, also without retries', async (lab) => {
-    lab.fault({ type: 'cutBody' })
-    const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-    expect(placed?.id).toBe(lab.charged())
-    expect(info?.attempts).toBe(2)
-    expect(sent(lab).size).toBe(1)
-  })
-
-  it('twice: the third answer is the order', async (lab) => {
-    lab.fault({ type: 'cutBody', cleanly: true }, 2)
-    const { order: placed, info } = await told(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-    expect(placed?.id).toBe(lab.charged())
-    expect(info?.attempts).toBe(3)
-    expect(sent(lab).size).toBe(1)
-  })
+  const CHARGED = { code: 'invalid_response', charged: 'yes', status: 201 } as const
+  histories([
+    [
+      'three times: is charged, remembered so, and never asked for a fourth time by this call',
+      [fault({ type: 'cutBody' }, 'always'), fails({ ...CHARGED, attempts: 3 })],
+      { charges: 1, record: { state: 'created', readable: false, body: expect.any(String) } },
+    ],
+    ...(
+      [
+        ['402', { type: 'status', status: 402 }],
+        ['401', { type: 'status', status: 401 }],
+        ['409', { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }],
+        ['in progress', { type: 'inProgress' }],
+        ['500', { type: 'status', status: 500 }],
+        ['a reset', { type: 'drop' }],
+        ['a page', { type: 'bytes', body: '<html>', status: 200 }],
+      ] as const
+    ).map(
+      ([what, action]) =>
+        [
+          `is charged, whatever the service says when it is asked again: ${what}`,
+          [
+            ...[fault({ type: 'cutBody' }), fault(action, 'always')],
+            fails({ ...CHARGED, message: expect.stringContaining('The wallet was charged') }),
+          ],
+          { record: { state: 'created' } },
+        ] as const,
+    ),
+  ])
 
   it('to another call, between a look and a claim: the key is asked again', async (lab) => {
     lab.fault({ type: 'drop' })
-    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+    await failure(lab.client(ONCE).orders.create(order('r1')))
     let updates = 0
     const store = storeOver(lab.rows, {
       update: async (row, version) => {
@@ -515,38 +468,7 @@ describe('a 201 that is unreadable', () => {
         return await lab.rows.update(row, version)
       },
     })
-    const { order: placed } = await told(lab.client({ store }).orders.create(order('r1')))
-    expect(placed?.id).toBe(lab.charged())
-  })
-
-  it('three times: is charged, remembered so, and never asked for a fourth time by this call', async (lab) => {
-    lab.fault({ type: 'cutBody' }, 'always')
-    const error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 3, status: 201 })
-    expect(await lab.record('ref:r1')).toMatchObject({
-      state: 'created',
-      readable: false,
-      body: expect.any(String),
-    })
-    lab.sandbox.expectCharges(1)
-  })
-
-  it.each([
-    ['402', { type: 'status', status: 402 }],
-    ['401', { type: 'status', status: 401 }],
-    ['409', { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }],
-    ['in progress', { type: 'inProgress' }],
-    ['500', { type: 'status', status: 500 }],
-    ['a reset', { type: 'drop' }],
-    ['a page', { type: 'bytes', body: '<html>', status: 200 }],
-  ] as const)('is charged, whatever the service says when it is asked again: %s', async (_what, action) => {
-    const lab = new Lab()
-    lab.fault({ type: 'cutBody' })
-    lab.fault(action, 'always')
-    const error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', status: 201 })
-    expect(error.message).toContain('The wallet was charged')
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+    await buys({ by: { store } })(lab)
   })
 
   it('is charged also where the caller gives up reading it', async (lab) => {
@@ -560,81 +482,70 @@ describe('a 201 that is unreadable', () => {
 })
 
 describe('in progress for ever', () => {
-  it('is unknown at the deadline, keeps its key, and is continued by the next call', async () => {
-    const lab = new Lab({ behaviour: { orphanedMarkLifetime: null } })
-    lab.fault({ type: 'crash' })
-    for (let call = 0; call < 3; call++) {
-      const error = await failure(lab.create())
-      expect(error).toMatchObject({ code: 'idempotency_in_progress', charged: 'unknown' })
-    }
-    expect(sent(lab).size).toBe(1)
-    lab.sandbox.configure({ orphanedMarkLifetime: 0 })
-    const placed = await lab.create()
-    expect(placed.id).toBe(lab.charged())
-    expect(sent(lab).size).toBe(1)
-  })
+  const IN_PROGRESS = { code: 'idempotency_in_progress', ...IN_DOUBT } as const
+  histories([
+    [
+      'is unknown at the deadline, keeps its key, and is continued by the next call',
+      [
+        ...[fault({ type: 'crash' }), ...times(3, fails(IN_PROGRESS)), oneRequest],
+        (lab) => lab.sandbox.configure({ orphanedMarkLifetime: 0 }),
+        ...[buys(), oneRequest],
+      ],
+      { charges: 1 },
+      { behaviour: { orphanedMarkLifetime: null } },
+    ],
+  ])
 
   it('is not asked about any longer than the window lasts, however much time the call has', async (lab) => {
     lab.fault({ type: 'inProgress' }, 'always')
     const client = lab.client({ safeRetryWindow: 60_000, totalTimeout: 300_000 })
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'idempotency_in_progress', charged: 'unknown' })
-    const times = lab.sandbox.requests.map(({ at }) => at)
-    expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(60_000)
-    expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(50_000)
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject(IN_PROGRESS)
+    const at = lab.sandbox.requests.map((request) => request.at)
+    expect(Math.max(...at) - Math.min(...at)).toBeLessThanOrEqual(60_000)
+    expect(Math.max(...at) - Math.min(...at)).toBeGreaterThan(50_000)
   })
 
   it('needs recovery past the window, and still no other key', async (lab) => {
     lab.fault({ type: 'inProgress' }, 'always')
     let error = await failure(lab.create())
     while (error.code === 'idempotency_in_progress') error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
-    expect(sent(lab).size).toBe(1)
+    expect(error).toMatchObject(UNRESOLVED)
+    oneRequest(lab)
   })
 })
 
 describe('a clock that was set back an hour', () => {
-  it('before the next call: an open order counts as past its window', async (lab) => {
-    await lab.doubted()
-    lab.runtime.jump(-HOUR)
-    const error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
-    expect(error.message).toContain('clock went back')
-    lab.sandbox.expectCharges(1)
-  })
+  histories([
+    [
+      'before the next call: an open order counts as past its window',
+      [
+        ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(-HOUR)],
+        fails({ ...UNRESOLVED, attempts: 0, message: expect.stringContaining('clock went back') }),
+      ],
+      { charges: 1 },
+    ],
+    ['leaves no claim that looks alive for an hour', [diesAfterCharge, jump(-HOUR), fails(UNRESOLVED)], {}],
+    [
+      'changes nothing for an order that was created or refused',
+      [
+        ...[buys(), drain, fails(REFUSED, { request: order('r2') }), topUp, jump(-HOUR)],
+        ...[buys(), buys({ request: order('r2') })],
+      ],
+      { charges: 2 },
+    ],
+  ])
 
-  it('during a call: nothing more is sent', async (lab) => {
+  it.each([
+    ['a call', false, -HOUR],
+    ['a call that continues an older order', true, -5 * MINUTE],
+  ])('during %s: nothing more is sent', async (_what, older, back) => {
+    const lab = new Lab()
     lab.fault({ type: 'status', status: 503 }, 'always')
+    if (older) await failure(lab.client(ONCE).orders.create(order('r1')))
+    if (older) lab.runtime.jump(10 * MINUTE)
     const { ending } = await lab.begin(() => failure(lab.create()))
-    lab.runtime.jump(-HOUR)
+    lab.runtime.jump(back)
     expect(await ending).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
-    expect(lab.posts).toHaveLength(1)
-  })
-
-  it('during a call that continues an older order: nothing more is sent either', async (lab) => {
-    lab.fault({ type: 'status', status: 503 }, 'always')
-    await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
-    lab.runtime.jump(10 * MINUTE)
-    const { ending } = await lab.begin(() => failure(lab.create()))
-    lab.runtime.jump(-5 * MINUTE)
-    expect(await ending).toMatchObject({ attempts: 1 })
-    expect(lab.posts).toHaveLength(2)
-  })
-
-  it('leaves no claim that looks alive for an hour', async (lab) => {
-    await diesAfterCharge(lab)
-    lab.runtime.jump(-HOUR)
-    expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
-  })
-
-  it('changes nothing for an order that was created or refused', async (lab) => {
-    const placed = await lab.create()
-    lab.drain()
-    await failure(lab.create(order('r2')))
-    lab.topUp()
-    lab.runtime.jump(-HOUR)
-    expect((await lab.create()).id).toBe(placed.id)
-    await lab.create(order('r2'))
-    lab.sandbox.expectCharges(2)
+    expect(lab.posts).toHaveLength(older ? 2 : 1)
   })
 })

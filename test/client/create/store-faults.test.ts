@@ -426,38 +426,6 @@ describe('a codec', () => {
     encrypt: (text) => Promise.resolve([...text].reverse().join('')),
     decrypt: (text) => Promise.resolve([...text].reverse().join('')),
   }
-  const failing: Codec = {
-    encrypt: () => Promise.reject(new Error('the key server is away')),
-    decrypt: () => Promise.reject(new Error('the key server is away')),
-  }
-
-  it('changes nothing for the caller', async (lab) => {
-    lab.fault({ type: 'commitThenDrop' })
-    await failure(lab.client({ codec: mirror, maxRetries: 0 }).orders.create(order('r1')))
-    const placed = await lab.client({ codec: mirror }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
-    expect((await lab.row('ref:r1'))?.data).not.toContain(placed.id)
-    expect((await lab.client({ codec: mirror }).orders.create(order('r1'))).id).toBe(placed.id)
-  })
-
-  it('can be introduced over records that have none', async (lab) => {
-    const placed = await lab.create()
-    expect((await lab.client({ codec: mirror }).orders.create(order('r1'))).id).toBe(placed.id)
-  })
-
-  it('cannot be taken away from records that have one', async (lab) => {
-    await lab.client({ codec: mirror }).orders.create(order('r1'))
-    const error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-    lab.sandbox.expectCharges(1)
-  })
-
-  it('that fails to encrypt lets nothing be sent', async (lab) => {
-    const error = await failure(lab.client({ codec: failing }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-    expect(error.cause).toMatchObject({ message: 'the key server is away' })
-    expect(lab.posts).toHaveLength(0)
-  })
 
   it.each<readonly [how: string, decrypt: Codec['decrypt']]>([
     ['throws for what it has encrypted', () => Promise.reject(new Error('no key opens it'))],
@@ -501,24 +469,5 @@ describe('a codec', () => {
     const client = lab.client({ codec })
     for (const name of ['r1', 'r2', 'r3']) await client.orders.create(order(name))
     expect(opened).toBe(1)
-  })
-
-  it('that fails to decrypt lets nothing be sent, and nothing be said', async (lab) => {
-    await lab.client({ codec: mirror }).orders.create(order('r1'))
-    const error = await failure(lab.client({ codec: failing }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-    expect(lab.posts).toHaveLength(1)
-  })
-
-  it('that fails while the order is on its way leaves it open, and the order with the caller', async (lab) => {
-    let calls = 0
-    const codec: Codec = {
-      encrypt: (text) => (++calls === 1 ? mirror.encrypt(text) : failing.encrypt(text)),
-      decrypt: mirror.decrypt,
-    }
-    const placed = await lab.client({ codec }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
-    expect(lab.settled).toMatchObject([{ ok: true, remembered: false }])
-    expect((await lab.row('ref:r1'))?.state).toBe('open')
   })
 })

@@ -1,0 +1,131 @@
+import { expect, test } from 'vitest'
+import type { CustomerOrderingClient } from '../../src/client.ts'
+import type { ClientOptions, CreateOptions } from '../../src/options.ts'
+import type { CreateOrderRequest } from '../../src/schemas/order.ts'
+import { all } from './all.ts'
+import { failure, Lab, order, told } from './lab.ts'
+
+/** One thing that happens to the order r1, or in its world; it checks what its caller must see. */
+export type Step = (lab: Lab) => unknown
+
+/** What must be true at the end of a history. */
+export interface Ledger {
+  readonly charges?: number
+  /** The key of each request, as a number: 0 for the key that was sent first, 1 for the next one. */
+  readonly keys?: readonly number[]
+  /** The record of r1. */
+  readonly record?: object
+}
+
+/** The history of one order: a sentence, what happens, what must be true then, and what the service is like. */
+export type History = readonly [
+  title: string,
+  steps: readonly Step[],
+  ledger: Ledger,
+  service?: ConstructorParameters<typeof Lab>[0],
+]
+
+/** Defines a test for each history. */
+export function histories(rows: readonly History[]): void {
+  for (const [title, steps, ledger, service] of rows)
+    test(title, async () => await happen(new Lab(service), steps, ledger))
+}
+
+/** Lets the steps happen, one after the other, and judges by the sandbox's ledger. */
+export async function happen(lab: Lab, steps: readonly Step[], ledger: Ledger = {}): Promise<void> {
+  for (const step of steps) await step(lab)
+  if (ledger.charges !== undefined) lab.sandbox.expectCharges(ledger.charges)
+  if (ledger.keys !== undefined) expect(keysOf(lab)).toEqual(ledger.keys)
+  if (ledger.record !== undefined) expect(await lab.record('ref:r1')).toMatchObject(ledger.record)
+}
+
+/** The keys of all requests as numbers: 0 for the key that was sent first, 1 for the next one. */
+export function keysOf(lab: Lab): readonly number[] {
+  const keys = [...new Set(lab.posts.map(({ key }) => key))]
+  return lab.posts.map(({ key }) => keys.indexOf(key))
+}
+
+/** How a call of create() is made. */
+export interface Call extends Omit<CreateOptions, 'service'> {
+  /** The client, or its options. Default: a client of this process. */
+  readonly by?: ClientOptions | ((lab: Lab) => CustomerOrderingClient)
+  readonly request?: CreateOrderRequest
+  /** What responseInfo() must say. */
+  readonly info?: object
+}
+
+const clientOf = (lab: Lab, by: Call['by'] = {}): CustomerOrderingClient =>
+  typeof by === 'function' ? by(lab) : lab.client(by)
+
+/** create() returns the order that the ledger shows for the reference, or the key. */
+export function buys({ by, request = order('r1'), info, ...options }: Call = {}): Step {
+  return async (lab) => {
+    const result = await told(clientOf(lab, by).orders.create(request, options))
+    if (result.error !== undefined) throw result.error
+    expect(result.order?.id).toBe(lab.charged(options.idempotencyKey ?? request.metadata?.externalOrderId))
+    if (info !== undefined) expect(result.info).toMatchObject(info)
+  }
+}
+
+/** create() fails with an error like that. */
+export function fails(error: object, { by, request = order('r1'), ...options }: Call = {}): Step {
+  return async (lab) =>
+    expect(await failure(clientOf(lab, by).orders.create(request, options))).toMatchObject(error)
+}
+
+export const REFUSED = { code: 'payment_required', charged: 'no' } as const
+export const IN_DOUBT = { charged: 'unknown' } as const
+
+export const drain: Step = (lab) => lab.drain()
+export const topUp: Step = (lab) => lab.topUp()
+/** The store loses everything. */
+export const wipe: Step = (lab) => lab.wipe()
+/** The service forgets all keys. */
+export const forgetKeys: Step = (lab) => lab.sandbox.forgetKeys()
+/** The clock of the wall moves. */
+export const jump =
+  (milliseconds: number): Step =>
+  (lab) =>
+    lab.runtime.jump(milliseconds)
+/** Time passes for everybody. */
+export const passes =
+  (milliseconds: number): Step =>
+  (lab) =>
+    lab.runtime.advance(milliseconds)
+/** The next requests go wrong. */
+export const fault =
+  (...rule: Parameters<Lab['fault']>): Step =>
+  (lab) =>
+    lab.fault(...rule)
+/** The next order is charged, and its response is lost. */
+export const LOSES_RESPONSE: Step = fault({ type: 'commitThenDrop' })
+/** The service works again. */
+export const healed: Step = (lab) => lab.sandbox.faults.clear()
+export const enqueues: Step = (lab) => lab.client().orders.enqueue(order('r1'))
+/** recover() tells these outcomes. */
+export const recovers =
+  (...outcomes: readonly string[]): Step =>
+  async (lab) =>
+    expect((await all(lab.client().orders.recover())).map(({ outcome }) => outcome)).toEqual(outcomes)
+/** A person gives the order up. */
+export const abandons =
+  (
+    name: { readonly externalOrderId: string } | { readonly idempotencyKey: string } = {
+      externalOrderId: 'r1',
+    },
+  ): Step =>
+  (lab) =>
+    lab.client().orders.resolve(name, { as: 'abandoned' })
+/** The keys on the wire so far. */
+export const sent =
+  (...keys: readonly number[]): Step =>
+  (lab) =>
+    expect(keysOf(lab)).toEqual(keys)
+/** The record of r1 at this moment. */
+export const recorded =
+  (record: object): Step =>
+  async (lab) =>
+    expect(await lab.record('ref:r1')).toMatchObject(record)
+/** Some steps several times. */
+export const times = (count: number, ...steps: readonly Step[]): Step[] =>
+  Array.from({ length: count }, () => steps).flat()
