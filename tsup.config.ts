@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
+import { builtPage } from './scripts/built-page.ts'
 
 /** Entry points that hold parts of the client; `package.json` exports each of them, for Node in a build of its own. */
 const ofTheClient = {
@@ -118,6 +119,7 @@ export default defineConfig([
         ]),
       ),
     },
+    esbuildPlugins: [builtPage],
     // Not what the other build writes at the same time.
     clean: ['!node/**'],
   },

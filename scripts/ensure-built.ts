@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 export const root: string = fileURLToPath(new URL('..', import.meta.url))
 
 /** Everything that the build reads. */
-const sources = ['src', 'package.json', 'tsconfig.json', 'tsup.config.ts']
+const sources = ['src', 'package.json', 'tsconfig.json', 'tsup.config.ts', 'scripts/built-page.ts']
 
 /** True if `dist` is there and no source was changed after it was written. */
 export function isBuilt(): boolean {

@@ -66,12 +66,14 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
   uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
+  // The build replaces this module by what it makes.
+  esbuild: (_specifier, file) => file === 'sandbox/page/script.ts',
   msw: (_specifier, file) => file === 'sandbox/http/msw.ts',
 }
 
 /** Files that run under Node, Bun and Deno only. */
 const SERVER_ONLY =
-  /^(undici\/.*|stores\/sqlite\/(database|files|node-module)|sandbox\/http\/server|sandbox\/cli|sandbox\/control\/(control-server|live))\.ts$/
+  /^(undici\/.*|stores\/sqlite\/(database|files|node-module)|sandbox\/http\/server|sandbox\/cli|sandbox\/control\/(control-server|live)|sandbox\/page\/script)\.ts$/
 
 const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 

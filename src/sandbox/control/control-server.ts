@@ -46,7 +46,7 @@ export function createControlServer(
       const file = pageFiles.get(url.pathname)
       if (reads && file !== undefined) {
         response.writeHead(200, { ...standardHeaders, 'content-type': file.contentType })
-        response.end(file.text)
+        response.end(file.text())
         return
       }
       if (method === 'GET' && url.pathname === `${PREFIX}/events`) return live.attach(response)

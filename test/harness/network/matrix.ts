@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
+import { builtPage } from '../../../scripts/built-page.ts'
 import { root } from '../../../scripts/ensure-built.ts'
 import { nodeBinary } from '../../package/node-versions.ts'
 import { AUTHORITY } from '../../support/certificates.ts'
@@ -42,6 +43,7 @@ export async function runMatrix(version: string, versions: string, only?: string
     format: 'esm',
     target: 'node22',
     external: ['msw'],
+    plugins: [builtPage],
     alias: { undici, ...Object.fromEntries(PUBLIC.map(([name, path]) => [name, join(root, 'src', path)])) },
     banner: {
       js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)",

@@ -1,0 +1,24 @@
+import { element } from './elements.ts'
+
+export function code(text: string): HTMLElement {
+  // Only long texts may break anywhere: short ones would be squeezed by them.
+  return element('code', text.length > 40 ? { class: 'long' } : {}, text)
+}
+
+export function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTMLElement {
+  return element('span', { class: `badge ${kind}` }, text)
+}
+
+/** Exact: minor units are shifted as text, never divided. */
+export function money(amount: number, currency: string): string {
+  const format = new Intl.NumberFormat('en', { style: 'currency', currency })
+  const digits = format.resolvedOptions().maximumFractionDigits ?? 2
+  const text = String(Math.abs(amount)).padStart(digits + 1, '0')
+  const whole = `${amount < 0 ? '-' : ''}${text.slice(0, text.length - digits)}`
+  return format.format((digits === 0 ? whole : `${whole}.${text.slice(-digits)}`) as `${number}`)
+}
+
+export function time(at: number): HTMLElement {
+  const date = new Date(at)
+  return element('time', { datetime: date.toISOString() }, date.toLocaleTimeString('en-GB'))
+}

@@ -1,0 +1,68 @@
+import type { SandboxRequest } from '../../service/reply.ts'
+import { badge, code, time } from './cells.ts'
+import { byId, element } from './elements.ts'
+import { fillRow, tableOf } from './table.ts'
+
+const KEPT = 200
+const logRows = new Map<number, HTMLTableRowElement>()
+const logColumns = ['No.', 'Time', 'Request', 'Answer', 'Idempotency-Key', 'API key']
+
+function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
+  const place = element('span')
+  if (status === 'running') place.append(badge('info', 'running'))
+  else if (status === 'dropped') place.append(badge('bad', delivery === 'stall' ? 'never answered' : 'lost'))
+  else place.append(badge(status < 300 ? 'good' : status < 500 ? 'warn' : 'bad', String(status)))
+  const cut = { cut: 'cut off', stallBody: 'stopped halfway', huge: 'huge' } as const
+  if (delivery === 'cut' || delivery === 'stallBody' || delivery === 'huge')
+    place.append(badge('bad', cut[delivery]))
+  if (charged) place.append(badge('info', 'charged'))
+  return place
+}
+
+function drawRequest(request: SandboxRequest): void {
+  const known = logRows.get(request.number)
+  const row = known ?? element('tr', { class: 'new' })
+  const open = row.querySelector('details')?.open ?? false
+  const line = element('span', {}, `${request.method} `, code(request.path))
+  if (request.faults.length > 0)
+    line.append(element('small', { class: 'fault' }, `fault ${request.faults.join(', ')}`))
+  if (request.body !== '') {
+    const details = element('details', {}, element('summary', {}, 'body'), element('pre', {}, request.body))
+    details.open = open
+    line.append(details)
+  }
+  fillRow(row, logColumns, [
+    String(request.number),
+    time(request.at),
+    line,
+    answerOf(request),
+    request.idempotencyKey === null ? '' : code(request.idempotencyKey),
+    request.apiKeyId === null ? '' : code(request.apiKeyId),
+  ])
+  if (known !== undefined) return
+  logRows.set(request.number, row)
+  byId('log').querySelector('tbody')?.prepend(row)
+  const [oldest] = logRows.keys()
+  if (logRows.size > KEPT && oldest !== undefined) {
+    logRows.get(oldest)?.remove()
+    logRows.delete(oldest)
+  }
+}
+
+export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {
+  if (anew) {
+    logRows.clear()
+    const table = tableOf(logColumns, 'Requests, newest first')
+    table.classList.add('log')
+    byId('log').replaceChildren(table)
+  }
+  for (const request of requests) drawRequest(request)
+  byId('log').hidden = logRows.size === 0
+  byId('log-empty').hidden = logRows.size > 0
+  const newest = [...logRows.keys()].at(-1) ?? 0
+  byId('log-count').textContent = newest > logRows.size ? `${logRows.size} of ${newest}` : String(newest)
+  const last = requests.findLast(({ status }) => status !== 'running')
+  if (anew || last === undefined) return
+  const how = last.status === 'dropped' ? 'answer lost' : String(last.status)
+  byId('announcement').textContent = `${last.method} ${last.path}: ${how}${last.charged ? ', charged' : ''}`
+}

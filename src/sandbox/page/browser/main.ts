@@ -1,0 +1,63 @@
+import type { LiveEvent } from '../../control/live.ts'
+import { drawApiKeys } from './api-keys.ts'
+import { drawBehaviour } from './behaviour.ts'
+import { act, call, report } from './control.ts'
+import { byId } from './elements.ts'
+import { drawLog } from './log.ts'
+import { drawRules } from './rules.ts'
+import { drawTables } from './tables.ts'
+import { drawToggles, makeToggles } from './toggles.ts'
+import { drawWallets } from './wallets.ts'
+
+/** The live page's script. Whatever callers have sent is only ever set as text, never as markup. */
+
+function receive({ overview, requests }: LiveEvent, anew: boolean): void {
+  drawWallets(overview.customers)
+  drawToggles(overview.faults)
+  drawRules(overview.faults)
+  drawBehaviour(overview)
+  drawTables(overview)
+  drawApiKeys(overview.apiKeys)
+  drawLog(requests, anew)
+}
+
+function connection(kind: 'good' | 'bad', text: string): void {
+  const place = byId('connection')
+  place.className = `badge ${kind}`
+  if (place.textContent !== text) place.textContent = text
+}
+
+function listen(): void {
+  const events = new EventSource('/__sandbox/events')
+  events.addEventListener('open', () => connection('good', 'live'))
+  events.addEventListener('error', () => {
+    connection('bad', 'not connected')
+    // A browser gives up for good when a proxy answers instead; otherwise it tries again by itself.
+    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
+  })
+  for (const name of ['snapshot', 'update'])
+    events.addEventListener(name, (event) =>
+      receive(JSON.parse(event.data) as LiveEvent, name === 'snapshot'),
+    )
+}
+
+byId('address').textContent = location.origin
+byId('example-address').textContent = location.origin
+makeToggles()
+byId('reset').addEventListener('click', () => act(() => call('POST', '/reset')))
+byId('forget').addEventListener('click', () => act(() => call('POST', '/forget-keys')))
+byId('clear-rules').addEventListener('click', () => act(() => call('DELETE', '/faults')))
+byId('preset').addEventListener('change', (event) => {
+  if (!(event.target instanceof HTMLSelectElement)) return
+  const body = JSON.stringify({ preset: event.target.value })
+  act(() => call('PUT', '/behaviour', body))
+})
+byId('rule-form').addEventListener('submit', (event) => {
+  event.preventDefault()
+  const field = byId('rule')
+  const text = field instanceof HTMLTextAreaElement ? field.value : ''
+  report(null, 'rule-problem')
+  const type = /^\s*[[{]/.test(text) ? 'application/json' : 'application/yaml'
+  call('POST', '/faults', text, type).catch((error: unknown) => report(error, 'rule-problem'))
+})
+listen()

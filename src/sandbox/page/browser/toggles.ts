@@ -1,0 +1,121 @@
+import type { SandboxFaultStatus } from '../../service/faults.ts'
+import { act, call } from './control.ts'
+import { byId, element } from './elements.ts'
+
+/** Faults that can be switched on with one key press. */
+const toggles: readonly {
+  readonly name: string
+  readonly hint: string
+  readonly rule: { readonly match?: Record<string, string>; readonly action: Record<string, unknown> }
+}[] = [
+  {
+    name: 'Charge, then lose the answer',
+    hint: 'orders: the wallet is debited, the connection breaks',
+    rule: { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
+  },
+  {
+    name: 'Drop the connection',
+    hint: 'before anything has happened',
+    rule: { action: { type: 'drop' } },
+  },
+  {
+    name: 'Cut the answer in half',
+    hint: 'headers, half of the body, then a reset',
+    rule: { action: { type: 'cutBody' } },
+  },
+  {
+    name: 'Charge, then answer 503',
+    hint: 'orders: an error that hides a charge',
+    rule: { match: { operation: 'createOrder' }, action: { type: 'status', status: 503, commit: true } },
+  },
+  {
+    name: 'Still in progress',
+    hint: 'orders: 409 IDEMPOTENCY_IN_PROGRESS',
+    rule: { match: { operation: 'createOrder' }, action: { type: 'inProgress' } },
+  },
+  {
+    name: '502 from a gateway',
+    hint: 'an HTML page instead of JSON',
+    rule: { action: { type: 'status', status: 502, html: true } },
+  },
+  {
+    name: 'Too many requests',
+    hint: '429 with Retry-After: 2',
+    rule: { action: { type: 'retryAfter', value: '2' } },
+  },
+  {
+    name: 'Answer 3 seconds late',
+    hint: 'processed at once',
+    rule: { action: { type: 'delay', ms: 3000, when: 'after' } },
+  },
+  {
+    name: 'Never answer',
+    hint: 'the connection stays open and silent',
+    rule: { action: { type: 'stall' } },
+  },
+  {
+    name: 'Amount of the wrong type',
+    hint: 'orders: "12.50" instead of an integer',
+    rule: {
+      match: { operation: 'createOrder' },
+      action: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: '12.50' }] },
+    },
+  },
+  {
+    name: 'Forget idempotency keys',
+    hint: 'orders: a repeated request is charged again',
+    rule: { match: { operation: 'createOrder' }, action: { type: 'forgetKeys' } },
+  },
+  {
+    name: 'Small pages',
+    hint: 'lists: two rows at most, whatever limit says',
+    rule: { action: { type: 'capLimit', limit: 2 } },
+  },
+]
+
+/** The rules in force. */
+let rules: readonly SandboxFaultStatus[] = []
+
+function isRuleOf(index: number, { rule }: SandboxFaultStatus): boolean {
+  const own = toggles[index]?.rule
+  return JSON.stringify([own?.match, own?.action]) === JSON.stringify([rule.match, rule.action])
+}
+
+async function toggle(index: number, on: boolean): Promise<void> {
+  const own = rules.filter((status) => isRuleOf(index, status))
+  for (const { id } of own) await call('DELETE', `/faults/${id}`)
+  if (!on) return
+  const chosen = document.querySelector('input[name="times"]:checked')
+  const often = chosen instanceof HTMLInputElement ? chosen.value : 'once'
+  const times = often === 'once' ? {} : { times: 'always', ...(often === 'some' && { probability: 0.25 }) }
+  await call('POST', '/faults', JSON.stringify({ ...toggles[index]?.rule, ...times }))
+}
+
+export function makeToggles(): void {
+  for (const [index, { name, hint }] of toggles.entries()) {
+    const input = element('input', {
+      type: 'checkbox',
+      role: 'switch',
+      'aria-describedby': `hint-${index}`,
+    })
+    input.addEventListener('change', () => {
+      const { checked } = input
+      act(() =>
+        toggle(index, checked).catch((error: unknown) => {
+          input.checked = !checked
+          throw error
+        }),
+      )
+    })
+    const label = element('label', {}, input, element('span', {}, name))
+    label.append(element('small', { id: `hint-${index}` }, hint))
+    byId('toggles').append(label)
+  }
+}
+
+/** Sets each switch to what is in force. */
+export function drawToggles(faults: readonly SandboxFaultStatus[]): void {
+  rules = faults
+  for (const [index, input] of [...byId('toggles').querySelectorAll('input')].entries())
+    input.checked = faults.some((status) => !status.spent && isRuleOf(index, status))
+}

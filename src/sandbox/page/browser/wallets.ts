@@ -1,0 +1,44 @@
+import type { SandboxCustomer } from '../../service/state.ts'
+import { code, money } from './cells.ts'
+import { act, call } from './control.ts'
+import { byId, draw, element } from './elements.ts'
+
+function drawWallet({ id, type, wallet }: SandboxCustomer): HTMLElement {
+  const amount = element('input', {
+    type: 'number',
+    step: '1',
+    value: '10000',
+    required: '',
+    id: `add-${id}`,
+  })
+  const label = element('label', { for: `add-${id}` }, 'Add minor units')
+  label.append(element('span', { class: 'unseen' }, ` to ${id}, negative to take away`))
+  const form = element('form', {}, label, amount, element('button', { type: 'submit' }, 'Top up'))
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    const body = JSON.stringify({ customer: id, amount: amount.valueAsNumber })
+    act(() => call('POST', '/top-up', body))
+  })
+  return element(
+    'div',
+    { class: 'wallet' },
+    element('span', {}, code(id), element('br'), element('small', {}, type)),
+    element('strong', {}, wallet === null ? 'no wallet' : money(wallet.amount, wallet.currency)),
+    form,
+  )
+}
+
+/** Amounts change while somebody types into the field beside them, so only they are drawn anew. */
+export function drawWallets(customers: readonly SandboxCustomer[]): void {
+  draw(
+    'wallets',
+    customers.map(({ id, type }) => [id, type]),
+    (place) => place.replaceChildren(...customers.map(drawWallet)),
+  )
+  const amounts = byId('wallets').querySelectorAll('strong')
+  for (const [index, { wallet }] of customers.entries()) {
+    const place = amounts[index]
+    const text = wallet === null ? 'no wallet' : money(wallet.amount, wallet.currency)
+    if (place !== undefined && place.textContent !== text) place.textContent = text
+  }
+}
