@@ -11,6 +11,7 @@ import { type FakeRuntime, fakeRuntime } from './runtime.ts'
 export const API_KEY = 'api-key-of-this-shop'
 export const MINUTE = 60_000
 export const WINDOW = 20 * MINUTE
+const YEAR = 365 * 24 * 60 * MINUTE
 export const NOW = 1_700_000_000_000
 
 const price = { amount: 5, currency: 'EUR' }
@@ -90,6 +91,7 @@ export function placeWith(steps: readonly Step[] = [], given: PlaceOptions = {})
     {
       journal: new Journal({ store, scope: 's', codec: undefined, runtime }),
       safeRetryWindow: WINDOW,
+      retention: { created: YEAR, rejected: YEAR },
       ...given.context,
     },
     {

@@ -11,410 +11,215 @@ import {
   type Wanted,
 } from '../../../src/idempotency/decision.ts'
 import type { JournalRecord, RejectionKind } from '../../../src/idempotency/record.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
+import { MINUTE, NOW, WINDOW } from '../../support/place.ts'
 
-const NOW = 1_700_000_000_000
-const MINUTE = 60_000
-const WINDOW = 20 * MINUTE
 const TOTAL = 2 * MINUTE
 
 const here: Circumstances = { now: NOW, safeRetryWindow: WINDOW, totalTimeout: TOTAL, sameApiKey: true }
 
+/** The changes to a record; what is undefined is left out of it. */
+type Changes = { readonly [Field in keyof JournalRecord]?: JournalRecord[Field] | undefined }
+
 /** A record of an order with a reference, opened a minute ago by a call that is gone. */
-function record(changes: Partial<JournalRecord> = {}): JournalRecord {
-  return {
-    slot: 'ref:r1',
-    key: 'key-0',
-    keyOrigin: 'derived',
-    generation: 0,
-    state: 'open',
-    ambiguous: true,
-    externalOrderId: 'r1',
-    attempts: 1,
-    firstSentAt: NOW - MINUTE,
-    createdAt: NOW - MINUTE,
-    updatedAt: NOW - MINUTE,
-    version: 1,
-    fingerprint: 'same',
-    fields: {},
-    body: '{}',
-    apiKeyTag: 'tag',
-    claim: 'claim',
-    readable: false,
-    refused: false,
-    foreign: false,
-    ...changes,
+function record(changes: Changes = {}): JournalRecord {
+  const times = { firstSentAt: NOW - MINUTE, createdAt: NOW - MINUTE, updatedAt: NOW - MINUTE }
+  const made: JournalRecord = { ...LEFT_OPEN, ...times, key: 'key-0', version: 1, fingerprint: 'same' }
+  for (const [field, value] of Object.entries(changes)) {
+    if (value === undefined) Reflect.deleteProperty(made, field)
+    else Reflect.set(made, field, value)
   }
+  return made
 }
 
-function withoutBody(changes: Partial<JournalRecord>): JournalRecord {
-  const { body: _body, ...rest } = record(changes)
-  return rest
-}
+type Line = readonly [
+  when: string,
+  expected: string,
+  found?: Changes,
+  wanted?: Partial<Wanted>,
+  at?: Partial<Circumstances>,
+]
 
-function withoutSend(changes: Partial<JournalRecord>): JournalRecord {
-  const { firstSentAt: _sent, ...rest } = record(changes)
-  return rest
-}
-
+const busy = { busyUntil: NOW + 1, updatedAt: NOW - 1 } as const
 const order = { id: 'ord_1', status: 'pending', amount: 1 }
 const created = { state: 'created', readable: true, order } as const
 const unreadable = { state: 'created', readable: false } as const
-const busy = { busyUntil: NOW + 1, updatedAt: NOW - 1 } as const
-const rejected = (kind: RejectionKind, changes: Partial<JournalRecord> = {}) =>
-  ({ state: 'rejected', rejection: { kind }, ...changes }) as const
+const known = { ...unreadable, order: { id: 'ord_1' } }
+const rejected = (kind: RejectionKind, changes: Changes = {}): Changes => ({
+  state: 'rejected',
+  rejection: { kind },
+  ...changes,
+})
+const refused = (changes: Changes = {}): Changes => rejected('refused', changes)
+const first = (sentAt: number) => ({ first: { sentAt, refused: true } })
+const unclaimed = { ambiguous: false, apiKeyTag: '' }
 
-const named: Wanted = { slot: 'ref:r1', fingerprint: 'same' }
-const anonymous: Wanted = { slot: 'anon:same', fingerprint: 'same' }
-const ofAnonymous = (changes: Partial<JournalRecord>): JournalRecord =>
-  record({ slot: 'anon:same', keyOrigin: 'random', ...changes })
+const payload = { fingerprint: 'other' }
+const key = { idempotencyKey: 'mine' }
+const otherApiKey = { sameApiKey: false }
+const tight = NOW - WINDOW + TOTAL
+const caller = { keyOrigin: 'caller' } as const
+const random = { keyOrigin: 'random' } as const
 
-type Line = readonly [when: string, JournalRecord, Wanted, Action, Partial<Circumstances>?]
+/** What `create()` does with what it finds under a reference: open, created, and closed without an order. */
+const NAMED: readonly Line[] = [
+  ['open and a live call has it', 'wait', busy],
+  ['open and a live call has it, past the window', 'wait', { ...busy, firstSentAt: 0 }],
+  ['open, nobody has it, inside the window', 'continue'],
+  ['open, its claim ran out', 'continue', { busyUntil: NOW }],
+  [
+    'open, its claim is from the future',
+    'continue',
+    { busyUntil: NOW + TOTAL, updatedAt: NOW + CLOCK_SKEW + 1, firstSentAt: NOW },
+  ],
+  ['open, under a key that the caller gives again', 'continue', caller, { idempotencyKey: 'key-0' }],
+  ['open, sent with another API key', 'unresolved api_key', {}, {}, otherApiKey],
+  ['open, past the window', 'unresolved window', { firstSentAt: NOW - WINDOW }],
+  ['open, with room for exactly one call', 'continue', { firstSentAt: tight }],
+  ['open, with too little room for a call', 'unresolved window', { firstSentAt: tight - 1 }],
+  [
+    'open, sent in the future by a clock that went back',
+    'unresolved window',
+    { firstSentAt: NOW + 60 * MINUTE },
+  ],
+  [
+    'open, never sent as far as is known, but old',
+    'unresolved window',
+    { createdAt: NOW - WINDOW, firstSentAt: undefined },
+  ],
+  [
+    'open and claimed by nobody yet, however old and whatever the API key',
+    'continue',
+    { createdAt: 0, updatedAt: 0, firstSentAt: undefined, apiKeyTag: '' },
+  ],
+  ['open with another payload', 'conflict payload', {}, payload],
+  ['open with another payload, busy', 'conflict payload', busy, payload],
+  ['open under another key', 'conflict key', {}, key],
+  ['enqueued again after a refusal, whose window is over', 'continue', { ...unclaimed, firstSentAt: 0 }],
+  [
+    'enqueued again under the caller’s key after a refusal, whose window is over',
+    'unresolved window',
+    { ...unclaimed, ...caller, firstSentAt: 0 },
+  ],
 
-const continues = { action: 'continue' } as const
-const past = { action: 'unresolved', because: 'window' } as const
-const overPayload = { action: 'conflict', over: 'payload' } as const
-const overKey = { action: 'conflict', over: 'key' } as const
+  ['created', 'return', created],
+  ['created, long ago, with another API key', 'return', { ...created, firstSentAt: 0 }, {}, otherApiKey],
+  ['created with another payload', 'conflict payload', created, payload],
+  ['created under another key', 'conflict key', created, key],
+  ['created but unreadable, inside the window', 'read replay', unreadable],
+  ['created but unreadable, id known, past the window', 'read id', { ...known, firstSentAt: 0 }],
+  ['created but unreadable, id known, other API key', 'read id', known, {}, otherApiKey],
+  ['created but unreadable, its body gone', 'read id', { ...known, body: undefined }],
+  [
+    'created but unreadable, id not known, past the window',
+    'unresolved unreadable',
+    { ...unreadable, firstSentAt: 0 },
+  ],
+  ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
 
-/** The table of what `create()` does with what it finds, line by line; the columns are the wanted order's name. */
-const TABLE: readonly Line[] = [
-  ['open and a live call has it: wait', record(busy), named, { action: 'wait' }],
+  ['refused', 'reopen same', refused()],
+  ['refused, changed payload', 'reopen same', refused(), payload],
+  ['refused, other API key', 'reopen same', refused(), {}, otherApiKey],
+  ['refused under a first key whose window is over', 'reopen next', refused({ firstSentAt: 0 })],
   [
-    'open and a live call has it, past the window: wait',
-    record({ ...busy, firstSentAt: 0 }),
-    named,
-    { action: 'wait' },
-  ],
-  ['open and a live call has it, anonymous: refuse', ofAnonymous(busy), anonymous, { action: 'duplicate' }],
-  ['open, nobody has it, inside the window: continue', record(), named, continues],
-  ['open, its claim ran out: continue', record({ busyUntil: NOW }), named, continues],
-  [
-    'open, its claim is from the future: continue',
-    record({ busyUntil: NOW + TOTAL, updatedAt: NOW + CLOCK_SKEW + 1, firstSentAt: NOW }),
-    named,
-    continues,
+    'refused under a later key, while the window of the first is open',
+    'reopen first',
+    refused({ generation: 2, ...first(NOW - MINUTE) }),
   ],
   [
-    'open, under a key that the caller gives again: continue',
-    record({ keyOrigin: 'caller' }),
-    { ...named, idempotencyKey: 'key-0' },
-    continues,
+    'refused under a later key, and there is no room for the call in the window of the first',
+    'reopen next',
+    refused({ generation: 2, ...first(tight - 1) }),
   ],
   [
-    'open, sent with another API key: unresolved',
-    record(),
-    named,
-    { action: 'unresolved', because: 'api_key' },
-    { sameApiKey: false },
-  ],
-  ['open, anonymous, touched just now: continue', ofAnonymous({}), anonymous, continues],
-  ['open, anonymous, touched this moment: continue', ofAnonymous({ updatedAt: NOW }), anonymous, continues],
-  [
-    'open, anonymous, touched by a clock that is as far ahead as clocks may be: continue',
-    ofAnonymous({ updatedAt: NOW + CLOCK_SKEW }),
-    anonymous,
-    continues,
+    'closed under a later key that the service never looked at, after the window of the first',
+    'reopen same',
+    rejected('not_processed', { generation: 1, firstSentAt: undefined, ...first(0) }),
   ],
   [
-    'open, anonymous, touched 15 minutes ago: continue',
-    ofAnonymous({ updatedAt: NOW - ADOPTION_WINDOW }),
-    anonymous,
-    continues,
+    'refused under a later key by a package that did not note the first one, and opened lately',
+    'reopen first',
+    refused({ generation: 1 }),
+  ],
+  // No other store could compute the first one.
+  ['refused under a later random key', 'reopen same', refused({ generation: 1, ...random })],
+  ['refused under a random key whose window is over', 'reopen next', refused({ ...random, firstSentAt: 0 })],
+  [
+    'refused by a clock that has gone back since',
+    'reopen next',
+    refused({ firstSentAt: NOW + CLOCK_SKEW + 1 }),
+  ],
+  ['refused under the caller’s key inside its window', 'reopen same', refused(caller)],
+  // No other key may take its place.
+  ['refused under the caller’s key, and its window is over', 'spent', refused({ ...caller, firstSentAt: 0 })],
+  ['refused, a new key is given', 'reopen given', refused(), key],
+  [
+    'in conflict inside the window',
+    'reopen same',
+    rejected('conflict', { generation: 1, ...first(NOW - MINUTE) }),
+  ],
+  ['in conflict past the window', 'unresolved window', rejected('conflict', { firstSentAt: 0 })],
+  [
+    'not looked at, under a key that belongs to another payload, past the window',
+    'unresolved window',
+    rejected('not_processed', { firstSentAt: 0, foreign: true }),
+  ],
+  ['not processed, a new key is given', 'conflict key', rejected('not_processed'), key],
+  ['never sent, a new key is given', 'reopen given', rejected('cancelled', { attempts: 0 }), key],
+  ['cancelled after a send, a new key is given', 'conflict key', rejected('cancelled'), key],
+  ['given up by a person, a new key is given', 'reopen given', rejected('abandoned'), key],
+  ['another payload has the key', 'reopen same', rejected('conflict', { foreign: true })],
+  [
+    'another payload has the key, a new key is given',
+    'conflict key',
+    rejected('conflict', { foreign: true }),
+    key,
   ],
   [
-    'open, anonymous, touched longer ago: unresolved',
-    ofAnonymous({ updatedAt: NOW - ADOPTION_WINDOW - 1 }),
-    anonymous,
-    { action: 'unresolved', because: 'age' },
-  ],
-  [
-    'open, anonymous, touched in the future: unresolved',
-    ofAnonymous({ updatedAt: NOW + CLOCK_SKEW + 1 }),
-    anonymous,
-    { action: 'unresolved', because: 'age' },
-  ],
-  ['open, past the window: unresolved', record({ firstSentAt: NOW - WINDOW }), named, past],
-  [
-    'open, anonymous, past the window: unresolved',
-    ofAnonymous({ firstSentAt: NOW - WINDOW }),
-    anonymous,
-    past,
-  ],
-  [
-    'open, with room for exactly one call: continue',
-    record({ firstSentAt: NOW - WINDOW + TOTAL }),
-    named,
-    continues,
-  ],
-  [
-    'open, with too little room for a call: unresolved',
-    record({ firstSentAt: NOW - WINDOW + TOTAL - 1 }),
-    named,
-    past,
-  ],
-  [
-    'open, sent in the future because the clock went back: unresolved',
-    record({ firstSentAt: NOW + 60 * MINUTE }),
-    named,
-    past,
-  ],
-  [
-    'open, never sent as far as is known: its age counts',
-    record({ createdAt: NOW - WINDOW, firstSentAt: undefined as never }),
-    named,
-    past,
-  ],
-  [
-    'open and claimed by nobody yet: continue, however old and whatever the API key',
-    record({ createdAt: 0, updatedAt: 0, firstSentAt: undefined as never, apiKeyTag: '' }),
-    named,
-    continues,
-  ],
-  ['open with another payload: conflict', record(), { ...named, fingerprint: 'other' }, overPayload],
-  [
-    'open with another payload, busy: conflict',
-    record(busy),
-    { ...named, fingerprint: 'other' },
-    overPayload,
-  ],
-  ['open under another key: conflict', record(), { ...named, idempotencyKey: 'mine' }, overKey],
-  [
-    'created with another payload: conflict',
-    record(created),
-    { ...named, fingerprint: 'other' },
-    overPayload,
-  ],
-  ['created under another key: conflict', record(created), { ...named, idempotencyKey: 'mine' }, overKey],
-  ['created: return', record(created), named, { action: 'return' }],
-  [
-    'created, long ago, with another API key: return',
-    record({ ...created, firstSentAt: 0 }),
-    named,
-    { action: 'return' },
-    { sameApiKey: false },
-  ],
-  ['created, anonymous: archive', ofAnonymous(created), anonymous, { action: 'archive' }],
-  [
-    'created but unreadable, inside the window: read by a replay',
-    record(unreadable),
-    named,
-    { action: 'read', by: 'replay' },
-  ],
-  [
-    'created but unreadable, id known, past the window: read by id',
-    record({ ...unreadable, firstSentAt: 0, order: { id: 'ord_1' } }),
-    named,
-    { action: 'read', by: 'id' },
-  ],
-  [
-    'created but unreadable, id known, other API key: read by id',
-    record({ ...unreadable, order: { id: 'ord_1' } }),
-    named,
-    { action: 'read', by: 'id' },
-    { sameApiKey: false },
-  ],
-  [
-    'created but unreadable, its body gone: read by id',
-    withoutBody({ ...unreadable, order: { id: 'ord_1' } }),
-    named,
-    { action: 'read', by: 'id' },
-  ],
-  [
-    'created but unreadable, id not known, past the window: unresolved',
-    record({ ...unreadable, firstSentAt: 0 }),
-    named,
-    { action: 'unresolved', because: 'unreadable' },
-  ],
-  [
-    'created but unreadable, being read by a live call: wait',
-    record({ ...unreadable, ...busy }),
-    named,
-    { action: 'wait' },
-  ],
-  [
-    'created but unreadable, anonymous: read it, never a second order',
-    ofAnonymous(unreadable),
-    anonymous,
-    { action: 'read', by: 'replay' },
-  ],
-  ['refused: again with the same key', record(rejected('refused')), named, { action: 'reopen', key: 'same' }],
-  [
-    'refused, changed payload: again with the same key',
-    record(rejected('refused')),
-    { ...named, fingerprint: 'other' },
-    { action: 'reopen', key: 'same' },
-  ],
-  [
-    'refused under a first key whose window is over: again with a key that was never sent',
-    record(rejected('refused', { firstSentAt: 0 })),
-    named,
-    { action: 'reopen', key: 'next' },
-  ],
-  [
-    'refused under a later key, while the window of the first is open: again with the first',
-    record(rejected('refused', { generation: 2, first: { sentAt: NOW - MINUTE, refused: true } })),
-    named,
-    { action: 'reopen', key: 'first' },
-  ],
-  [
-    'refused under a later key, and there is no room for the call in the window of the first: with one that was never sent',
-    record(
-      rejected('refused', { generation: 2, first: { sentAt: NOW - WINDOW + TOTAL - 1, refused: true } }),
-    ),
-    named,
-    { action: 'reopen', key: 'next' },
-  ],
-  [
-    'closed under a later key that the service never looked at, after the window of the first: with that key',
-    withoutSend(rejected('not_processed', { generation: 1, first: { sentAt: 0, refused: true } })),
-    named,
-    { action: 'reopen', key: 'same' },
-  ],
-  [
-    'refused under a later key by a package that did not note the first one, and opened lately: with the first',
-    record(rejected('refused', { generation: 1 })),
-    named,
-    { action: 'reopen', key: 'first' },
-  ],
-  [
-    'refused under a later random key: with that one, because no other store could compute the first',
-    record(rejected('refused', { generation: 1, keyOrigin: 'random' })),
-    named,
-    { action: 'reopen', key: 'same' },
-  ],
-  [
-    'refused under a random key whose window is over: with another one',
-    record(rejected('refused', { keyOrigin: 'random', firstSentAt: 0 })),
-    named,
-    { action: 'reopen', key: 'next' },
-  ],
-  [
-    'refused by a clock that has gone back since: with a key that was never sent',
-    record(rejected('refused', { firstSentAt: NOW + CLOCK_SKEW + 1 })),
-    named,
-    { action: 'reopen', key: 'next' },
-  ],
-  [
-    'refused under the caller’s key inside its window: with that key',
-    record(rejected('refused', { keyOrigin: 'caller' })),
-    named,
-    { action: 'reopen', key: 'same' },
-  ],
-  [
-    'refused under the caller’s key, and its window is over: nothing, because no other key may take its place',
-    record(rejected('refused', { keyOrigin: 'caller', firstSentAt: 0 })),
-    named,
-    { action: 'spent' },
-  ],
-  [
-    'in conflict inside the window: with the same key',
-    record(rejected('conflict', { generation: 1, first: { sentAt: NOW - MINUTE, refused: true } })),
-    named,
-    { action: 'reopen', key: 'same' },
-  ],
-  [
-    'in conflict past the window: for a person',
-    record(rejected('conflict', { firstSentAt: 0 })),
-    named,
-    past,
-  ],
-  [
-    'not looked at, under a key that belongs to another payload, past the window: for a person',
-    record(rejected('not_processed', { firstSentAt: 0, foreign: true })),
-    named,
-    past,
-  ],
-  [
-    'enqueued again after a refusal, whose window is over: sent, with a key that was never sent',
-    record({ ambiguous: false, apiKeyTag: '', firstSentAt: 0 }),
-    named,
-    continues,
-  ],
-  [
-    'enqueued again under the caller’s key after a refusal, whose window is over: for a person',
-    record({ ambiguous: false, apiKeyTag: '', firstSentAt: 0, keyOrigin: 'caller' }),
-    named,
-    past,
-  ],
-  [
-    'refused, other API key: again with the same key',
-    record(rejected('refused')),
-    named,
-    { action: 'reopen', key: 'same' },
-    { sameApiKey: false },
-  ],
-  [
-    'refused, a new key is given: that key',
-    record(rejected('refused')),
-    { ...named, idempotencyKey: 'mine' },
-    { action: 'reopen', key: 'given' },
-  ],
-  [
-    'not processed, a new key is given: conflict',
-    record(rejected('not_processed')),
-    { ...named, idempotencyKey: 'mine' },
-    overKey,
-  ],
-  [
-    'never sent, a new key is given: that key',
-    record(rejected('cancelled', { attempts: 0 })),
-    { ...named, idempotencyKey: 'mine' },
-    { action: 'reopen', key: 'given' },
-  ],
-  [
-    'cancelled after a send, a new key is given: conflict',
-    record(rejected('cancelled')),
-    { ...named, idempotencyKey: 'mine' },
-    overKey,
-  ],
-  [
-    'given up by a person, a new key is given: that key',
-    record(rejected('abandoned')),
-    { ...named, idempotencyKey: 'mine' },
-    { action: 'reopen', key: 'given' },
-  ],
-  [
-    'another payload has the key: again with the same key',
-    record(rejected('conflict', { foreign: true })),
-    named,
-    { action: 'reopen', key: 'same' },
-  ],
-  [
-    'another payload has the key, a new key is given: conflict',
-    record(rejected('conflict', { foreign: true })),
-    { ...named, idempotencyKey: 'mine' },
-    overKey,
-  ],
-  [
-    'refused once, but the key is another payload’s: conflict over a new key',
-    record(rejected('refused', { foreign: true })),
-    { ...named, idempotencyKey: 'mine' },
-    overKey,
-  ],
-  [
-    'refused, anonymous: a new order',
-    ofAnonymous(rejected('refused')),
-    anonymous,
-    { action: 'reopen', key: 'fresh' },
+    'refused once, but the key is another payload’s, a new key is given',
+    'conflict key',
+    refused({ foreign: true }),
+    key,
   ],
 ]
 
+/** What it does with what it finds of an order without a name. */
+const ANONYMOUS: readonly Line[] = [
+  ['open and a live call has it', 'duplicate', busy],
+  ['touched just now', 'continue'],
+  ['touched this moment', 'continue', { updatedAt: NOW }],
+  ['touched by a clock as far ahead as clocks may be', 'continue', { updatedAt: NOW + CLOCK_SKEW }],
+  ['touched 15 minutes ago', 'continue', { updatedAt: NOW - ADOPTION_WINDOW }],
+  ['touched longer ago', 'unresolved age', { updatedAt: NOW - ADOPTION_WINDOW - 1 }],
+  ['touched in the future', 'unresolved age', { updatedAt: NOW + CLOCK_SKEW + 1 }],
+  ['past the window', 'unresolved window', { firstSentAt: NOW - WINDOW }],
+  ['created, to make room for a new order', 'archive', created],
+  ['created but unreadable, so that there is no second order', 'read replay', unreadable],
+  ['refused, which makes it a new order', 'reopen fresh', refused()],
+]
+
 describe('what create() does with the record it finds', () => {
-  for (const [when, found, wanted, action, circumstances] of TABLE) {
-    it(when, () => {
-      expect(decideAction(found, wanted, { ...here, ...circumstances })).toEqual(action)
-    })
+  const decided = (slot: string, found: Changes, wanted?: Partial<Wanted>, at?: Partial<Circumstances>) => {
+    const wish = { slot, fingerprint: 'same', ...wanted }
+    return Object.values(decideAction(record({ slot, ...found }), wish, { ...here, ...at })).join(' ')
   }
+
+  const titled = (lines: readonly Line[]) => lines.map((line) => ({ title: `${line[0]}: ${line[1]}`, line }))
+
+  it.each(titled(NAMED))('$title', ({ line: [, expected, found = {}, wanted, at] }) => {
+    expect(decided('ref:r1', found, wanted, at)).toBe(expected)
+  })
+
+  it.each(titled(ANONYMOUS))('without a name, $title', ({ line: [, expected, found] }) => {
+    expect(decided('anon:same', { ...random, ...found })).toBe(expected)
+  })
 })
 
 describe('the safe-retry window', () => {
   it('ends early enough for a whole call', () => {
     const at = (age: number) => inWindow(record({ firstSentAt: NOW - age }), here)
-    expect([at(0), at(WINDOW - TOTAL), at(WINDOW - TOTAL + 1), at(WINDOW)]).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ])
+    const ages = [0, WINDOW - TOTAL, WINDOW - TOTAL + 1, WINDOW]
+    expect(ages.map(at)).toEqual([true, true, false, false])
   })
 
   it('takes a clock that is a little behind for another machine’s, and one far behind for a clock set back', () => {
@@ -447,8 +252,8 @@ const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.opt
 const records = fc
   .record({
     slot: fc.constantFrom('ref:r1', 'key:key-0', 'anon:same'),
-    state: fc.constantFrom('open', 'created', 'rejected'),
-    keyOrigin: fc.constantFrom('caller', 'derived', 'random'),
+    state: fc.constantFrom<JournalRecord['state']>('open', 'created', 'rejected'),
+    keyOrigin: fc.constantFrom<JournalRecord['keyOrigin']>('caller', 'derived', 'random'),
     ambiguous: fc.boolean(),
     readable: fc.boolean(),
     refused: fc.boolean(),
@@ -463,10 +268,7 @@ const records = fc
     kind: fc.constantFrom<RejectionKind>('refused', 'not_processed', 'conflict', 'cancelled', 'abandoned'),
   })
   .map(({ kind, ...changes }) =>
-    record({
-      ...(changes as Partial<JournalRecord>),
-      ...(changes.state === 'rejected' ? { rejection: { kind } } : {}),
-    }),
+    record({ ...changes, rejection: changes.state === 'rejected' ? { kind } : undefined }),
   )
 
 const wishes = fc.record({
@@ -494,19 +296,8 @@ describe('the decision about any record', () => {
     )
 
   it('is one of the known actions', () => {
-    const known = [
-      'continue',
-      'reopen',
-      'archive',
-      'return',
-      'read',
-      'wait',
-      'duplicate',
-      'conflict',
-      'unresolved',
-      'spent',
-    ]
-    each((_found, _wanted, _at, { action }) => expect(known).toContain(action))
+    const actions = 'continue reopen archive return read wait duplicate conflict unresolved spent'.split(' ')
+    each((_found, _wanted, _at, { action }) => expect(actions).toContain(action))
   })
 
   it('sends an open key again only inside the window, with its API key, with its payload, and to nobody’s cost', () => {
