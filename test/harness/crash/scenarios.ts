@@ -1,13 +1,14 @@
 import type { FaultAction, SandboxBehaviour } from '../../../src/sandbox/index.ts'
-import {
-  CrashWorld,
-  DEATHS,
-  type EffectKind,
-  type Mishap,
-  type OrderNaming,
-  type Process,
-} from '../../support/crash-world.ts'
 import { brokenPromises } from '../../support/invariants.ts'
+import type { EffectKind, Mishap } from '../simulation/mishaps.ts'
+import type { IntentPlan, Plan } from '../simulation/plan.ts'
+import { settle } from '../simulation/simulate.ts'
+import { World } from '../simulation/world.ts'
+
+/** How one order is named, and for which account. */
+interface OrderNaming extends IntentPlan {
+  readonly account: string | undefined
+}
 
 /** An order to be placed, what the service makes of it, and how the service acts where its documentation is silent. */
 export interface Scenario {
@@ -61,17 +62,20 @@ const BEGINNINGS = ['create', 'enqueue'] as const
 
 const REMEDIES: readonly Remedy[] = ['recover', 'take over', 'create', 'recover late']
 
-const OF_WRITES: readonly Mishap[] = ['before', 'after', 'flying', 'unacknowledged', 'failed', 'late']
+const DEATHS: ReadonlySet<Mishap> = new Set(['crash before', 'crash after', 'crash while it flies'])
+const OF_WRITES: readonly Mishap[] = [...DEATHS, 'unacknowledged', 'failed', 'late']
 // An effect that only looks has no after of its own.
-const OF_READS: readonly Mishap[] = ['before', 'failed']
+const OF_READS: readonly Mishap[] = ['crash before', 'failed']
 
 /** What can go wrong with each kind of effect. */
 const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
   get: OF_READS,
   insert: OF_WRITES,
   update: OF_WRITES,
-  send: ['before', 'after', 'flying', 'unacknowledged', 'failed'],
+  list: [],
+  send: [...DEATHS, 'unacknowledged', 'failed'],
   fetch: OF_READS,
+  seal: [],
 }
 
 /** Every combination of a naming, a service and an ending; `complete` also of each with both statuses of replays. */
@@ -113,7 +117,7 @@ export function scenarios(complete: boolean): Scenario[] {
   return found
 }
 
-function isAnonymous({ externalOrderId, idempotencyKey }: OrderNaming): boolean {
+function isAnonymous({ externalOrderId, idempotencyKey }: IntentPlan): boolean {
   return externalOrderId === undefined && idempotencyKey === undefined
 }
 
@@ -125,52 +129,90 @@ export interface Outcome {
   readonly second: readonly EffectKind[]
 }
 
+const MINUTE = 60_000
 const AFTER_BUSY = 125_000
-const PAST_WINDOW = 25 * 60_000
+const PAST_WINDOW = 25 * MINUTE
+const NO_MISHAP: ReadonlyMap<number, Mishap> = new Map()
+
+function planOf({ naming: { account, ...intent }, behaviour, ending }: Scenario): Plan {
+  const { fault, times = 1, balance } = ending
+  return {
+    seed: 1,
+    whole: false,
+    account,
+    workers: WORKERS.length,
+    client: {
+      safeRetryWindow: 20 * MINUTE,
+      timeout: 30_000,
+      totalTimeout: 120_000,
+      maxRetries: 4,
+      idempotencyScope: 'apiKey',
+      remember: 'order',
+    },
+    server: behaviour,
+    balance,
+    faults: fault === undefined ? [] : [{ match: { operation: 'createOrder' }, times, action: fault }],
+    intents: [intent],
+    steps: [],
+    rates: { crash: 0, store: 0, network: 0 },
+    habits: [],
+    sealed: false,
+    latency: 0,
+    stores: 'shared',
+    otherOrders: 0,
+    cached: false,
+    ending: 'soon',
+  }
+}
+
+const WORKERS = ['caller', 'helper', 'caller again'] as const
+const [CALLER, HELPER, CALLER_AGAIN] = [0, 1, 2]
 
 /** Runs one schedule: a call, its remedy by another process, the caller's next try, a last recovery without mishaps. */
-export async function runSchedule(
-  { naming, behaviour, ending, begin }: Scenario,
-  { first, remedy, second }: Schedule,
-): Promise<Outcome> {
-  const { fault, times, balance, topUp } = ending
-  const faults =
-    fault === undefined
-      ? []
-      : [{ match: { operation: 'createOrder' as const }, times: times ?? 1, action: fault }]
-  const world = new CrashWorld(naming, { behaviour, balance, faults })
-  const processes: Process[] = []
-  const start = (mishap?: readonly [number, Mishap]): Process => {
-    const process = world.start(mishap === undefined ? undefined : new Map([mishap]))
-    processes.push(process)
-    return process
+export async function runSchedule(scenario: Scenario, { first, remedy, second }: Schedule): Promise<Outcome> {
+  const mishaps = [first, second].map((point) => (point === undefined ? NO_MISHAP : new Map([point])))
+  const world = new World(planOf(scenario), new Set(), undefined, (process, effect) =>
+    mishaps[process - 1]?.get(effect),
+  )
+  await world.time.run(direct(world, scenario, remedy))
+  const [caller, helper] = world.processes
+  return {
+    broken: brokenPromises(world.log),
+    first: caller?.effects ?? [],
+    second: helper?.effects ?? [],
   }
-  const fill = (): void => world.sandbox.topUp(world.sandbox.customerId, 1000)
+}
 
-  const caller = start(first)
-  await caller[begin]()
+async function direct(world: World, { ending: { topUp }, begin }: Scenario, remedy: Remedy): Promise<void> {
+  const { time, sandbox } = world
+  const [intent] = world.intents
+  if (intent === undefined) return
+  const create = (worker: number): Promise<void> =>
+    world
+      .process(worker)
+      .create(intent, { at: 0, kind: 'create', worker, intent: 0, quantity: 1, otherKey: false }, false)
+  const fill = (): void => sandbox.topUp(sandbox.customerId, 1000)
+
+  if (begin === 'create') await create(CALLER)
+  else await world.process(CALLER).enqueue(intent)
   if (topUp === 'before recovery') fill()
-  const helper = start(second)
-  if (remedy === 'recover' || remedy === 'create') await world.time.advance(AFTER_BUSY)
-  if (remedy === 'recover late') await world.time.advance(PAST_WINDOW)
-  if (remedy !== 'create') await helper.recover({ takeOver: remedy === 'take over' })
-  else if (mayAskAgain(world)) await helper.create()
+  const helper = world.process(HELPER)
+  if (remedy === 'recover' || remedy === 'create') await time.sleep(world, AFTER_BUSY)
+  if (remedy === 'recover late') await time.sleep(world, PAST_WINDOW)
+  if (remedy !== 'create') await helper.recover({ takeOver: remedy === 'take over', replay: 'safe' })
+  else if (mayAskAgain(world)) await create(HELPER)
 
-  await world.time.advance(AFTER_BUSY)
+  await time.sleep(world, AFTER_BUSY)
   if (topUp === 'before the caller asks again') fill()
-  if (mayAskAgain(world)) await start().create()
-  await start().recover({ takeOver: true })
-  world.log.recovered = true
-  // What a living process still does in the background ends by itself.
-  await world.time.advance(10 * 60_000)
-  for (const process of processes) if (!process.died) world.log.leftovers += world.time.pending(process)
-  return { broken: brokenPromises(world.log), first: caller.effects, second: helper.effects }
+  if (mayAskAgain(world)) await create(CALLER_AGAIN)
+  await settle(world)
 }
 
 /** A caller that has its order does not ask again; without a name, asking again for an order that exists is a new one. */
-function mayAskAgain({ log, naming, record }: CrashWorld): boolean {
-  if (isAnonymous(naming)) return record?.state !== 'created'
-  return !log.calls.some(({ told }) => told?.orderId !== undefined)
+function mayAskAgain(world: World): boolean {
+  const [intent] = world.intents
+  if (intent !== undefined && isAnonymous(intent.plan)) return world.recordOf(intent)?.state !== 'created'
+  return !world.log.calls.some(({ told }) => told?.orderId !== undefined)
 }
 
 /**

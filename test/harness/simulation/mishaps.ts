@@ -48,10 +48,22 @@ export interface Habit {
   readonly chance: number
 }
 
+/**
+ * Decides what happens at an effect of a process, each by its number: the simulation draws it, by two numbers from 0 up to, not
+ * including, 1; the enumeration of crashes goes through all there is.
+ */
+export type Strategy = (
+  process: number,
+  effect: number,
+  kind: EffectKind,
+  whether: number,
+  which: number,
+) => Mishap | undefined
+
 /** What happens at an effect, by two numbers from 0 up to, not including, 1: whether anything does, and which. */
 export function mishapAt(
-  kind: EffectKind,
   { rates: { crash, store, network }, habits }: { readonly rates: Rates; readonly habits: readonly Habit[] },
+  kind: EffectKind,
   whether: number,
   which: number,
 ): Mishap | undefined {

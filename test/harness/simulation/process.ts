@@ -29,7 +29,7 @@ import {
 } from '../../support/run-log.ts'
 import { Draw } from './draw.ts'
 import { ELSEWHERE } from './faults.ts'
-import { type EffectKind, LONGEST_FLIGHT, type Mishap, mishapAt } from './mishaps.ts'
+import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'
 import { HERE, type Step } from './plan.ts'
 import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
 import type { Intent, World } from './world.ts'
@@ -82,6 +82,8 @@ interface CallFacts {
 /** One process of a worker: a client with a memory of its own over the world's store. */
 export class Process {
   died = false
+  /** The effects that it had so far. */
+  readonly effects: EffectKind[] = []
   readonly name: string
   readonly #world: World
   readonly #number: number
@@ -98,7 +100,6 @@ export class Process {
   readonly #death: Promise<'died'>
   readonly #running = new Set<Running>()
   #die: (why: 'died') => void = () => {}
-  #effects = 0
   /** Number of the first effect at which the store failed it. */
   #firstTrouble = Number.POSITIVE_INFINITY
   /** When the process wakes, and how long it has slept in all. */
@@ -375,7 +376,8 @@ export class Process {
       if (this.died) return
       const world = this.#world
       const { plan, time } = world
-      const name = `${this.#number}.${this.#effects++}`
+      const number = this.effects.push(kind) - 1
+      const name = `${this.#number}.${number}`
       // The same number of draws for every effect, so that leaving one mishap out changes no other.
       const [whether, which, way, back] = [
         this.#draw.next(),
@@ -383,7 +385,7 @@ export class Process {
         this.#draw.next(),
         this.#draw.next(),
       ]
-      const mishap = world.troubled ? this.#mishapOf(kind, whether, which, name) : undefined
+      const mishap = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
       const remote = kind === 'send' || kind === 'fetch'
       const instant = plan.latency === 0 || world.without.has('latency')
       // A store slower than that is a store in trouble: a call waits for it no more than a moment past its end.
@@ -449,10 +451,10 @@ export class Process {
     })
   }
 
-  #mishapOf(kind: EffectKind, whether: number, which: number, name: string): Mishap | undefined {
-    const { plan, without } = this.#world
-    const mishap = mishapAt(kind, plan, whether, which)
-    if (mishap === undefined || without.has(`mishap:${name}`)) return undefined
+  #mishapOf(effect: number, kind: EffectKind, whether: number, which: number): Mishap | undefined {
+    const { plan, without, strategy } = this.#world
+    const mishap = strategy(this.#number, effect, kind, whether, which)
+    if (mishap === undefined || without.has(`mishap:${this.#number}.${effect}`)) return undefined
     // A fetch of the caller's own is never believed that nothing left.
     return mishap === 'unsent' && plan.whole ? 'failed' : mishap
   }
@@ -469,7 +471,7 @@ export class Process {
     // After trouble with the store, an earlier call may look in the background; and a call may have to end before a
     // record is unsealed, so that it has not looked at all.
     const { sealed } = this.#world.plan
-    const certain = this.#running.size === 1 && this.#firstTrouble >= this.#effects && !sealed
+    const certain = this.#running.size === 1 && this.#firstTrouble >= this.effects.length && !sealed
     const look: FirstLook = { certain, heard: false }
     for (const call of calls) call.look = look
     return look
@@ -498,7 +500,7 @@ export class Process {
   }
 
   #storeTrouble(): void {
-    this.#firstTrouble = Math.min(this.#firstTrouble, this.#effects)
+    this.#firstTrouble = Math.min(this.#firstTrouble, this.effects.length)
     for (const { logged } of this.#running) logged.storeTrouble = true
   }
 

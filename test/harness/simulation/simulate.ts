@@ -70,7 +70,7 @@ export async function simulate(
 }
 
 async function direct(world: World): Promise<void> {
-  const { plan, time, log, without } = world
+  const { plan, time, without } = world
   const actions: Promise<void>[] = []
   const begin = time.now
   for (const [index, step] of plan.steps.entries()) {
@@ -83,6 +83,12 @@ async function direct(world: World): Promise<void> {
   }
   // Calls of processes that died never end, which `act` knows.
   await Promise.all(actions)
+  await settle(world)
+}
+
+/** Ends all trouble and, in peace, every process; then another one recovers what is open. */
+export async function settle(world: World): Promise<void> {
+  const { plan, time, log } = world
   world.troubled = false
   world.note('everybody', () => 'no more trouble')
   world.sandbox.faults.clear()

@@ -13,6 +13,7 @@ import type { Settings } from '../../../src/settings.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
 import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
+import { mishapAt, type Strategy } from './mishaps.ts'
 import { HERE, type IntentPlan, type Plan } from './plan.ts'
 import { requestOf, settingsOf } from './plan-client.ts'
 import { Process, type Running } from './process.ts'
@@ -52,6 +53,7 @@ export class World {
   readonly cache: Map<string, SandboxReply> = new Map()
   readonly intents: readonly Intent[]
   readonly without: Without
+  readonly strategy: Strategy
   /** What happened, in words; kept only if somebody wants to read it. */
   readonly trace: string[] | undefined
   /** Mishaps that took place, by their names in {@link Without}. */
@@ -74,12 +76,18 @@ export class World {
   #backup: readonly StoredRow[] = []
   #settings: Settings<Schemas> | undefined
 
-  constructor(plan: Plan, without: Without, trace: string[] | undefined) {
+  constructor(
+    plan: Plan,
+    without: Without,
+    trace: string[] | undefined,
+    strategy: Strategy = (_process, _effect, kind, ...drawn) => mishapAt(plan, kind, ...drawn),
+  ) {
     this.plan = plan
     const loops = plan.whole || plan.seed % LOOPS_SHARE === 0
     this.time = new VirtualTime(loops ? nextLoop : afterMicrotasks)
     this.rotates = plan.steps.some(({ kind }) => kind === 'rotate')
     this.without = without
+    this.strategy = strategy
     this.trace = trace
     this.log.everyAbort = true
     const server = {}
