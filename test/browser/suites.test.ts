@@ -128,6 +128,32 @@ describe.each(BROWSERS)('$name', (browser) => {
     control: controlOf(sandbox, sandbox.customerId),
   })
 
+  /** Runs a part of the page `service` against a shop of its own, whose requests it returns. */
+  async function runAt(
+    shop: Sandbox,
+    part: string,
+    options: Omit<RunOptions, 'service'>,
+    proxy: Parameters<typeof serveCrossOrigin>[2] = {},
+  ): Promise<CrossOriginService['arrivals']> {
+    const shopServer = await serveSandbox(shop)
+    const cors = await serveCrossOrigin(shopServer.url, site.origin, proxy)
+    try {
+      const query = { service: cors.url, apiKey: shop.apiKey, part, ...options.query }
+      await run('service', { ...options, query, service: cors.url })
+    } finally {
+      await cors.close()
+      await shopServer.close()
+    }
+    return cors.arrivals
+  }
+
+  /** What one attempt at an order on a used connection tells, and the requests that it makes. */
+  async function orderAt(shop: Sandbox, proxy?: Parameters<typeof serveCrossOrigin>[2]) {
+    const told: unknown[] = []
+    const control: Control = (question) => told.push((question as ToldQuestion).told)
+    return { arrivals: await runAt(shop, 'onUsedConnection', { control }, proxy), told }
+  }
+
   it('passes the tests of the client as they are', async () => {
     const { files, violations } = await run('client')
     expect(files.map(({ file }) => file)).toEqual(clientFiles)
@@ -160,22 +186,10 @@ describe.each(BROWSERS)('$name', (browser) => {
       action: { type: 'commitThenDrop' },
       times: row.lost,
     })
-    const shopServer = await serveSandbox(shop)
-    const cors = await serveCrossOrigin(shopServer.url, site.origin)
-    const told: unknown[] = []
-    try {
-      await run('service', {
-        query: { service: cors.url, apiKey: shop.apiKey, part: 'onUsedConnection' },
-        service: cors.url,
-        control: (question) => told.push((question as ToldQuestion).told),
-      })
-    } finally {
-      await cors.close()
-      await shopServer.close()
-    }
+    const { told, arrivals } = await orderAt(shop)
     expect(shop.ledger).toHaveLength(1)
     const idempotencyKey = shop.ledger[0]?.idempotencyKey
-    expect([told, cors.arrivals]).toEqual(
+    expect([told, arrivals]).toEqual(
       browser.repeats
         ? [
             [row.twice],
@@ -203,23 +217,11 @@ describe.each(BROWSERS)('$name', (browser) => {
         action: { type: 'status', status, html: true, commit: true },
         times: 1,
       })
-      const shopServer = await serveSandbox(shop)
-      const cors = await serveCrossOrigin(shopServer.url, site.origin, { gateway })
-      const told: unknown[] = []
-      try {
-        await run('service', {
-          query: { service: cors.url, apiKey: shop.apiKey, part: 'onUsedConnection' },
-          service: cors.url,
-          control: (question) => told.push((question as ToldQuestion).told),
-        })
-      } finally {
-        await cors.close()
-        await shopServer.close()
-      }
+      const { told, arrivals } = await orderAt(shop, { gateway })
       expect(shop.ledger).toHaveLength(1)
       const repeated = !gateway && browser.repeatsAfter.includes(status)
-      expect(cors.arrivals).toHaveLength(repeated ? 2 : 1)
-      expect(new Set(cors.arrivals.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+      expect(arrivals).toHaveLength(repeated ? 2 : 1)
+      expect(new Set(arrivals.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
       const doubt = { code: gateway ? 'server' : 'api', charged: 'unknown', attempts: 1 }
       expect(told).toEqual([repeated ? { code: 'payment_required', charged: 'no', attempts: 1 } : doubt])
     },
@@ -229,18 +231,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     const shop = createSandbox({ balance: 1_000_000 })
     const other = shop.addCustomer({ wallet: { amount: 500, currency: 'EUR' } })
     const otherApiKey = shop.addApiKey({ customer: other.id })
-    const shopServer = await serveSandbox(shop)
-    const cors = await serveCrossOrigin(shopServer.url, site.origin, { read })
-    try {
-      await run('service', {
-        query: { service: cors.url, apiKey: shop.apiKey, otherApiKey, part: 'cached' },
-        service: cors.url,
-        control: controlOf(shop, other.id),
-      })
-    } finally {
-      await cors.close()
-      await shopServer.close()
-    }
+    await runAt(shop, 'cached', { query: { otherApiKey }, control: controlOf(shop, other.id) }, { read })
   })
 
   it.each(['as they are', 'polluted before', 'polluted after', 'frozen'])(

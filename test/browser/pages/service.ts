@@ -7,7 +7,6 @@ import {
   checkQuantity,
   formatAmount,
   isCustomerOrderingError,
-  type Order,
   responseInfo,
 } from 'customer-ordering-sdk'
 import type { FaultAction, FaultRule, SandboxCharge, SandboxOperation } from 'customer-ordering-sdk/sandbox'
@@ -96,40 +95,6 @@ function suite(): void {
       expect(formatAmount({ amount, currency }, 'en')).toBe('€2.50')
       expect(checkQuantity(await client.services.retrieve('svc_bulk'), 150)).toMatchObject({ ok: false })
     })
-
-    it('waits for an order', async () => {
-      const client = clientOf()
-      const { id } = await client.orders.create(order())
-      expect((await client.orders.waitFor(id, { until: () => true })).id).toBe(id)
-      const late = client.orders.waitFor(id, { until: () => false, timeout: 100 })
-      expect(await errorOf(late)).toMatchObject({ code: 'timeout' })
-    })
-  })
-
-  describe('lists', () => {
-    const ids = (items: readonly Order[]): string[] => items.map(({ id }) => id)
-
-    it('are read page by page, with and without reading ahead, to the same end', async () => {
-      const client = clientOf()
-      for (let placed = 0; placed < 5; placed++) await client.orders.create(order())
-      const all = ids(await client.orders.list({ limit: 100 }).toArray({ max: 1000 }))
-      expect(all.length).toBeGreaterThanOrEqual(5)
-      expect(ids(await client.orders.list({ limit: 2 }).toArray({ max: 1000 }))).toEqual(all)
-      const ahead = client.orders.list({ limit: 2 }, { prefetch: 3 })
-      expect(ids(await ahead.toArray({ max: 1000 }))).toEqual(all)
-      const page = await client.orders.list({ limit: 3, offset: 1 })
-      expect(ids(page.items)).toEqual(all.slice(1, 4))
-    })
-
-    it('end where they are left', async () => {
-      const client = clientOf()
-      const seen: string[] = []
-      for await (const { id } of client.orders.list({ limit: 1 }, { prefetch: 2 })) {
-        seen.push(id)
-        if (seen.length === 2) break
-      }
-      expect(seen).toHaveLength(2)
-    })
   })
 
   describe('errors', () => {
@@ -151,20 +116,6 @@ function suite(): void {
       expect(shown.join()).not.toContain(apiKey)
       expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name: 'ServerError', charged: 'unknown' })
       expect(String(error)).toContain('may have been charged')
-    })
-
-    it('of arguments are found before anything is sent', async () => {
-      const client = clientOf()
-      const before = await tell({ type: 'requests' })
-      const wrong = { serviceId: '', target: '@ada', quantity: 1.5e300 }
-      expect(await errorOf(client.orders.create(wrong))).toMatchObject({
-        code: 'invalid_request',
-        attempts: 0,
-      })
-      expect(() => client.orders.list({ limit: -1 })).toThrow('limit')
-      const odd = client.orders.create(order(), { service: await client.services.retrieve('svc_bulk') })
-      expect(await errorOf(odd)).toMatchObject({ code: 'invalid_request' })
-      expect(await tell({ type: 'requests' })).toBe(Number(before) + 1)
     })
 
     it('of options are found at once, a literal API key among them', () => {
@@ -286,15 +237,6 @@ function suite(): void {
         expect(seen).toEqual(rows.map(() => replayed))
       }
       for (const { metadata } of rows) expect(await charges(metadata.externalOrderId)).toHaveLength(1)
-      await client.close()
-    })
-
-    it('are not sent again with another quantity', async () => {
-      const request = order()
-      const client = clientOf({ store: storeOf() })
-      await client.orders.create(request)
-      const error = await errorOf(client.orders.create({ ...request, quantity: 2 }))
-      expect(error).toMatchObject({ code: 'idempotency_conflict', local: true, charged: 'yes' })
       await client.close()
     })
   })

@@ -284,22 +284,4 @@ describe('an abort', () => {
       expect(getEventListeners(signal, 'abort')).toHaveLength(0)
     },
   )
-
-  it('of one of two calls for the same order ends only that one', async () => {
-    const runtime = fakeRuntime()
-    let answer: (response: Response) => void = () => {}
-    const { client, requests } = clientOver(
-      () => new Promise<Response>((resolve) => (answer = resolve)),
-      {},
-      runtime,
-    )
-    const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'e1' } }
-    const placing = client.orders.create(request)
-    await runtime.settle()
-    const { error, reason } = await abortAt(runtime, (signal) => client.orders.create(request, { signal }))
-    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown', cause: reason })
-    answer(json(order, 201))
-    expect(await placing).toEqual(order)
-    expect(requests).toHaveLength(1)
-  })
 })

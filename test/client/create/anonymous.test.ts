@@ -1,7 +1,7 @@
 import { InvalidRequestError } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/idempotency/intent.ts'
-import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
 
@@ -209,11 +209,11 @@ describe('an order without reference and key', () => {
 })
 
 describe('a slot that serves another order', () => {
-  it('is not taken back by the late answer to the order before, which is kept under its key', async (lab) => {
-    // Its answer arrives when nobody expects it any more.
-    let answer: () => void = () => {}
+  /** A process that stands still; the response to its order arrives when nobody expects it any more. */
+  async function answeredLate(lab: Lab): Promise<{ ending: Promise<Told>; answer(): void }> {
+    let respond: () => void = () => {}
     const late = new Promise<void>((resolve) => {
-      answer = resolve
+      respond = resolve
     })
     const stopped = lab.process({
       timeout: 600_000,
@@ -227,6 +227,15 @@ describe('a slot that serves another order', () => {
     const { ending } = await lab.begin(() => told(stopped.client.orders.create(anonymousOrder())))
     stopped.stop()
     lab.runtime.jump(10 * MINUTE)
+    const answer = (): void => {
+      respond()
+      stopped.wake()
+    }
+    return { ending, answer }
+  }
+
+  it('is not taken back by the late answer to the order before, which is kept under its key', async (lab) => {
+    const { ending, answer } = await answeredLate(lab)
     const second = await lab.elsewhere().orders.create(anonymousOrder())
     expect(lab.posts).toHaveLength(2)
     lab.fault({ type: 'stall', commit: true })
@@ -236,7 +245,6 @@ describe('a slot that serves another order', () => {
     expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'open' })
 
     answer()
-    stopped.wake()
     const { order: first } = await ending
     expect(first?.id).toBe(second.id)
     // The third order is charged, and only its record knows.
@@ -250,28 +258,12 @@ describe('a slot that serves another order', () => {
   })
 
   it('keeps a proof that nobody else has stored', async (lab) => {
-    let answer: () => void = () => {}
-    const late = new Promise<void>((resolve) => {
-      answer = resolve
-    })
-    const stopped = lab.process({
-      timeout: 600_000,
-      totalTimeout: 600_000,
-      fetch: async (input, init) => {
-        const response = await lab.sandbox.fetch(input as string, init)
-        await late
-        return response
-      },
-    })
-    const { ending } = await lab.begin(() => told(stopped.client.orders.create(anonymousOrder())))
-    stopped.stop()
-    lab.runtime.jump(10 * MINUTE)
+    const { ending, answer } = await answeredLate(lab)
     const key = lab.posts[0]?.key as string
     await lab.client().orders.resolve({ idempotencyKey: key }, { as: 'abandoned' })
     const second = await lab.create(anonymousOrder())
 
     answer()
-    stopped.wake()
     const { order: first } = await ending
     expect(first?.id).not.toBe(second.id)
     expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: second.id } })

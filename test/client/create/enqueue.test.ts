@@ -513,12 +513,4 @@ describe('a transaction of the caller', () => {
         cause: refusal,
       })
   })
-
-  it('that cannot be written to because of the codec leaves no doubt', async (lab) => {
-    const codec = { encrypt: throwing('no key'), decrypt: (text: string) => text }
-    await expect(lab.client({ codec }).orders.enqueue(order('r1'))).rejects.toMatchObject({
-      code: 'store',
-      charged: 'no',
-    })
-  })
 })

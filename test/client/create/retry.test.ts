@@ -308,18 +308,18 @@ describe('an API key from a function', () => {
 })
 
 describe('a refusal', () => {
-  test.each([
+  test.each<[status: number, code: string, more?: object]>([
     [400, 'bad_request'],
     [402, 'payment_required'],
-    [404, 'not_found'],
+    [404, 'not_found', { resource: 'service_or_customer' }],
     [422, 'order_not_accepted'],
     [401, 'authentication'],
-    [403, 'permission_denied'],
+    [403, 'permission_denied', { requiredPermission: 'orders:write' }],
     [413, 'api'],
-  ])('with %i is heard once and not repeated', async (status, code) => {
+  ])('with %i is heard once and not repeated', async (status, code, more = {}) => {
     const { sandbox, client } = service()
     sandbox.faults.add({ times: 'always', action: { type: 'status', status } })
-    expect(await errorOf(create(client))).toMatchObject({ code, status, charged: 'no', attempts: 1 })
+    expect(await errorOf(create(client))).toMatchObject({ code, status, charged: 'no', attempts: 1, ...more })
     expect(sandbox.requests).toHaveLength(1)
   })
 

@@ -127,21 +127,6 @@ describe('the total time', () => {
     expect(runtime.monotonic()).toBeLessThanOrEqual(9000)
   })
 
-  test('ends the wait for an earlier request with the same key, which leaves the order in doubt', async () => {
-    const { client, sandbox, runtime } = failing({ type: 'inProgress', commit: true })
-    const error = await errorOf(create(client))
-    expect(error).toMatchObject({
-      code: 'idempotency_in_progress',
-      charged: 'unknown',
-      status: 409,
-      serverCode: 'IDEMPOTENCY_IN_PROGRESS',
-    })
-    expect(String(error)).toContain('No time was left for another try.')
-    expect(runtime.monotonic()).toBeGreaterThan(110_000)
-    expect(runtime.monotonic()).toBeLessThanOrEqual(120_000)
-    sandbox.expectChargedOnce('ref-1')
-  })
-
   test('ends the wait for an API key, and nothing was sent', async () => {
     const { client, sandbox, runtime } = service({ apiKey: () => new Promise(() => {}), totalTimeout: 3000 })
     for (const call of [read, create]) {
@@ -200,16 +185,6 @@ describe("the caller's signal", () => {
     expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
     await runtime.advance(200_000)
     expect(sandbox.requests).toHaveLength(attempts)
-  })
-
-  test('of a call that is over already sends nothing', async () => {
-    const { client, sandbox } = service()
-    const signal = AbortSignal.abort('never mind')
-    for (const call of [read, create]) {
-      const error = await errorOf(call(client, { signal }))
-      expect(error).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: 'never mind' })
-    }
-    expect(sandbox.requests).toEqual([])
   })
 
   test('that fires after the order is there changes nothing', async () => {

@@ -1,65 +1,149 @@
-import type { OrderRecord, RecoveryOutcome } from 'customer-ordering-sdk'
+import type { OrderRecord, RecoverOptions, RecoveryOutcome } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/idempotency/store.ts'
 import { all } from '../../support/all.ts'
 import { faultyStore, on } from '../../support/faulty-store.ts'
-import { anonymousOrder, failure, Lab, type LabProcess, order, told } from '../../support/lab.ts'
+import {
+  buys,
+  fails,
+  fault,
+  healed,
+  histories,
+  jump,
+  LOSES_RESPONSE,
+  recorded,
+  type Step,
+} from '../../support/history.ts'
+import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
+const HOUR = 60 * MINUTE
 const BUSY = 2 * MINUTE
 const WINDOW = 20 * MINUTE
+const SILENT = { preset: 'minimal-answers' } as const
 
 const outcomesOf = (found: readonly RecoveryOutcome[]): string[] =>
   found.map(({ outcome, record, reason }) =>
-    [
-      record.externalOrderId ?? record.slot.slice(0, 4),
-      outcome,
-      ...(reason === undefined ? [] : [reason]),
-    ].join(' '),
+    [record.externalOrderId ?? record.slot.slice(0, 4), outcome, reason ?? ''].join(' ').trimEnd(),
   )
 
 /** A process that claims an order and dies with its request on the way, charged or not. */
-async function leave(
-  lab: Lab,
-  reference: string,
-  { charged = true, options = {} }: { charged?: boolean; options?: Parameters<Lab['process']>[0] } = {},
-): Promise<LabProcess> {
-  const process = lab.process(options)
+async function leave(lab: Lab, reference: string, { charged = true } = {}): Promise<void> {
+  const process = lab.process()
   lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: charged } })
   await lab.begin(() => process.client.orders.create(order(reference)))
   process.kill()
-  return process
 }
+const left =
+  (reference = 'r1', how?: { readonly charged: boolean }): Step =>
+  (lab) =>
+    leave(lab, reference, how)
+/** Several that were left one after the other, longer ago than a call may take. */
+const leftLongAgo = (...references: readonly string[]): Step[] => [
+  ...references.flatMap((reference) => [left(reference), jump(10)]),
+  jump(BUSY),
+]
+
+/** How recover() is called: by which client, and with which options. */
+interface Run extends RecoverOptions {
+  readonly by?: (lab: Lab) => CustomerOrderingClient
+}
+const run = (lab: Lab, { by = () => lab.client(), ...options }: Run = {}): Promise<RecoveryOutcome[]> =>
+  all(by(lab).orders.recover(options))
+/** recover() tells these outcomes: reference, outcome, reason. */
+const tells =
+  (lines: readonly string[], how?: Run): Step =>
+  async (lab) =>
+    expect(outcomesOf(await run(lab, how))).toEqual(lines)
+/** recover() tells these outcomes, in more detail; `{ id }` of a created order is what the ledger shows. */
+const finds =
+  (outcomes: readonly object[], how?: Run): Step =>
+  async (lab) =>
+    expect(await run(lab, how)).toMatchObject(outcomes)
+/** recover() finds the order that was charged. */
+const findsCharged =
+  (how?: Run): Step =>
+  async (lab) =>
+    expect(await run(lab, how)).toMatchObject([
+      { outcome: 'created', order: { id: lab.charged() }, record: { state: 'created' } },
+    ])
+/** Meanwhile no order is sent. */
+const sendsNone =
+  (...steps: readonly Step[]): Step =>
+  async (lab) => {
+    const before = lab.posts.length
+    for (const step of steps) await step(lab)
+    expect(lab.posts.length).toBe(before)
+  }
+/** All orders were sent with one key and one body. */
+const sameRequest: Step = (lab) =>
+  expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+const elsewhere = (lab: Lab) => lab.process().client
 
 const get = (lab: Lab) => lab.sandbox.requests.filter(({ method }) => method === 'GET')
+const readsNone: Step = (lab) => expect(get(lab)).toEqual([])
+/** Every list is read like that. */
+const listed =
+  (action: Parameters<Lab['fault']>[0], times: number | 'always' = 1): Step =>
+  (lab) =>
+    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, times, action })
+
+/** create() that its caller aborts while the service works on it. */
+const aborted =
+  (commit: boolean): Step =>
+  async (lab) => {
+    const controller = new AbortController()
+    lab.fault({ type: 'stall', commit })
+    const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
+    controller.abort()
+    expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+  }
+/** The response is lost, and the repetition refused. */
+const refusedAfterDoubt: Step[] = [
+  LOSES_RESPONSE,
+  fault({ type: 'status', status: 402 }),
+  fails({ code: 'payment_required', charged: 'unknown' }),
+]
 
 describe('recover() settles what a dead process left', () => {
-  it('by repeating the request under its key, with its bytes', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    const [outcome, ...rest] = await all(lab.client().orders.recover())
-
-    const { orderId } = lab.sandbox.expectChargedOnce('r1')
-    expect(rest).toEqual([])
-    expect(outcome).toMatchObject({
-      outcome: 'created',
-      order: { id: orderId },
-      record: { state: 'created' },
-    })
-    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
-    expect(await lab.record('ref:r1')).toMatchObject({ readable: true, order: { id: orderId } })
-    expect(await lab.record('ref:r1')).not.toHaveProperty('body')
-  })
-
-  it('by placing an order that never reached the service', async (lab) => {
-    await leave(lab, 'r1', { charged: false })
-    lab.runtime.jump(BUSY)
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
-    lab.sandbox.expectChargedOnce('r1')
-  })
+  histories([
+    [
+      'by repeating the request under its key, with its bytes',
+      [
+        ...[left(), jump(BUSY), findsCharged(), sameRequest, recorded({ readable: true })],
+        async (lab) => expect(await lab.record('ref:r1')).not.toHaveProperty('body'),
+      ],
+      { charges: 1 },
+    ],
+    [
+      'by placing an order that never reached the service',
+      [left('r1', { charged: false }), jump(BUSY), tells(['r1 created'])],
+      { charges: 1 },
+    ],
+    [
+      'asking the service once for each, whatever it answers',
+      [
+        ...[left(), jump(BUSY), fault({ type: 'status', status: 503 }, 'always')],
+        finds([{ outcome: 'still_open', error: { code: 'server', charged: 'unknown' } }]),
+      ],
+      { keys: [0, 0] },
+    ],
+    [
+      'and tells hooks what became of each',
+      [
+        ...leftLongAgo('r1'),
+        tells(['r1 created']),
+        (lab) =>
+          expect(lab.settled.filter(({ operation }) => operation === 'orders.recover')).toEqual([
+            expect.objectContaining({ recovery: 'created', ok: true, charged: 'yes', externalOrderId: 'r1' }),
+          ]),
+      ],
+      {},
+    ],
+  ])
 
   it('for orders by key and without a name as well', async (lab) => {
     const process = lab.process()
@@ -68,34 +152,19 @@ describe('recover() settles what a dead process left', () => {
     await lab.begin(() => process.client.orders.create(anonymousOrder()))
     process.kill()
     lab.runtime.jump(BUSY)
-    expect(outcomesOf(await all(lab.client().orders.recover())).sort()).toEqual([
-      'anon created',
-      'key: created',
-    ])
+    expect(outcomesOf(await run(lab)).sort()).toEqual(['anon created', 'key: created'])
     lab.sandbox.expectChargedOnce('k1')
     lab.sandbox.expectCharges(2)
   })
 
-  it('asking the service once for each, whatever it answers', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'status', status: 503 }, 'always')
-    const before = lab.posts.length
-    const [outcome] = await all(lab.client().orders.recover())
-    expect(outcome).toMatchObject({ outcome: 'still_open', error: { code: 'server', charged: 'unknown' } })
-    expect(lab.posts.length - before).toBe(1)
-  })
-
   it('with the headers that the caller gives it, in what it sends and in what it reads', async (lab) => {
-    await leave(lab, 'r1')
-    await leave(lab, 'r2')
-    lab.runtime.jump(BUSY)
+    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     const before = lab.sandbox.requests.length
     const headers = { 'x-trace': 'recovery-1' }
     lab.fault({ type: 'status', status: 503 })
-    await all(lab.client().orders.recover({ headers }))
+    await run(lab, { headers })
     lab.runtime.jump(WINDOW)
-    await all(lab.client().orders.recover({ headers }))
+    await run(lab, { headers })
     const sent = lab.sandbox.requests.slice(before)
     expect(new Set(sent.map(({ method }) => method))).toEqual(new Set(['POST', 'GET']))
     expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
@@ -106,66 +175,51 @@ describe('recover() settles what a dead process left', () => {
     lab.drain()
     await failure(lab.create(order('r2')))
     const before = lab.sandbox.requests.length
-    expect(await all(lab.client().orders.recover())).toEqual([])
+    expect(await run(lab)).toEqual([])
     expect(lab.sandbox.requests.length).toBe(before)
-  })
-
-  it('and tells hooks what became of each', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    await all(lab.client().orders.recover())
-    expect(lab.settled.filter(({ operation }) => operation === 'orders.recover')).toEqual([
-      expect.objectContaining({ recovery: 'created', ok: true, charged: 'yes', externalOrderId: 'r1' }),
-    ])
   })
 })
 
 describe('recover() leaves alone what a live call may be working on', () => {
-  it('until that call’s time is over, or at once with takeOver', async (lab) => {
-    await leave(lab, 'r1')
-    const before = lab.posts.length
-    expect(outcomesOf(await all(lab.process().client.orders.recover()))).toEqual(['r1 in_progress'])
-    expect(lab.posts.length).toBe(before)
-    expect(outcomesOf(await all(lab.process().client.orders.recover({ takeOver: true })))).toEqual([
-      'r1 created',
-    ])
-    lab.sandbox.expectChargedOnce('r1')
-  })
+  histories([
+    [
+      'until that call’s time is over, or at once with takeOver',
+      [
+        ...[left(), sendsNone(tells(['r1 in_progress'], { by: elsewhere }))],
+        tells(['r1 created'], { by: elsewhere, takeOver: true }),
+      ],
+      { charges: 1 },
+    ],
+    [
+      'and waits for the service where the service is at work on it',
+      [
+        ...[left(), jump(BUSY), fault({ type: 'inProgress' })],
+        finds([{ outcome: 'in_progress', error: { code: 'idempotency_in_progress' } }]),
+        tells(['r1 created']),
+      ],
+      { charges: 1 },
+    ],
+    [
+      'and does not send over a claim that another process made first',
+      [
+        ...[left(), jump(BUSY)],
+        sendsNone(tells(['r1 in_progress'], { by: (lab) => lab.elsewhere({}, on('update', 'loses')) })),
+      ],
+      {},
+    ],
+  ])
 
   it('in this very process, even with takeOver', async (lab) => {
     const client = lab.client()
     lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
-    const before = lab.posts.length
-    expect(outcomesOf(await all(client.orders.recover({ takeOver: true })))).toEqual(['r1 in_progress'])
-    expect(lab.posts.length).toBe(before)
+    await sendsNone(tells(['r1 in_progress'], { by: () => client, takeOver: true }))(lab)
     await ending
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('and waits for the service where the service is at work on it', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'inProgress' })
-    const [outcome] = await all(lab.client().orders.recover())
-    expect(outcome).toMatchObject({ outcome: 'in_progress', error: { code: 'idempotency_in_progress' } })
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
-  })
-
-  it('and does not send over a claim that another process made first', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    const slow = lab.elsewhere({}, on('update', 'loses'))
-    const before = lab.posts.length
-    expect(outcomesOf(await all(slow.orders.recover()))).toEqual(['r1 in_progress'])
-    expect(lab.posts.length).toBe(before)
-  })
-
   it('and reports an order that was settled between the list and its turn as what it is', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(10)
-    await leave(lab, 'r2')
-    lab.runtime.jump(10)
+    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     await leave(lab, 'r3', { charged: false })
     lab.runtime.jump(BUSY)
     const found: string[] = []
@@ -181,67 +235,87 @@ describe('recover() leaves alone what a live call may be working on', () => {
 })
 
 describe('recover() past the point where repeating is safe only looks', () => {
+  const PAST = ['r1 needs_attention past_window']
+  const UNCHARGED = { charged: false }
+  const stillOpen = (action: Parameters<Lab['fault']>[0]): Step[] => [
+    listed(action, 'always'),
+    async (lab) => {
+      const [outcome] = await run(lab)
+      expect(outcome).toMatchObject({ outcome: 'still_open', error: { charged: 'unknown' } })
+      expect(outcome).not.toHaveProperty('reason')
+    },
+    healed,
+  ]
+  histories([
+    [
+      'in the list, for the reference, past the window; from then on it is remembered like any other',
+      [left(), jump(WINDOW), sendsNone(findsCharged(), buys())],
+      { charges: 1 },
+    ],
+    [
+      'and an order that is not in the list stays open, for a person, after two sweeps of the list',
+      [
+        ...[left('r1', UNCHARGED), jump(WINDOW)],
+        (lab) => lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } }),
+        tells(PAST),
+        (lab) => {
+          const begun = get(lab).filter(({ path }) => /[?&]offset=0(&|$)/.test(path))
+          expect(begun.length).toBe(2)
+        },
+      ],
+      { charges: 0, record: { state: 'open' } },
+    ],
+    [
+      'and one of a service that does not echo references stays open, too',
+      [left(), jump(WINDOW), tells(PAST)],
+      { record: { state: 'open' } },
+      SILENT,
+    ],
+    [
+      'and a clock that went back counts as past it',
+      [left('r1', UNCHARGED), jump(-HOUR), tells(PAST)],
+      { keys: [0] },
+    ],
+    [
+      'and asks again in a second sweep, because rows move',
+      [left(), jump(WINDOW), listed({ type: 'mutateList', change: 'dropFirst' }), tells(['r1 created'])],
+      { charges: 1 },
+    ],
+    [
+      'and stays open where the list cannot be had now',
+      [
+        ...[left(), jump(WINDOW), ...stillOpen({ type: 'drop' })],
+        ...stillOpen({ type: 'status', status: 503 }),
+        ...stillOpen({ type: 'status', status: 429 }),
+      ],
+      { charges: 1 },
+    ],
+    [
+      'and needs a person where the list may not be read, or is none',
+      [
+        ...[left(), jump(WINDOW), listed({ type: 'status', status: 403 })],
+        finds([{ outcome: 'needs_attention', reason: 'past_window', error: { code: 'permission_denied' } }]),
+        finds([{ outcome: 'needs_attention', reason: 'past_window', error: { code: 'invalid_response' } }], {
+          by: (lab) => lab.client({ listEnvelope: throwing('not what I know') }),
+        }),
+      ],
+      {},
+    ],
+  ])
+
   it('and tells of each order that it could not look, because there was no API key just then', async (lab) => {
-    await leave(lab, 'r1')
-    await leave(lab, 'r2')
-    lab.runtime.jump(WINDOW + BUSY)
+    for (const step of [left(), left('r2'), jump(WINDOW + BUSY)]) await step(lab)
     let asked = 0
     const apiKey = async (): Promise<string> => {
       // Once for each record, to see whose it is; then for the list.
       if (++asked > 2) throw new Error('the vault is down')
       return lab.sandbox.apiKey
     }
-    const client = lab.client({ apiKey })
-    const found = await all(client.orders.recover())
+    const found = await all(lab.client({ apiKey }).orders.recover())
     expect(found.map(({ record, error }) => [record.externalOrderId, error?.code])).toEqual([
       ['r1', 'configuration'],
       ['r2', 'configuration'],
     ])
-  })
-
-  it('in the list, for the reference, past the window', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(WINDOW)
-    const before = lab.posts.length
-    const [outcome] = await all(lab.client().orders.recover())
-    const { orderId } = lab.sandbox.expectChargedOnce('r1')
-    expect(outcome).toMatchObject({
-      outcome: 'created',
-      order: { id: orderId },
-      record: { state: 'created' },
-    })
-    expect(lab.posts.length).toBe(before)
-    // From here on it is remembered like any other.
-    expect((await lab.create()).id).toBe(orderId)
-    expect(lab.posts.length).toBe(before)
-  })
-
-  it('and an order that is not in the list stays open, for a person', async (lab) => {
-    await leave(lab, 'r1', { charged: false })
-    lab.runtime.jump(WINDOW)
-    lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 needs_attention past_window'])
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-    lab.sandbox.expectCharges(0)
-  })
-
-  it('and looks for it in two sweeps of the list, not more', async (lab) => {
-    await leave(lab, 'r1', { charged: false })
-    lab.runtime.jump(WINDOW)
-    lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
-    await all(lab.client().orders.recover())
-    const begun = get(lab).filter(
-      ({ path }) => new URL(path, lab.sandbox.baseUrl).searchParams.get('offset') === '0',
-    )
-    expect(begun.length).toBe(2)
-  })
-
-  it('and one of a service that does not echo references stays open, too', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    await leave(lab, 'r1')
-    lab.runtime.jump(WINDOW)
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 needs_attention past_window'])
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
   it('and one without a reference is not even looked for', async (lab) => {
@@ -250,354 +324,255 @@ describe('recover() past the point where repeating is safe only looks', () => {
     await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     process.kill()
     lab.runtime.jump(WINDOW)
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['key: needs_attention past_window'])
-    expect(get(lab)).toEqual([])
-  })
-
-  it('and a clock that went back counts as past it', async (lab) => {
-    await leave(lab, 'r1', { charged: false })
-    lab.runtime.jump(-60 * MINUTE)
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 needs_attention past_window'])
-    expect(lab.posts.length).toBe(1)
-  })
-
-  it('and asks again in a second sweep, because rows move', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(WINDOW)
-    lab.sandbox.faults.add({
-      match: { operation: 'listOrders' },
-      action: { type: 'mutateList', change: 'dropFirst' },
-    })
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
-  })
-
-  it('and stays open where the list cannot be had now', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(WINDOW)
-    for (const action of [
-      { type: 'drop' },
-      { type: 'status', status: 503 },
-      { type: 'status', status: 429 },
-    ] as const) {
-      lab.sandbox.faults.add({ match: { operation: 'listOrders' }, times: 'always', action })
-      const [outcome] = await all(lab.client().orders.recover())
-      expect(outcome).toMatchObject({ outcome: 'still_open', error: { charged: 'unknown' } })
-      expect(outcome).not.toHaveProperty('reason')
-      lab.sandbox.faults.clear()
-    }
-  })
-
-  it('and needs a person where the list may not be read, or is none', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(WINDOW)
-    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'status', status: 403 } })
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', reason: 'past_window', error: { code: 'permission_denied' } },
-    ])
-    const listEnvelope = throwing('not what I know')
-    expect(await all(lab.client({ listEnvelope }).orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', reason: 'past_window', error: { code: 'invalid_response' } },
-    ])
+    await tells(['key: needs_attention past_window'])(lab)
+    readsNone(lab)
   })
 
   it('and takes a row with an id as proof, although nothing else in it is readable', async (lab) => {
     await leave(lab, 'r1')
-    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const id = lab.charged()
     lab.runtime.jump(WINDOW)
-    lab.sandbox.faults.add({
-      match: { operation: 'listOrders' },
-      action: { type: 'bytes', body: JSON.stringify([{ id: orderId, amount: 1.5, externalOrderId: 'r1' }]) },
-    })
-    const [outcome] = await all(lab.client().orders.recover())
-    expect(outcome).toMatchObject({
-      outcome: 'created',
-      record: { state: 'created', order: { id: orderId } },
-    })
+    const body = JSON.stringify([{ id, amount: 1.5, externalOrderId: 'r1' }])
+    await listed({ type: 'bytes', body })(lab)
+    const [outcome] = await run(lab)
+    expect(outcome).toMatchObject({ outcome: 'created', record: { state: 'created', order: { id } } })
     expect(outcome).not.toHaveProperty('order')
     // Now that the id is known, the order itself is one GET away.
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id: orderId } },
-    ])
+    await findsCharged()(lab)
     expect(await lab.record('ref:r1')).toMatchObject({ readable: true })
   })
 
   it('after the caller’s abort, and after a refusal that proved nothing', async () => {
     const lab = new Lab({ balance: 2500, preset: 'balance-before-key' })
-    const controller = new AbortController()
-    lab.fault({ type: 'stall' })
-    const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
-    controller.abort()
-    expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+    await aborted(false)(lab)
     lab.fault({ type: 'commitThenDrop' })
-    expect(await failure(lab.create(order('r2')))).toMatchObject({
-      code: 'payment_required',
-      charged: 'unknown',
-    })
+    const refused = await failure(lab.create(order('r2')))
+    expect(refused).toMatchObject({ code: 'payment_required', charged: 'unknown' })
     const before = lab.posts.length
-    const found = await all(lab.client().orders.recover())
-    expect(lab.posts.length).toBe(before)
     // The order that was charged is in the list; the other one is nowhere, which proves nothing.
-    expect(outcomesOf(found).sort()).toEqual(['r1 needs_attention aborted', 'r2 created'])
+    expect(outcomesOf(await run(lab)).sort()).toEqual(['r1 needs_attention aborted', 'r2 created'])
+    expect(lab.posts.length).toBe(before)
     lab.sandbox.expectCharges(1)
   })
 
   it('under another API key, which replay all does not override', async () => {
-    const lab = new Lab({ preset: 'minimal-answers', behaviour: { keyScope: 'customer' } })
+    const lab = new Lab({ ...SILENT, behaviour: { keyScope: 'customer' } })
     await leave(lab, 'r1')
     const apiKey = lab.sandbox.addApiKey({ customer: lab.sandbox.customerId })
     lab.runtime.jump(BUSY)
-    const before = lab.posts.length
-    for (const replay of ['safe', 'all'] as const) {
-      const found = await all(lab.client({ apiKey }).orders.recover({ replay }))
-      expect(outcomesOf(found)).toEqual(['r1 needs_attention api_key_changed'])
-    }
-    expect(lab.posts.length).toBe(before)
+    const by = () => lab.client({ apiKey })
+    for (const replay of ['safe', 'all'] as const)
+      await sendsNone(tells(['r1 needs_attention api_key_changed'], { by, replay }))(lab)
     // Unless the service is known to keep the keys of all API keys of a customer together.
-    const found = await all(lab.client({ apiKey, idempotencyScope: 'customer' }).orders.recover())
-    expect(outcomesOf(found)).toEqual(['r1 created'])
+    await tells(['r1 created'], { by: () => lab.client({ apiKey, idempotencyScope: 'customer' }) })(lab)
     lab.sandbox.expectCharges(1)
   })
 })
 
 describe('recover({ replay: "all" }) repeats', () => {
-  const abandonedBy: Readonly<Record<string, (lab: Lab) => Promise<unknown>>> = {
-    'past the window': async (lab) => {
-      await leave(lab, 'r1')
-      lab.runtime.jump(WINDOW)
-    },
-    'after the clock went back': async (lab) => {
-      await leave(lab, 'r1')
-      lab.runtime.jump(-60 * MINUTE)
-    },
-    'after an abort': async (lab) => {
-      const controller = new AbortController()
-      lab.fault({ type: 'stall', commit: true })
-      const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
-      controller.abort()
-      await ending
-    },
-    'after a refusal that proved nothing': async (lab) => {
-      lab.fault({ type: 'commitThenDrop' })
-      lab.fault({ type: 'status', status: 402 })
-      await failure(lab.create())
-    },
-  }
-
-  it.each(Object.entries(abandonedBy))('%s', async (_when, abandon) => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    await abandon(lab)
-    const [outcome] = await all(lab.client().orders.recover({ replay: 'all' }))
+  it.each<[when: string, steps: Step[]]>([
+    ['past the window', [left(), jump(WINDOW)]],
+    ['after the clock went back', [left(), jump(-HOUR)]],
+    ['after an abort', [aborted(true)]],
+    ['after a refusal that proved nothing', refusedAfterDoubt],
+  ])('%s', async (_when, steps) => {
+    const lab = new Lab(SILENT)
+    for (const step of steps) await step(lab)
+    const [outcome] = await run(lab, { replay: 'all' })
     const { orderId } = lab.sandbox.expectChargedOnce(lab.posts[0]?.key ?? '')
     expect(outcome).toMatchObject({ outcome: 'created', order: { id: orderId } })
-    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+    sameRequest(lab)
   })
 
-  it('and leaves the record still open, not refused, where the service could not be reached', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    lab.fault({ type: 'commitThenDrop' })
-    lab.fault({ type: 'status', status: 402 })
-    await failure(lab.create())
-    lab.fault({ type: 'drop' })
-    const found = await all(lab.client().orders.recover({ replay: 'all' }))
-    expect(found).toMatchObject([{ outcome: 'still_open', error: { code: 'connection' } }])
-    // The hold stays: nothing has lifted it.
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual([
-      'r1 needs_attention refused_after_doubt',
-    ])
-  })
+  histories([
+    [
+      'and leaves the record still open, not refused, where the service could not be reached',
+      [
+        ...[...refusedAfterDoubt, fault({ type: 'drop' })],
+        finds([{ outcome: 'still_open', error: { code: 'connection' } }], { replay: 'all' }),
+        // The hold stays: nothing has lifted it.
+        tells(['r1 needs_attention refused_after_doubt']),
+      ],
+      {},
+      SILENT,
+    ],
+  ])
 })
 
 describe('a refusal that recovery hears', () => {
-  it.each([400, 402, 404, 409, 422])('proves nothing, status %i', async (status) => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'status', status, ...(status === 409 ? { code: 'IDEMPOTENCY_CONFLICT' } : {}) })
-    const [outcome] = await all(lab.client().orders.recover())
-    expect(outcome).toMatchObject({
-      outcome: 'needs_attention',
-      reason: 'refused_after_doubt',
-      error: { status },
-    })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', hold: 'refused', generation: 0 })
-    // The next recovery does not ask again.
-    const before = lab.posts.length
-    await all(lab.client().orders.recover())
-    expect(lab.posts.length).toBe(before)
-  })
-
-  it.each([401, 403, 429])('leaves the order open for the next recovery, status %i', async (status) => {
-    const lab = new Lab()
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'status', status })
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'still_open', error: { status } },
-    ])
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
-  })
+  histories([
+    ...[400, 402, 404, 409, 422].map(
+      (status) =>
+        [
+          `proves nothing, status ${status}, and the next recovery does not ask again`,
+          [
+            ...[left(), jump(BUSY)],
+            fault({ type: 'status', status, ...(status === 409 && { code: 'IDEMPOTENCY_CONFLICT' }) }),
+            finds([{ outcome: 'needs_attention', reason: 'refused_after_doubt', error: { status } }]),
+            sendsNone(run),
+          ],
+          { record: { state: 'open', hold: 'refused', generation: 0 } },
+          SILENT,
+        ] as const,
+    ),
+    ...[401, 403, 429].map(
+      (status) =>
+        [
+          `leaves the order open for the next recovery, status ${status}`,
+          [
+            ...[left(), jump(BUSY), fault({ type: 'status', status })],
+            ...[finds([{ outcome: 'still_open', error: { status } }]), tells(['r1 created'])],
+          ],
+          { charges: 1 },
+        ] as const,
+    ),
+  ])
 })
 
 describe('an order that was created but never readable', () => {
-  const unreadable = async (lab: Lab, times = 3): Promise<void> => {
-    lab.fault({ type: 'cutBody', after: 0 }, times)
-    expect(await failure(lab.create())).toMatchObject({ charged: 'yes' })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: false })
-  }
+  const unreadable = (times = 3): Step[] => [
+    fault({ type: 'cutBody', after: 0 }, times),
+    fails({ charged: 'yes' }),
+    recorded({ state: 'created', readable: false }),
+  ]
+  histories([
+    [
+      'is read by repeating the request inside the window',
+      [
+        ...[...unreadable(), findsCharged(), recorded({ readable: true })],
+        async (lab) => expect(await all(lab.client().orders.unresolved())).toEqual([]),
+      ],
+      { charges: 1 },
+    ],
+    [
+      'stays created, with the reason in error, if it is not readable once more',
+      [
+        ...unreadable(4),
+        async (lab) => {
+          const [outcome] = await run(lab)
+          const told = { record: { state: 'created' }, error: { charged: 'yes' } }
+          expect(outcome).toMatchObject({ outcome: 'created', ...told })
+          expect(outcome).not.toHaveProperty('order')
+        },
+        tells(['r1 created']),
+      ],
+      { charges: 1 },
+    ],
+    [
+      'is told as charged also where the store does not take the proof',
+      [
+        ...[left(), jump(BUSY), fault({ type: 'cutBody', after: 0 }, 'always')],
+        finds([{ outcome: 'created', reason: 'unreadable', error: { charged: 'yes' } }], {
+          by: (lab) =>
+            lab.elsewhere(
+              {},
+              on('update', 'hangs', (count) => count > 1),
+            ),
+        }),
+      ],
+      { record: { state: 'open' } },
+    ],
+    [
+      'is looked for in the list past the window',
+      [...unreadable(), jump(WINDOW), sendsNone(findsCharged())],
+      { charges: 1 },
+    ],
+    [
+      'needs a person past the window where the list does not show references',
+      [...unreadable(), jump(WINDOW), tells(['r1 needs_attention past_window'])],
+      { charges: 1 },
+      SILENT,
+    ],
+  ])
 
-  it('is read by repeating the request inside the window', async (lab) => {
-    await unreadable(lab)
-    const found = await all(lab.client().orders.recover())
-    expect(found).toMatchObject([{ outcome: 'created', order: { id: lab.charged() } }])
-    expect(await lab.record('ref:r1')).toMatchObject({ readable: true })
-    expect(await all(lab.client().orders.unresolved())).toEqual([])
+  const spoil = (field: object) => ({
+    type: 'transformBody' as const,
+    transform: (body: unknown): unknown => ({ ...(body as object), ...field }),
   })
-
-  it('stays created, with the reason in error, if it is not readable once more', async (lab) => {
-    await unreadable(lab, 4)
-    const [outcome] = await all(lab.client().orders.recover())
-    expect(outcome).toMatchObject({
-      outcome: 'created',
-      record: { state: 'created' },
-      error: { charged: 'yes' },
-    })
-    expect(outcome).not.toHaveProperty('order')
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created'])
-  })
-
-  it('is told as charged also where the store does not take the proof', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'cutBody', after: 0 }, 'always')
-    const client = lab.elsewhere(
-      {},
-      on('update', 'hangs', (count) => count > 1),
-    )
-    expect(await all(client.orders.recover())).toMatchObject([
-      { outcome: 'created', reason: 'unreadable', error: { charged: 'yes' } },
-    ])
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-  })
-
-  it('is looked for in the list past the window', async (lab) => {
-    await unreadable(lab)
+  const UNREADABLE = { outcome: 'created', reason: 'unreadable' } as const
+  it.each<[how: string, meanwhile: (lab: Lab, id: string) => unknown, outcome: object, readable: boolean]>([
+    [
+      'is read by its id past the window, where that is known',
+      () => {},
+      { outcome: 'created', order: { amount: 2500 } },
+      true,
+    ],
+    [
+      'is created all the same where it cannot be read by its id either',
+      (lab, id) => lab.sandbox.removeOrder(id),
+      { ...UNREADABLE, error: { code: 'not_found', charged: 'yes' } },
+      false,
+    ],
+    [
+      'is not taken for another order that the service answers with',
+      (lab) =>
+        lab.sandbox.faults.add({ match: { operation: 'retrieveOrder' }, action: spoil({ id: 'ord_other' }) }),
+      { ...UNREADABLE, error: { code: 'invalid_response' } },
+      false,
+    ],
+  ])('%s', async (_how, meanwhile, outcome, readable) => {
+    const lab = new Lab(SILENT)
+    lab.fault(spoil({ amount: 1.5 }))
+    const { orderId: id = '' } = await failure(lab.create())
     lab.runtime.jump(WINDOW)
-    const before = lab.posts.length
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id: lab.charged() } },
-    ])
-    expect(lab.posts.length).toBe(before)
-  })
-
-  it('needs a person past the window where the list does not show references', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    await unreadable(lab)
-    lab.runtime.jump(WINDOW)
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 needs_attention past_window'])
-  })
-
-  const flawed = async (lab: Lab): Promise<string> => {
-    const transform = (body: unknown): unknown => ({ ...(body as object), amount: 1.5 })
-    lab.fault({ type: 'transformBody', transform })
-    const { orderId } = await failure(lab.create())
-    lab.runtime.jump(WINDOW)
-    return orderId ?? ''
-  }
-
-  it('is read by its id past the window, where that is known', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    const id = await flawed(lab)
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id, amount: 2500 } },
-    ])
+    await meanwhile(lab, id)
+    expect(await run(lab)).toMatchObject([{ ...outcome, record: { order: { id } } }])
     expect(get(lab).map(({ path }) => path)).toEqual([`/v1/orders/${id}`])
-  })
-
-  it('is created all the same where it cannot be read by its id either', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    const id = await flawed(lab)
-    lab.sandbox.removeOrder(id)
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      {
-        outcome: 'created',
-        reason: 'unreadable',
-        record: { order: { id } },
-        error: { code: 'not_found', charged: 'yes' },
-      },
-    ])
-  })
-
-  it('is not taken for another order that the service answers with', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    const id = await flawed(lab)
-    const transform = (body: unknown): unknown => ({ ...(body as object), id: 'ord_other' })
-    lab.sandbox.faults.add({
-      match: { operation: 'retrieveOrder' },
-      action: { type: 'transformBody', transform },
-    })
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      {
-        outcome: 'created',
-        reason: 'unreadable',
-        record: { order: { id } },
-        error: { code: 'invalid_response' },
-      },
-    ])
-    expect(await lab.record('ref:r1')).toMatchObject({ order: { id }, readable: false })
+    expect(await lab.record('ref:r1')).toMatchObject({ order: { id }, readable })
   })
 })
 
 describe('the walk of recover()', () => {
-  it('takes those first whose window ends next, and those past it last', async (lab) => {
-    await leave(lab, 'old')
-    lab.runtime.jump(WINDOW)
-    await leave(lab, 'first')
-    lab.runtime.jump(5 * MINUTE)
-    await leave(lab, 'second')
-    lab.runtime.jump(BUSY)
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual([
-      'first created',
-      'second created',
-      'old created',
-    ])
-  })
-
-  it('asks nobody any more after three transport failures in a row', async (lab) => {
-    for (const reference of ['r1', 'r2', 'r3', 'r4', 'r5']) {
-      await leave(lab, reference)
-      lab.runtime.jump(10)
-    }
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'drop' }, 'always')
-    const before = lab.sandbox.requests.length
-    const found = await all(lab.client().orders.recover())
-    expect(found.map(({ outcome, error }) => `${outcome} ${error?.code}`)).toEqual([
-      'still_open connection',
-      'still_open connection',
-      'still_open connection',
-      'still_open undefined',
-      'still_open undefined',
-    ])
-    expect(lab.sandbox.requests.length - before).toBe(3)
-  })
-
-  it('does not look in the list either then: what could not be looked for is still open, not lost', async (lab) => {
-    await leave(lab, 'old')
-    lab.runtime.jump(WINDOW)
-    for (const reference of ['r1', 'r2', 'r3']) await leave(lab, reference)
-    lab.runtime.jump(BUSY)
-    lab.fault({ type: 'drop' }, 'always')
-    const found = await all(lab.client().orders.recover())
-    expect(outcomesOf(found).at(-1)).toBe('old still_open')
-    expect(get(lab)).toEqual([])
-  })
+  histories([
+    [
+      'takes those first whose window ends next, and those past it last',
+      [
+        ...[left('old'), jump(WINDOW), left('first'), jump(5 * MINUTE), left('second'), jump(BUSY)],
+        tells(['first created', 'second created', 'old created']),
+      ],
+      { charges: 3 },
+    ],
+    [
+      'asks nobody any more after three transport failures in a row',
+      [
+        ...[...leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5'), fault({ type: 'drop' }, 'always')],
+        async (lab) => {
+          const before = lab.sandbox.requests.length
+          const found = (await run(lab)).map(({ outcome, error }) => `${outcome} ${error?.code}`)
+          const [asked, notAsked] = ['still_open connection', 'still_open undefined']
+          expect(found).toEqual([asked, asked, asked, notAsked, notAsked])
+          expect(lab.sandbox.requests.length - before).toBe(3)
+        },
+      ],
+      {},
+    ],
+    [
+      'does not look in the list either then: what could not be looked for is still open, not lost',
+      [
+        ...[left('old'), jump(WINDOW), ...leftLongAgo('r1', 'r2', 'r3'), fault({ type: 'drop' }, 'always')],
+        async (lab) => expect(outcomesOf(await run(lab)).at(-1)).toBe('old still_open'),
+        readsNone,
+      ],
+      {},
+    ],
+    [
+      'reports an order although the store cannot be read any more when it came back',
+      [
+        ...leftLongAgo('r1'),
+        async (lab) => {
+          const later = lab.elsewhere({}, (operation, count) =>
+            operation !== 'insert' && count > 1 ? 'rejects' : undefined,
+          )
+          const [outcome] = await run(lab, { by: () => later })
+          expect(outcome).toMatchObject({ outcome: 'created', order: { id: lab.charged() } })
+        },
+      ],
+      {},
+    ],
+  ])
 
   it('counts failures in a row only: an answer in between begins anew, a live call does not', async (lab) => {
-    for (const reference of ['r1', 'r2', 'r3', 'r4', 'r5', 'r6', 'r7']) {
-      await leave(lab, reference)
-      lab.runtime.jump(10)
-    }
-    lab.runtime.jump(BUSY)
+    for (const step of leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5', 'r6', 'r7')) await step(lab)
     const broken = ['r1', 'r2', 'r4', 'r6', 'r7']
     const when = ({ externalOrderId }: { externalOrderId: string | null }): boolean =>
       broken.includes(externalOrderId ?? '')
@@ -622,10 +597,7 @@ describe('the walk of recover()', () => {
   })
 
   it('goes on after one record’s trouble', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(10)
-    await leave(lab, 'r2')
-    lab.runtime.jump(BUSY)
+    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     const apiKeys = ['', lab.sandbox.apiKey]
     const apiKey = (): string => apiKeys.shift() ?? lab.sandbox.apiKey
     const found = await all(lab.client({ apiKey }).orders.recover())
@@ -659,16 +631,6 @@ describe('the walk of recover()', () => {
     }
   })
 
-  it('reports an order although the store cannot be read any more when it came back', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(BUSY)
-    const failing = lab.elsewhere({}, (operation, count) =>
-      (operation === 'get' && count > 1) || (operation === 'update' && count > 1) ? 'rejects' : undefined,
-    )
-    const [outcome] = await all(failing.orders.recover())
-    expect(outcome).toMatchObject({ outcome: 'created', order: { id: lab.charged() } })
-  })
-
   it('tells what it cannot read, before all others', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3', 'r4']) await leave(lab, reference)
     lab.runtime.jump(BUSY)
@@ -692,10 +654,7 @@ describe('the walk of recover()', () => {
   })
 
   it('may be left at any point: the rest stays as it was', async (lab) => {
-    await leave(lab, 'r1')
-    lab.runtime.jump(10)
-    await leave(lab, 'r2')
-    lab.runtime.jump(BUSY)
+    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     for await (const outcome of lab.client().orders.recover()) {
       expect(outcomesOf([outcome])).toEqual(['r1 created'])
       break
@@ -799,8 +758,6 @@ describe('unresolved()', () => {
 })
 
 describe('a clock that was ahead when an order was sent', () => {
-  const HOUR = 60 * 60_000
-
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
     ['recover()', (client) => all(client.orders.recover())],
     ['create()', (client) => failure(client.orders.create(order('r1')))],

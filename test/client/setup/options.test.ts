@@ -79,19 +79,6 @@ describe('an apiKey function', () => {
       expect(requests).toHaveLength(0)
     },
   )
-
-  it('that never answers is given up with the call', async () => {
-    const { client, runtime } = clientOver(() => balance, {
-      apiKey: () => new Promise(() => {}),
-      totalTimeout: 500,
-    })
-    await expect(client.balance.retrieve()).rejects.toMatchObject({
-      code: 'timeout',
-      deadline: 'total',
-      attempts: 0,
-    })
-    expect(runtime.monotonic()).toBe(500)
-  })
 })
 
 describe('withOptions', () => {
