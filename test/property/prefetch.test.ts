@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Pages } from '../../src/pages.ts'
 import type { FetchedPage } from '../../src/read-ahead.ts'
+import { effort } from '../support/effort.ts'
 
 interface Row {
   readonly id: string
@@ -116,7 +117,7 @@ test('whatever the service does, a list that stands still gives the same items w
       expect(ahead.flying.size).toBe(0)
       expect(ahead.seen.most).toBeLessThanOrEqual(prefetch)
     }),
-    { numRuns: 1500 },
+    { numRuns: effort(300, 1500) },
   )
 })
 
@@ -161,7 +162,7 @@ test('leaving the loop, an abort and an error leave nothing in flight', async ()
         expect(seen.asked.length).toBe(asked)
       },
     ),
-    { numRuns: 500 },
+    { numRuns: effort(150, 500) },
   )
 })
 
@@ -223,7 +224,7 @@ test('rows put before or behind the others hide none of them and repeat none', a
         expect(new Set(ids).size).toBe(ids.length)
       },
     ),
-    { numRuns: 800 },
+    { numRuns: effort(200, 800) },
   )
 })
 
@@ -248,6 +249,6 @@ test('rows that vanish hide no other where the service tells a total', async () 
         expect(list.filter(({ id }) => !ids.includes(id))).toEqual([])
       },
     ),
-    { numRuns: 500 },
+    { numRuns: effort(150, 500) },
   )
 })

@@ -12,6 +12,7 @@ import {
 } from '../../src/schemas/order.ts'
 import { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
 import type { StandardSchemaV1 } from '../../src/schemas/standard-schema.ts'
+import { effort } from '../support/effort.ts'
 
 type Fields = readonly (readonly [name: string, json: string])[]
 
@@ -142,7 +143,7 @@ describe.each(cases)('%s', (_name, schema, make, valid) => {
         if (result.issues === undefined) accepted++
         else refused++
       }),
-      { numRuns: 5_000 },
+      { numRuns: effort(2_000, 5_000) },
     )
     // A generator that only ever makes one of the two would prove nothing.
     expect(Math.min(accepted, refused)).toBeGreaterThan(500)

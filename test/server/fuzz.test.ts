@@ -1,6 +1,7 @@
 import { CustomerOrderingClient, CustomerOrderingError } from 'customer-ordering-sdk'
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { effort } from '../support/effort.ts'
 import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { rawServer } from '../support/raw-server.ts'
 
@@ -114,7 +115,7 @@ test('whatever bytes a server sends, calls end in a result or in one of our erro
       },
     ),
     // A whole answer first, so that not every call fails whatever the random ones are.
-    { numRuns: 150, examples: [[wholeAnswer]] },
+    { numRuns: effort(40, 150), examples: [[wholeAnswer]] },
   )
   expect(results).toBeGreaterThan(0)
 }, 60_000)

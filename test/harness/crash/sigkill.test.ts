@@ -3,7 +3,7 @@ import { effort } from '../../support/effort.ts'
 import { killRound, type Round } from './kill-rounds.ts'
 
 /** `npm run verify kills` runs 500, or those of a seed. */
-const ROUNDS = effort(3, 50)
+const ROUNDS = effort(2, 50)
 const FIRST_SEED = 1
 const AT_ONCE = 2
 

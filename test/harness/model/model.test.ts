@@ -10,7 +10,7 @@ import { bundle } from '../simulation/threads.ts'
 import { checkInterleavings, checkModel } from './checks.ts'
 
 const SEED = 1
-const RUNS = effort(100, 1_500)
+const RUNS = effort(60, 1_500)
 
 /** Seeded bugs that only the one, or only the other, has to notice. A short run tries one of each. */
 const NOTICED: readonly (readonly [bug: string, by: 'model' | 'interleavings'])[] = [

@@ -8,7 +8,7 @@ import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 import { bundle, runSeeds } from './threads.ts'
 
-const SEEDS = effort(3_000, 100_000)
+const SEEDS = effort(2_000, 100_000)
 
 describe('the simulation', () => {
   it(`breaks no promise in ${SEEDS} seeded runs`, async () => {
