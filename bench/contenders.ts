@@ -1,7 +1,7 @@
 import './platform-fetch.ts'
 import { createRequire } from 'node:module'
-import { CustomerOrderingClient, type StandardSchemaV1 } from 'customer-ordering-sdk'
-import { createUndiciFetch } from 'customer-ordering-sdk/undici'
+import { CustomerOrderingClient, type StandardSchemaV1, type Transport } from 'customer-ordering-sdk'
+import { undiciTransport } from 'customer-ordering-sdk/undici'
 import ky from 'ky'
 import * as z from 'zod/mini'
 
@@ -69,7 +69,7 @@ function kyDefaults(url: string): Contender {
 /** Name of {@link kyOneAttempt}, which is for information and no rival. */
 export const KY_ALONE = 'ky, one attempt'
 
-/** ky as src/http/transport.ts calls it, with an abort controller and a timer, and nothing else of this package. */
+/** ky as src/http/ky-transport.ts calls it, with an abort controller and a timer, and nothing else of this package. */
 function kyOneAttempt(url: string): Contender {
   const authorization = `Bearer ${KEY}`
   const read = async (path: string, init: RequestInit = {}): Promise<unknown> => {
@@ -104,8 +104,8 @@ export const orderSchema: StandardSchemaV1 = z.looseObject({
 })
 
 /** This package, every answer checked. */
-function sdk(url: string, name: string, fetch?: typeof globalThis.fetch): Contender {
-  const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, fetch })
+function sdk(url: string, name: string, transport?: Transport): Contender {
+  const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, transport })
   return {
     name,
     get: () => client.orders.retrieve('ord_1'),
@@ -213,7 +213,7 @@ export function ownContenders(url: string): readonly Contender[] {
   return [
     rawFetch(url, BASELINE),
     sdk(url, 'this package'),
-    sdk(url, 'this package, undici', createUndiciFetch()),
+    sdk(url, 'this package, undici', undiciTransport()),
     kyDefaults(url),
     kyOneAttempt(url),
   ]

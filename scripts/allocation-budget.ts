@@ -70,7 +70,7 @@ async function measure(): Promise<Readonly<Record<Call | Part, number>>> {
   const post = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } }
   const bare = async (address: string, init: RequestInit = { headers }): Promise<unknown> =>
     JSON.parse(await (await fetch(address, init)).text())
-  // As src/http/transport.ts calls it: ky sees neither headers nor body.
+  // As src/http/ky-transport.ts calls it: ky sees neither headers nor body.
   const attempt = async (address: string, init: RequestInit = { headers }): Promise<unknown> => {
     const response = await ky(address, {
       method: init.method ?? 'GET',
@@ -83,9 +83,13 @@ async function measure(): Promise<Readonly<Record<Call | Part, number>>> {
     return JSON.parse(await response.text())
   }
   const defaults = ky.create({ fetch, headers })
-  const { createUndiciFetch } = await import('customer-ordering-sdk/undici')
+  const { undiciTransport } = await import('customer-ordering-sdk/undici')
   const dispatcher = new InstantDispatcher((path) => (path.includes('limit') ? many : one))
-  const undici = new CustomerOrderingClient({ ...options, fetch: createUndiciFetch({ dispatcher }) })
+  const undici = new CustomerOrderingClient({
+    baseUrl: options.baseUrl,
+    apiKey: options.apiKey,
+    transport: undiciTransport({ dispatcher }),
+  })
   return {
     'orders.retrieve': await bytesOf(() => client.orders.retrieve('ord_1')),
     'orders.list, 50 rows': await bytesOf(() => client.orders.list({ limit: 50 })),

@@ -31,11 +31,11 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 61_600, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 61_700, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 62_900,
+    budget: 63_000,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -52,7 +52,7 @@ const measured: readonly Measured[] = [
   { entry: './sandbox/server', name: 'serveSandbox', budget: 21_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
-  { entry: './undici', name: 'createUndiciFetch', budget: 4_900, platform: 'node' },
+  { entry: './undici', name: 'undiciTransport', budget: 4_900, platform: 'node' },
 ]
 
 async function bundle({ entry, name, platform = 'browser' }: Measured) {

@@ -45,6 +45,14 @@ export type {
   RetryEvent,
   SettledEvent,
 } from './hooks.ts'
+export type {
+  BodyText,
+  ResponseHeaders,
+  Transport,
+  TransportRequest,
+  TransportResponse,
+  Unsent,
+} from './http/transport.ts'
 export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from './idempotency/record.ts'
 export type {
   InsertResult,

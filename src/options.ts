@@ -1,4 +1,5 @@
 import type { Hooks, Logger, LogLevel } from './hooks.ts'
+import type { Transport } from './http/transport.ts'
 import type { Codec } from './idempotency/record.ts'
 import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import type { Balance } from './schemas/balance.ts'
@@ -164,9 +165,14 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly codec?: Codec | undefined
 
   /**
-   * Sends requests in place of the global `fetch`: a proxy agent's, an instrumented one, the sandbox's.
-   * With it, no failure counts as "surely not sent", unless it is that of `customer-ordering-sdk/undici` with connections
-   * of its own. Default: the global `fetch`, looked up at each request.
+   * How requests are sent, for example `undiciTransport()` of `customer-ordering-sdk/undici`. It stays yours: closing the
+   * client leaves it open. Default: the global `fetch`.
+   */
+  readonly transport?: Transport | undefined
+
+  /**
+   * Sends requests in place of the global `fetch`: an instrumented one, the sandbox's, one of a test. With it, no failure
+   * counts as "surely not sent". It goes with no `transport`. Default: the global `fetch`, looked up at each request.
    */
   readonly fetch?: typeof fetch | undefined
 

@@ -3,8 +3,9 @@ import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.t
 import { bare, isUndefinedIn } from './defined.ts'
 import { ConfigurationError, invalidArgument } from './errors.ts'
 import { Reporter } from './hooks.ts'
+import { sendOver } from './http/attempt.ts'
 import type { CallSettings, Connection } from './http/call.ts'
-import { createTransport } from './http/transport.ts'
+import { kyTransport } from './http/ky-transport.ts'
 import { checkIdempotencyKey, normalizeServer } from './idempotency/identity.ts'
 import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import {
@@ -96,6 +97,7 @@ const CLIENT: Readers<ClientOptions> = {
   remember: oneOf('order', 'id'),
   retention: fields({ created: duration, rejected: duration }),
   codec: withMethods('encrypt', 'decrypt'),
+  transport: withMethods('send'),
   fetch: callable(),
   defaultHeaders: headers,
   hooks: fields({
@@ -137,6 +139,8 @@ export function resolveSettings<S extends Schemas>(
       'apiKey',
     )
   }
+  if (read.transport !== undefined && read.fetch !== undefined)
+    refuseOption('cannot go with the option fetch: a transport sends by itself', 'transport')
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
@@ -168,7 +172,7 @@ export function resolveSettings<S extends Schemas>(
     ) as Partial<ClientOptions<S>>,
     connection: Object.freeze({
       baseUrl: address,
-      transport: createTransport({ fetch: read.fetch, runtime }),
+      send: sendOver(read.transport ?? kyTransport(read.fetch), runtime),
       credentials: credentialsOf(key),
       headers: Object.freeze({ ...agent, ...read.defaultHeaders }),
       runtime,
@@ -216,7 +220,11 @@ export function mergeOptions<S extends Schemas>(
       refuseOption('must come with the option server', 'baseUrl')
     }
   }
-  return Object.assign(Object.create(null), options, changes)
+  const merged = Object.assign(Object.create(null), options, changes)
+  // Whichever is given sends, in place of the one that the first client has.
+  if (changes.transport !== undefined && changes.fetch === undefined) delete merged.fetch
+  if (changes.fetch !== undefined && changes.transport === undefined) delete merged.transport
+  return merged
 }
 
 function refuseVariable(problem: string, name: string): never {

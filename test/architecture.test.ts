@@ -62,7 +62,7 @@ const LAYERS: readonly (readonly string[])[] = [
 
 /** Where each package may be imported, and under which names. */
 const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boolean>> = {
-  ky: (specifier, file) => specifier === 'ky' && file === 'http/transport.ts',
+  ky: (specifier, file) => specifier === 'ky' && file === 'http/ky-transport.ts',
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
   uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
@@ -225,7 +225,7 @@ const checks: readonly [
     packageFaults,
     [
       { 'http/call.ts': "import ky from 'ky'" },
-      { 'http/transport.ts': "import ky from 'ky/distribution'" },
+      { 'http/ky-transport.ts': "import ky from 'ky/distribution'" },
       { 'settings.ts': "import * as z from 'zod/mini'" },
       { 'schemas/order.ts': "import * as z from 'zod'" },
       { 'schemas/list.ts': "import { z } from 'zod/v4'" },
@@ -324,7 +324,7 @@ describe('the reading of imports', () => {
   it('finds the main entry to reach the client and no other entry', () => {
     const reached = reachable(sources, 'index.ts')
     expect(reached.has('client.ts')).toBe(true)
-    expect(reached.has('http/transport.ts')).toBe(true)
+    expect(reached.has('http/ky-transport.ts')).toBe(true)
     expect([...reached].filter((file) => file.startsWith('sandbox/') || file.startsWith('stores/'))).toEqual([
       'stores/memory.ts',
     ])

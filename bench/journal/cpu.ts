@@ -12,10 +12,11 @@ import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { Reporter } from '../../src/hooks.ts'
+import { sendOver } from '../../src/http/attempt.ts'
 import { type Connection, perform } from '../../src/http/call.ts'
 import { Deadline } from '../../src/http/deadline.ts'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import { infoLater, MAX_ITEM_BYTES } from '../../src/http/read.ts'
-import { createTransport } from '../../src/http/transport.ts'
 import { canonicalJson } from '../../src/idempotency/canonical.ts'
 import { classify } from '../../src/idempotency/classify.ts'
 import type { OrderStore } from '../../src/idempotency/store.ts'
@@ -55,7 +56,7 @@ const request = (): CreateOrderRequest => ({
 
 const connection: Connection = {
   baseUrl,
-  transport: createTransport({ runtime }),
+  send: sendOver(kyTransport(), runtime),
   credentials: { get: () => apiKey, rotates: false },
   headers: {},
   runtime,

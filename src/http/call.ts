@@ -3,10 +3,10 @@ import type { CustomerOrderingError } from '../errors.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
 import { API_KEY_TAG } from './api-key-tag.ts'
+import { type AttemptResult, answerOf, type Send } from './attempt.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, requestIdOf } from './failure.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
-import { type AttemptResult, answerOf, type Transport } from './transport.ts'
 
 /** Where API keys come from. */
 export interface Credentials {
@@ -22,7 +22,7 @@ export interface Credentials {
 export interface Connection {
   /** Without a trailing slash. */
   readonly baseUrl: string
-  readonly transport: Transport
+  readonly send: Send
   readonly credentials: Credentials
   /** Sent with every request; lower-case names. */
   readonly headers: Readonly<Record<string, string>>
@@ -138,7 +138,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     const event = reporter.watched ? eventOf(call, trail) : undefined
     if (event !== undefined) reporter.request({ ...event })
     const sentAt = runtime.monotonic()
-    const result = await connection.transport({
+    const result = await connection.send({
       method: call.endpoint.method,
       url: connection.baseUrl + call.path + (call.query ?? ''),
       headers: headersOf(connection, call, credential),

@@ -23,10 +23,11 @@ import {
   TimeoutError,
 } from '../errors.ts'
 import { readProblem } from '../schemas/problem.ts'
-import type { AnswerHeaders } from './own-fetch.ts'
+import type { AttemptResult } from './attempt.ts'
+import type { FailureDetail } from './proof.ts'
 import { redact } from './redact.ts'
 import { parseRetryAfter } from './retry.ts'
-import type { AttemptResult, FailureDetail, Unsent } from './transport.ts'
+import type { ResponseHeaders, Unsent } from './transport.ts'
 
 /** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
 export interface Endpoint {
@@ -99,7 +100,7 @@ export const REQUEST_ID: readonly string[] = [
 ]
 
 /** The request id of an answer, from whichever of the usual headers is there. */
-export function requestIdOf(headers: AnswerHeaders, secrets: Iterable<string>): string | undefined {
+export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
   for (const name of REQUEST_ID) {
     const value = headers.get(name)
     if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)

@@ -10,6 +10,7 @@ import {
 } from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, issuesText } from '../schemas/check.ts'
+import { type AttemptResult, answerOf } from './attempt.ts'
 import {
   type CallSettings,
   type Connection,
@@ -20,9 +21,8 @@ import {
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
-import type { AnswerHeaders } from './own-fetch.ts'
 import { LIKE_A_KEY, redact } from './redact.ts'
-import { type AttemptResult, answerOf } from './transport.ts'
+import type { ResponseHeaders } from './transport.ts'
 
 type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 
@@ -209,7 +209,7 @@ export function factsOf({ secrets, last }: Trail): Pick<ResponseInfo, 'status' |
 
 function factsOfAnswer(
   status: number,
-  headers: AnswerHeaders,
+  headers: ResponseHeaders,
   secrets: Iterable<string>,
 ): Pick<ResponseInfo, 'status' | 'requestId'> {
   return { status, ...defined({ requestId: requestIdOf(headers, secrets) }) }
@@ -231,7 +231,7 @@ export function infoLater({ attempts, secrets, last }: Trail, durationMs: number
 
 function answerInfo(
   status: number,
-  headers: AnswerHeaders,
+  headers: ResponseHeaders,
   attempts: number,
   durationMs: number,
   secrets: Iterable<string>,
@@ -250,7 +250,7 @@ export function headersLater({ secrets, last }: Trail): () => Headers {
   return answer === undefined ? noHeaders : answerHeaders(answer.headers, secrets)
 }
 
-function answerHeaders(headers: AnswerHeaders, secrets: Iterable<string>): () => Headers {
+function answerHeaders(headers: ResponseHeaders, secrets: Iterable<string>): () => Headers {
   return () => cleaned(headers, secrets)
 }
 
@@ -270,7 +270,7 @@ export function answerFacts(
 }
 
 /** The headers of an answer; a cleaned copy if the server sent an API key back. */
-function cleaned(headers: AnswerHeaders, secrets: Iterable<string>): Headers {
+function cleaned(headers: ResponseHeaders, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
   headers.forEach((value, name) => {

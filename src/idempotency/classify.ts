@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import type { Issue } from '../errors.ts'
-import type { AttemptResult } from '../http/transport.ts'
+import type { AttemptResult } from '../http/attempt.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { readProblem } from '../schemas/problem.ts'

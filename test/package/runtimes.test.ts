@@ -30,7 +30,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       './sandbox': expect.arrayContaining(['createSandbox']),
       './sandbox/server': ['serveSandbox'],
       './msw': ['sandboxHandlers'],
-      './undici': ['createUndiciFetch'],
+      './undici': ['undiciTransport'],
       './proxy': ['createProxy'],
     })
   })

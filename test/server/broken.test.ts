@@ -3,7 +3,8 @@ import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { constants, createGzip, gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { MAX_ERROR_BYTES } from '../../src/http/transport.ts'
+import { MAX_ERROR_BYTES } from '../../src/http/attempt.ts'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
 import { answerText, listening } from '../support/raw-http.ts'
 import { rawServer, type Serve } from '../support/raw-server.ts'
@@ -158,7 +159,14 @@ describe('a body that stalls', () => {
       answered()
       return response
     }
-    const pending = attempt(server.url, { timeout: 5000, signal: controller.signal }, { runtime, fetch })
+    const pending = attempt(
+      server.url,
+      { timeout: 5000, signal: controller.signal },
+      {
+        runtime,
+        transport: kyTransport(fetch),
+      },
+    )
     await headers
     await runtime.settle()
     await end(runtime, controller)

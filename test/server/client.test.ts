@@ -8,12 +8,13 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { all } from '../support/all.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
-import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { listening } from '../support/raw-http.ts'
+import { transportUnderTest } from '../support/transport-under-test.ts'
 
 /** The longest wait that passes at once here: polls and backoffs, but no time limit of an attempt, a call or a store. */
 const PASSES = 5000
@@ -58,7 +59,13 @@ async function served(): Promise<Served> {
   onTestFinished(() => server.close())
   const connect = (options: ClientOptions = {}): CustomerOrderingClient =>
     new CustomerOrderingClient(
-      { baseUrl: server.url, apiKey: sandbox.apiKey, account: 'shop', fetch: fetchUnderTest(), ...options },
+      {
+        baseUrl: server.url,
+        apiKey: sandbox.apiKey,
+        account: 'shop',
+        transport: transportUnderTest(),
+        ...options,
+      },
       runtime,
     )
   return { sandbox, server, connect }
@@ -191,7 +198,8 @@ describe('an order that surely was not sent', () => {
     const { connect } = await served()
     const gone = await serveSandbox(createSandbox())
     await gone.close()
-    const client = connect({ baseUrl: gone.url, fetch: (...args) => fetch(...args), maxRetries: 0 })
+    const transport = kyTransport((...args) => fetch(...args))
+    const client = connect({ baseUrl: gone.url, transport, maxRetries: 0 })
     await expect(client.orders.create(request('ref-1'))).rejects.toMatchObject({
       code: 'connection',
       charged: 'unknown',

@@ -2,8 +2,8 @@ import { CustomerOrderingClient, CustomerOrderingError } from 'customer-ordering
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { effort } from '../support/effort.ts'
-import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { rawServer } from '../support/raw-server.ts'
+import { transportUnderTest } from '../support/transport-under-test.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)
@@ -87,7 +87,13 @@ test('whatever bytes a server sends, calls end in a result or in one of our erro
     },
   }
   const client = new CustomerOrderingClient(
-    { baseUrl: server.url, apiKey: 'key', maxRetries: 1, totalTimeout: 60_000, fetch: fetchUnderTest() },
+    {
+      baseUrl: server.url,
+      apiKey: 'key',
+      maxRetries: 1,
+      totalTimeout: 60_000,
+      transport: transportUnderTest(),
+    },
     runtime,
   )
   let results = 0

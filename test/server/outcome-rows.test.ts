@@ -7,9 +7,10 @@ import {
   isCustomerOrderingError,
   type Order,
   responseInfo,
+  type Transport,
 } from 'customer-ordering-sdk'
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
-import { createUndiciFetch } from 'customer-ordering-sdk/undici'
+import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { rowIdOf, scopeOf } from '../../src/idempotency/identity.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/idempotency/outcome.ts'
@@ -18,10 +19,10 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
-import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { listening, type RawRequest } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
 import { storeOver } from '../support/store-over.ts'
+import { transportUnderTest } from '../support/transport-under-test.ts'
 
 /** Time runs twenty times as fast, and no wait is longer than it must be. */
 const SPEED = 20
@@ -67,7 +68,7 @@ interface Scenario {
   readonly elsewhere?: (bench: Bench) => Promise<string>
   readonly options?: CreateOptions
   /** What sends, where that makes the ending. */
-  readonly fetch?: () => Promise<typeof fetch>
+  readonly transport?: () => Promise<Transport>
   /** When the caller gives up. */
   readonly abort?: 'on arrival' | 'at the claim'
 }
@@ -113,7 +114,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   unrecognised: { fault: { type: 'status', status: 402, html: true } },
   unreachable: { elsewhere: nobody },
   untrusted: { elsewhere: stranger },
-  transport_closed: { fetch: closedTransport },
+  transport_closed: { transport: closedTransport },
   connection_closed: { fault: { type: 'drop' } },
   connection_lost: { elsewhere: babbler },
   timed_out: { fault: { type: 'stall' }, options: { timeout: 4_000 } },
@@ -141,8 +142,8 @@ async function stranger(): Promise<string> {
 }
 
 /** A transport that its owner has closed. */
-async function closedTransport(): Promise<typeof fetch> {
-  const transport = createUndiciFetch()
+async function closedTransport(): Promise<Transport> {
+  const transport = undiciTransport()
   await transport.close()
   return transport
 }
@@ -180,7 +181,7 @@ function clientOf({ sandbox, url, store }: Bench, options: ClientOptions = {}): 
       store,
       ...LABELS,
       maxRetries: MAX_RETRIES,
-      fetch: fetchUnderTest(),
+      transport: transportUnderTest(),
       ...options,
     },
     runtime,
@@ -231,7 +232,7 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
   const client = clientOf(made, {
     baseUrl,
     store: scenario.abort === 'at the claim' ? claiming : store,
-    ...(scenario.fetch === undefined ? {} : { fetch: await scenario.fetch() }),
+    ...(scenario.transport === undefined ? {} : { transport: await scenario.transport() }),
   })
   try {
     const order = await client.orders.create(REQUEST, { ...scenario.options, signal: controller.signal })
@@ -294,7 +295,9 @@ describe('the outcome table over a real socket', () => {
     const scenario = SCENARIOS[kind]
     const row = OUTCOMES[kind]
     const inOneCall =
-      scenario.elsewhere === undefined && scenario.fetch === undefined && scenario.abort !== 'at the claim'
+      scenario.elsewhere === undefined &&
+      scenario.transport === undefined &&
+      scenario.abort !== 'at the claim'
 
     for (const [when, { ambiguous, earlierCall, sameCall }] of Object.entries(HISTORIES)) {
       if (sameCall !== undefined && !inOneCall) continue

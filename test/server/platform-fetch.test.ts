@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createTransport } from '../../src/http/transport.ts'
+import { sendOver } from '../../src/http/attempt.ts'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import { platformRuntime } from '../../src/runtime.ts'
 import { attempt } from '../support/attempt.ts'
 import { refusing, unsentOf } from '../support/refusing.ts'
@@ -18,7 +19,7 @@ describe('a fetch that is not the one that Node came with never proves that noth
     })
     const url = await refusing()
     if (when === 'before') globalThis.fetch = fetch
-    const transport = createTransport({ runtime: platformRuntime })
+    const transport = sendOver(kyTransport(), platformRuntime)
     globalThis.fetch = fetch
     return unsentOf(await transport({ method: 'GET', url, headers: {}, timeout: 10_000, maxBytes: 100 }))
   }
@@ -46,7 +47,7 @@ describe('a fetch that is not the one that Node came with never proves that noth
   }
 
   test('the caller brought it, even if it is the same function', async () => {
-    expect(unsentOf(await attempt(await refusing(), {}, { fetch: original }))).toBe(false)
+    expect(unsentOf(await attempt(await refusing(), {}, { transport: kyTransport(original) }))).toBe(false)
   })
 
   test('but it does if it was never patched, or is no longer', async () => {

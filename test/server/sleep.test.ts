@@ -1,7 +1,7 @@
 import dns from 'node:dns'
 import { ConnectionError, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
-import { createUndiciFetch } from 'customer-ordering-sdk/undici'
+import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { platformRuntime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
@@ -26,15 +26,15 @@ describe('a machine that sleeps between the last look at the clock and the reque
       whileConnecting()
       setImmediate(done, null, [{ address: '127.0.0.1', family: 4 }])
     }) as never)
-    const fetch = createUndiciFetch()
-    onTestFinished(() => fetch.close())
+    const transport = undiciTransport()
+    onTestFinished(() => transport.close())
     const sending: (() => void)[] = []
     const client = new CustomerOrderingClient(
       {
         baseUrl: server.url.replace('127.0.0.1', 'shop.localhost'),
         apiKey: sandbox.apiKey,
         account: 'shop',
-        fetch,
+        transport,
         hooks: { onRequest: () => sending.shift()?.() },
       },
       { ...platformRuntime, now: () => Date.now() + slept },

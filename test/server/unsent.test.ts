@@ -4,15 +4,16 @@ import tls from 'node:tls'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import { platformRuntime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { all } from '../support/all.ts'
 import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
-import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { answerText, listening } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
 import { refusing, unsentOf } from '../support/refusing.ts'
+import { transportUnderTest } from '../support/transport-under-test.ts'
 
 /** Makes the next connections of this process fail as if the system said so. */
 function connectionsFail(error: Error): void {
@@ -137,7 +138,13 @@ test('an order whose response is lost together with its route is charged once, a
   })
   onTestFinished(() => server.close())
   const { orders } = new CustomerOrderingClient(
-    { baseUrl: server.url, apiKey: sandbox.apiKey, account: 'shop', maxRetries: 0, fetch: fetchUnderTest() },
+    {
+      baseUrl: server.url,
+      apiKey: sandbox.apiKey,
+      account: 'shop',
+      maxRetries: 0,
+      transport: transportUnderTest(),
+    },
     { ...platformRuntime, now },
   )
   const order = (externalOrderId: string) => ({
@@ -209,7 +216,11 @@ describe('a server with TLS', () => {
 
   test('whose certificate is rejected is not said to be unsent by a fetch of the caller', async () => {
     const server = await serveTls(AUTHORITY, false)
-    const result = await attempt(server.url, {}, { fetch: (...args) => globalThis.fetch(...args) })
+    const result = await attempt(
+      server.url,
+      {},
+      { transport: kyTransport((...args) => globalThis.fetch(...args)) },
+    )
     expect(result).toMatchObject({ unsent: false, detail: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } })
   })
 })

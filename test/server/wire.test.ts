@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { createTransport } from '../../src/http/transport.ts'
+import { sendOver } from '../../src/http/attempt.ts'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import { platformRuntime } from '../../src/runtime.ts'
 import { asRead, attempt } from '../support/attempt.ts'
-import { fetchUnderTest } from '../support/fetch-under-test.ts'
 import { answerText } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
+import { transportUnderTest } from '../support/transport-under-test.ts'
 
 /** What every fetch of Node sends by itself, and nothing that we could forget to test. */
 const PLATFORM = [
@@ -214,7 +215,7 @@ describe('header values that no header can carry', () => {
       const result = await attempt(server.url, { headers: { authorization: value } })
       // undici says what it is, by a code and not by the text.
       const detail =
-        fetchUnderTest() === undefined
+        transportUnderTest() === undefined
           ? { name: 'TypeError' }
           : { name: 'InvalidArgumentError', code: 'UND_ERR_INVALID_ARG' }
       expect(result).toEqual({ kind: 'failed', unsent: false, closed: false, detail })
@@ -265,7 +266,7 @@ describe('connections', () => {
 
   test('are as many as there are attempts at once, each with its own answer', async () => {
     const server = await rawServer((socket, { body }) => socket.write(answerText(200, body)))
-    const transport = createTransport({ runtime: platformRuntime })
+    const transport = sendOver(kyTransport(), platformRuntime)
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
         transport({

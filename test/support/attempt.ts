@@ -1,17 +1,22 @@
-import { type AttemptRequest, type AttemptResult, createTransport } from '../../src/http/transport.ts'
+import { type AttemptRequest, type AttemptResult, sendOver } from '../../src/http/attempt.ts'
+import { kyTransport } from '../../src/http/ky-transport.ts'
+import type { Transport } from '../../src/http/transport.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
-import { fetchUnderTest } from './fetch-under-test.ts'
+import { transportUnderTest } from './transport-under-test.ts'
 
-/** Sends one request as the client would, with real timers and the fetch under test unless others are given. */
+/** Sends one request as the client would, with real timers and the transport under test unless others are given. */
 export function attempt(
   url: string,
   changes: Partial<AttemptRequest> = {},
   {
-    fetch = fetchUnderTest(),
+    transport = transportUnderTest() ?? kyTransport(),
     runtime = platformRuntime,
-  }: { fetch?: typeof globalThis.fetch; runtime?: Runtime } = {},
+  }: { transport?: Transport; runtime?: Runtime } = {},
 ): Promise<AttemptResult> {
-  return createTransport({ fetch, runtime })({
+  return sendOver(
+    transport,
+    runtime,
+  )({
     method: 'POST',
     url,
     headers: { 'content-type': 'application/json', 'idempotency-key': 'idem_1' },

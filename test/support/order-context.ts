@@ -19,7 +19,7 @@ export function orderContext(
   return {
     connection: {
       baseUrl: 'https://api.example.com',
-      transport: () => Promise.reject(new Error('nothing is sent')),
+      send: () => Promise.reject(new Error('nothing is sent')),
       credentials: { rotates: false, get: () => 'key' },
       headers: {},
       runtime,

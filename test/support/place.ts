@@ -1,6 +1,6 @@
 import { type Hooks, Reporter, type SettledEvent } from '../../src/hooks.ts'
+import type { AttemptRequest, AttemptResult, Send } from '../../src/http/attempt.ts'
 import type { CallSettings, Credentials } from '../../src/http/call.ts'
-import type { AttemptRequest, AttemptResult, Transport } from '../../src/http/transport.ts'
 import { Journal } from '../../src/idempotency/journal.ts'
 import type { OrderContext } from '../../src/resources/order-context.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
@@ -80,7 +80,7 @@ export function placeWith(steps: readonly Step[] = [], given: PlaceOptions = {})
   const settled: SettledEvent[] = []
   const requests: AttemptRequest[] = []
   const asked: string[] = []
-  const transport: Transport = async (request) => {
+  const transport: Send = async (request) => {
     const step = steps[Math.min(requests.length, steps.length - 1)]
     requests.push(request)
     asked.push(askedBy(request))
@@ -96,7 +96,7 @@ export function placeWith(steps: readonly Step[] = [], given: PlaceOptions = {})
     },
     {
       runtime,
-      transport,
+      send: transport,
       credentials: given.credentials ?? { rotates: false, get: () => API_KEY },
       reporter: new Reporter(
         { onSettled: (event) => void settled.push(event), ...given.hooks },

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import type { AttemptResult } from '../../src/http/transport.ts'
+import type { AttemptResult } from '../../src/http/attempt.ts'
 import { listening } from './raw-http.ts'
 
 /** Where nobody listens: a port that was free a moment ago. */

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { CustomerOrderingClient } from '../../src/client.ts'
+import { defined } from '../../src/defined.ts'
 import { ConfigurationError, InvalidRequestError } from '../../src/errors.ts'
 import type { OrderStore } from '../../src/idempotency/store.ts'
 import type { ClientOptions } from '../../src/options.ts'
@@ -109,6 +110,10 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
   codec: {
     wrong: [5, null, 'x', {}, { encrypt: () => '' }, { encrypt: 'x', decrypt: 'y' }, () => {}],
     right: [{ encrypt: (text: string) => text, decrypt: (text: string) => text }],
+  },
+  transport: {
+    wrong: [5, null, 'x', fetch, {}, { send: 'x' }, { close: () => {} }],
+    right: [{ send: () => Promise.reject(new Error('nothing is sent')) }],
   },
   fetch: { wrong: notFunctions, right: [fetch, async () => new Response()] },
   defaultHeaders: {
@@ -595,6 +600,24 @@ describe('options for a derived client', () => {
     expect(second.connection.headers).toEqual(first.connection.headers)
     expect(second.store).toBe(first.store)
     expect(second.account).toBe('shop')
+  })
+
+  it('send by whichever of transport and fetch was given last, and never by both', () => {
+    const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
+    const caller = { fetch: async () => new Response() }
+    expect(messageOf(() => resolve({ ...good, ...sender, ...caller }))).toBe(
+      'Client option transport cannot go with the option fetch: a transport sends by itself.',
+    )
+    for (const [first, then] of [
+      [sender, caller],
+      [caller, sender],
+    ] as const) {
+      const { fetch, transport } = resolve(mergeOptions(resolve({ ...good, ...first }).options, then)).options
+      expect({ ...defined({ fetch, transport }) }).toEqual(then)
+    }
+    const { options } = resolve({ ...good, ...sender })
+    expect(mergeOptions(options, { timeout: 5 }).transport).toBe(sender.transport)
+    expect(messageOf(() => resolve(mergeOptions(options, { ...sender, ...caller })))).toContain('fetch')
   })
 
   it('are checked like the first', () => {

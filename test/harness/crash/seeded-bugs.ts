@@ -192,7 +192,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'redirects are followed, with the key and the body',
-    edits: [edit('http/transport.ts', "redirect: 'manual' as const,", "redirect: 'follow' as const,")],
+    edits: [edit('http/ky-transport.ts', "redirect: 'manual' as const,", "redirect: 'follow' as const,")],
   },
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
@@ -654,8 +654,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'reads may come from an HTTP cache',
     edits: [
       edit(
-        'http/transport.ts',
-        "              ...((request.method === 'GET' || request.method === 'HEAD') && uncached()),\n",
+        'http/ky-transport.ts',
+        "            ...((method === 'GET' || method === 'HEAD') && uncached()),\n",
         '',
       ),
     ],

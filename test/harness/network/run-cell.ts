@@ -10,7 +10,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { createUndiciFetch } from 'customer-ordering-sdk/undici'
+import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { rowIdOf, scopeOf } from '../../../src/idempotency/identity.ts'
 import { OUTCOMES, type OutcomeKind } from '../../../src/idempotency/outcome.ts'
 import { decodeRow, type JournalRecord } from '../../../src/idempotency/record.ts'
@@ -118,7 +118,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     const elsewhere = fault.elsewhere === undefined ? undefined : await goElsewhere(fault.elsewhere)
     if (elsewhere !== undefined) cleanups.push(elsewhere.close)
 
-    const undici = transport === 'undici' ? createUndiciFetch() : undefined
+    const undici = transport === 'undici' ? undiciTransport() : undefined
     if (undici !== undefined) cleanups.push(() => undici.close())
     const store = new MemoryStore()
     const clientOf = (options: ClientOptions): CustomerOrderingClient =>
@@ -130,7 +130,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
           ...LABELS,
           timeout: ATTEMPT,
           totalTimeout: 900_000,
-          fetch: undici,
+          transport: undici,
           logLevel: 'off',
           ...options,
         },

@@ -2,8 +2,8 @@ import { getEventListeners } from 'node:events'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import { credentialsOf } from '../../../src/credentials.ts'
 import { isCustomerOrderingError } from '../../../src/errors.ts'
-import type { AnswerHeaders } from '../../../src/http/own-fetch.ts'
-import type { AttemptRequest, AttemptResult, Transport } from '../../../src/http/transport.ts'
+import type { AttemptRequest, AttemptResult, Send } from '../../../src/http/attempt.ts'
+import type { ResponseHeaders } from '../../../src/http/transport.ts'
 import { scopeOf } from '../../../src/idempotency/identity.ts'
 import { Journal } from '../../../src/idempotency/journal.ts'
 import { liveCalls } from '../../../src/idempotency/live.ts'
@@ -146,7 +146,7 @@ export class Process {
       ...resolved.connection,
       runtime,
       credentials: credentialsOf(apiKey),
-      transport: this.#transport,
+      send: this.#transport,
     }
     const settings = { ...resolved, store, connection, lifetime: new Lifetime() }
     const scope = scopeOf(settings.server, settings.account)
@@ -654,7 +654,7 @@ export class Process {
   }
 
   /** In place of ky and fetch: one attempt. */
-  #transport: Transport = (request) =>
+  #transport: Send = (request) =>
     new Promise<AttemptResult>((resolve) => {
       const { signal } = request
       if (signal?.aborted === true) return resolve({ kind: 'aborted' })
@@ -805,7 +805,7 @@ function headersOf({ headers }: AttemptRequest): { readonly get: (name: string) 
 }
 
 /** Headers whose names are in lower case; the platform's own class takes its time to check them. */
-function answerHeaders(headers: SandboxReply['headers']): AnswerHeaders {
+function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
   return {
     get: (name) => headers[name] ?? null,
     forEach: (each) => {

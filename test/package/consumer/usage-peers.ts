@@ -2,7 +2,7 @@
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { sandboxHandlers } from 'customer-ordering-sdk/msw'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
-import { createUndiciFetch, type UndiciFetchOptions } from 'customer-ordering-sdk/undici'
+import { type UndiciTransportOptions, undiciTransport } from 'customer-ordering-sdk/undici'
 import { setupServer } from 'msw/node'
 import { ProxyAgent } from 'undici'
 
@@ -11,6 +11,6 @@ export function start(): void {
 }
 
 export function connect(proxy: string): CustomerOrderingClient {
-  const options: UndiciFetchOptions = { dispatcher: new ProxyAgent(proxy) }
-  return new CustomerOrderingClient({ fetch: createUndiciFetch(options) })
+  const options: UndiciTransportOptions = { dispatcher: new ProxyAgent(proxy) }
+  return new CustomerOrderingClient({ transport: undiciTransport(options) })
 }

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { ConfigurationError } from '../../../src/errors.ts'
 import { type Hooks, Reporter } from '../../../src/hooks.ts'
+import type { AttemptRequest, AttemptResult, Send } from '../../../src/http/attempt.ts'
 import {
   askCredential,
   type Call,
@@ -14,7 +15,6 @@ import {
 } from '../../../src/http/call.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
 import { ADDRESS_ONLY } from '../../../src/http/read.ts'
-import type { AttemptRequest, AttemptResult, Transport } from '../../../src/http/transport.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}, text = '{}'): AttemptResult => ({
@@ -72,7 +72,7 @@ function run(
   const runtime = given.runtime ?? fakeRuntime({ auto: true })
   const requests: AttemptRequest[] = []
   const sentAt: number[] = []
-  const transport: Transport = async (request) => {
+  const transport: Send = async (request) => {
     const next = results[Math.min(requests.length, results.length - 1)]
     requests.push(request)
     sentAt.push(runtime.monotonic())
@@ -82,7 +82,7 @@ function run(
   const merged = { ...settings, ...given.settings }
   const connection: Connection = {
     baseUrl: 'https://api.example.com/base',
-    transport,
+    send: transport,
     credentials: given.credentials ?? literal,
     headers: given.headers ?? {},
     runtime,

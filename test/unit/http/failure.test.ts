@@ -21,6 +21,7 @@ import {
   ServerError,
   TimeoutError,
 } from '../../../src/errors.ts'
+import type { AttemptResult } from '../../../src/http/attempt.ts'
 import {
   chargedSentence,
   type Endpoint,
@@ -28,7 +29,7 @@ import {
   failureOf,
   requestIdOf,
 } from '../../../src/http/failure.ts'
-import type { AttemptResult, Unsent } from '../../../src/http/transport.ts'
+import type { Unsent } from '../../../src/http/transport.ts'
 
 const CREATE: Endpoint = {
   operation: 'orders.create',

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type AttemptRequest, type AttemptResult, createTransport } from '../../../src/http/transport.ts'
+import { type AttemptRequest, type AttemptResult, sendOver } from '../../../src/http/attempt.ts'
+import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
 const unhandled: unknown[] = []
@@ -31,7 +32,7 @@ function attempt(
   changes: Partial<AttemptRequest> = {},
   runtime: FakeRuntime = fakeRuntime(),
 ): Promise<AttemptResult> {
-  return createTransport({ fetch: fetch as typeof globalThis.fetch, runtime })({ ...request, ...changes })
+  return sendOver(kyTransport(fetch as typeof globalThis.fetch), runtime)({ ...request, ...changes })
 }
 
 /** A stream whose reading is decided by the test. */
@@ -516,7 +517,7 @@ test('an attempt that ends leaves no timer and no listener behind, however it en
 
 test('a fetch that is patched after the client was made is used all the same', async () => {
   const original = globalThis.fetch
-  const transport = createTransport({ runtime: fakeRuntime() })
+  const transport = sendOver(kyTransport(), fakeRuntime())
   try {
     globalThis.fetch = async () => new Response('patched')
     expect(await transport(request)).toMatchObject({ text: 'patched' })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { BodyProblem } from '../../../src/http/own-fetch.ts'
-import type { AttemptResult, Unsent } from '../../../src/http/transport.ts'
+import type { AttemptResult, BodyProblem } from '../../../src/http/attempt.ts'
+import type { Unsent } from '../../../src/http/transport.ts'
 import { classify as classifyAgainst, type Outcome } from '../../../src/idempotency/classify.ts'
 import { OUTCOMES, type OutcomeKind } from '../../../src/idempotency/outcome.ts'
 

@@ -1,11 +1,12 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Reporter } from '../../../src/hooks.ts'
+import { sendOver } from '../../../src/http/attempt.ts'
 import { perform } from '../../../src/http/call.ts'
 import { Deadline } from '../../../src/http/deadline.ts'
 import { failureOf } from '../../../src/http/failure.ts'
+import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { ADDRESS_ONLY } from '../../../src/http/read.ts'
 import { decide, noCounts, parseRetryAfter } from '../../../src/http/retry.ts'
-import { createTransport } from '../../../src/http/transport.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
@@ -38,7 +39,10 @@ describe('other clients', () => {
     const { signal } = new AbortController()
     const removed = vi.spyOn(signal, 'removeEventListener')
     const added = vi.spyOn(signal, 'addEventListener')
-    const transport = createTransport({ fetch: async () => new Response('{}'), runtime: fakeRuntime() })
+    const transport = sendOver(
+      kyTransport(async () => new Response('{}')),
+      fakeRuntime(),
+    )
     for (let call = 0; call < 100; call++) await transport({ ...request, signal })
     expect(removed.mock.calls.length).toBe(added.mock.calls.length)
   })
@@ -46,7 +50,10 @@ describe('other clients', () => {
   test('stopped forwarding an abort once the headers were there (anthropics/anthropic-sdk-typescript #937)', async () => {
     const controller = new AbortController()
     const body = new ReadableStream({ pull: () => controller.abort() }, { highWaterMark: 0 })
-    const transport = createTransport({ fetch: async () => new Response(body), runtime: fakeRuntime() })
+    const transport = sendOver(
+      kyTransport(async () => new Response(body)),
+      fakeRuntime(),
+    )
     const result = await transport({ ...request, signal: controller.signal })
     expect(result).toMatchObject({ kind: 'answer', problem: 'aborted' })
   })
@@ -59,7 +66,7 @@ describe('other clients', () => {
     const runtime = fakeRuntime()
     const connection = {
       baseUrl: 'https://api.example.com',
-      transport: async ({ headers }: { headers: object }) => {
+      send: async ({ headers }: { headers: object }) => {
         sent.push(headers)
         return { kind: 'timeout' } as const
       },
@@ -110,7 +117,7 @@ describe('this client', () => {
     // CORS lets a page see content-length, but not content-encoding.
     const headers = { 'content-length': '20' }
     const fetch = async (): Promise<Response> => new Response('x'.repeat(1_000_000), { headers })
-    const result = await createTransport({ fetch, runtime: fakeRuntime() })(request)
+    const result = await sendOver(kyTransport(fetch), fakeRuntime())(request)
     expect(result).toMatchObject({ kind: 'answer', problem: 'too_large' })
   })
 
@@ -123,7 +130,7 @@ describe('this client', () => {
       text: async () => '{}',
     }
     const fetch = (async () => response) as unknown as typeof globalThis.fetch
-    const result = await createTransport({ fetch, runtime: fakeRuntime() })(request)
+    const result = await sendOver(kyTransport(fetch), fakeRuntime())(request)
     expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{}' })
   })
 })

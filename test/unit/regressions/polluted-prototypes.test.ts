@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createTransport } from '../../../src/http/transport.ts'
+import { sendOver } from '../../../src/http/attempt.ts'
+import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import { check } from '../../../src/schemas/check.ts'
 import { readEnvelope } from '../../../src/schemas/list.ts'
@@ -47,12 +48,12 @@ describe('what every object inherits', () => {
 
   it.each(['code', 'cause', 'errors'])('is no proof that a request was not sent: %s', async (name) => {
     pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
-    const send = createTransport({
-      fetch: async () => {
+    const send = sendOver(
+      kyTransport(async () => {
         throw new TypeError('fetch failed')
-      },
-      runtime: platformRuntime,
-    })
+      }),
+      platformRuntime,
+    )
     const result = await send({
       method: 'POST',
       url: 'https://api.test/v1/orders',

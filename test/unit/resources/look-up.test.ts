@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '../../../src/errors.ts'
+import type { AttemptResult, Send } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
-import type { AttemptResult, Transport } from '../../../src/http/transport.ts'
 import type { FoundRecord } from '../../../src/idempotency/journal.ts'
 import { type Lookup, lookUp, lookUpById, type NotListed, readOrder } from '../../../src/resources/look-up.ts'
 import type { OrderContext } from '../../../src/resources/order-context.ts'
@@ -52,12 +52,12 @@ interface Service {
 function service(respond: (path: string, count: number) => AttemptResult | Promise<AttemptResult>): Service {
   const runtime = fakeRuntime({ auto: true })
   const asked: string[] = []
-  const transport: Transport = async ({ url }) => {
+  const transport: Send = async ({ url }) => {
     const { pathname, search } = new URL(url)
     asked.push(`${pathname}${search}`)
     return await respond(`${pathname}${search}`, asked.length)
   }
-  return { context: orderContext({}, { runtime, transport }), runtime, asked }
+  return { context: orderContext({}, { runtime, send: transport }), runtime, asked }
 }
 
 /** Stores an open record with that reference. */

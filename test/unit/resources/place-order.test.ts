@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
-import type { AttemptResult } from '../../../src/http/transport.ts'
 import { rowIdOf } from '../../../src/idempotency/identity.ts'
 import { readIntent } from '../../../src/idempotency/intent.ts'
 import type { FoundRecord, RecordContent } from '../../../src/idempotency/journal.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isCustomerOrderingError } from '../../../src/errors.ts'
-import type { Transport } from '../../../src/http/transport.ts'
+import type { Send } from '../../../src/http/attempt.ts'
 import type { OrderContext } from '../../../src/resources/order-context.ts'
 import { type ListedOrder, type ScanOptions, scanOrders } from '../../../src/resources/scan-orders.ts'
 import { orderContext } from '../../support/order-context.ts'
@@ -27,7 +27,7 @@ async function walk(
   const runtime = fakeRuntime({ auto: true })
   const queries: string[] = []
   const offsets: number[] = []
-  const transport: Transport = async ({ url }) => {
+  const transport: Send = async ({ url }) => {
     const { search, searchParams } = new URL(url)
     const offset = Number(searchParams.get('offset'))
     queries.push(search)
@@ -36,7 +36,7 @@ async function walk(
     const { status = 200, body } = answer(offset, offsets.length - 1)
     return { kind: 'answer', status, headers: new Headers(), text: JSON.stringify(body) }
   }
-  const context = orderContext({ listEnvelope }, { runtime, transport })
+  const context = orderContext({ listEnvelope }, { runtime, send: transport })
   const listed: ListedOrder[] = []
   const found = { listed, queries, offsets }
   try {

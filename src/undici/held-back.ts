@@ -1,8 +1,15 @@
 import type { Dispatcher } from 'undici'
 
-/** The connection came when the request must not be sent any more. */
-export class Late extends Error {
-  readonly code = 'LATE'
+/** The transport did not send the request: its owner has closed it, or its time is over. */
+export class HeldBack extends Error {
+  readonly why: 'transport_closed' | 'late'
+  readonly code: string
+
+  constructor(why: 'transport_closed' | 'late', code: string) {
+    super('nothing was sent')
+    this.why = why
+    this.code = code
+  }
 }
 
 /**
@@ -24,7 +31,7 @@ class HoldIfLate implements Dispatcher.DispatchHandler {
 
   /** undici calls it between the connection and the first byte, and writes nothing once it is aborted. */
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
-    if (this.#isLate()) controller.abort(new Late('nothing was sent: the clock has moved on'))
+    if (this.#isLate()) controller.abort(new HeldBack('late', 'LATE'))
     else this.#handler.onRequestStart?.(controller, context)
   }
 

@@ -1,0 +1,225 @@
+import ky, { type Options } from 'ky'
+import { bare } from '../defined.ts'
+import { polluted } from '../schemas/check.ts'
+import { provenUnsent } from './proof.ts'
+import {
+  type BodyText,
+  bodyText,
+  type Transport,
+  type TransportRequest,
+  type TransportResponse,
+} from './transport.ts'
+
+/** What ky is told, besides where to and how to send. */
+const ONE_ATTEMPT = {
+  headers: {},
+  retry: 0,
+  timeout: false,
+  totalTimeout: false,
+  throwHttpErrors: false,
+} satisfies Options
+
+/**
+ * Everything else that ky reads or hands to `Request`, for where they would find it in a polluted `Object.prototype`. Only
+ * there, because ky copies its options once for each of them: 17 kB a call (measured). It drops `searchParams` that are
+ * undefined, and Node takes what is undefined in the last four from the prototype.
+ */
+const NOTHING_ELSE = {
+  prefix: '',
+  baseUrl: '',
+  context: {},
+  searchParams: '',
+  body: null,
+  window: null,
+  referrer: 'about:client',
+  signal: null,
+} satisfies Options
+const NOT_GIVEN = [
+  ...['json', 'onDownloadProgress', 'onUploadProgress', 'mode', 'credentials', 'cache', 'redirect'],
+  ...['referrerPolicy', 'integrity', 'keepalive', 'dispatcher'],
+]
+
+function nothingElse(): Options {
+  // Own properties without a value, which the types of ky call absent.
+  const notGiven: Readonly<Record<string, never>> = Object.fromEntries(NOT_GIVEN.map((name) => [name]))
+  return { ...notGiven, ...NOTHING_ELSE }
+}
+
+/**
+ * A transport over ky, which performs exactly one attempt: no retries, no redirects, no hooks, no thrown statuses.
+ * @param given sends in place of the platform's fetch; then no failure proves anything
+ */
+export function kyTransport(given?: typeof fetch): Transport {
+  // Looked up once: a fetch that is patched later is still used, but then nothing is believed to be unsent.
+  const platform = globalThis.fetch
+  // Asked of the prototype: where the option is missing, some platforms throw on it (workerd before 2024-11-11), and
+  // fetch polyfills change the URL. Asked by each request: a look at `Request` makes Node load its whole fetch.
+  const takesCache = () => {
+    const { Request } = globalThis
+    return Request?.prototype !== undefined && 'cache' in Request.prototype
+  }
+
+  const send: Transport['send'] = (request) => {
+    const { method, url } = request
+    const reads = method === 'GET' || method === 'HEAD'
+    let thrown: { readonly error: unknown } | undefined
+    const sendOnce = async (): Promise<Response> => {
+      try {
+        // Not ky's Request: fetch would only take it apart again, its body as a stream.
+        return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
+      } catch (error) {
+        // Kept here because ky wraps some errors and not others, differently by runtime.
+        thrown = { error }
+        throw error
+      }
+    }
+    // Not the headers and the body: ky would only make a Request of them, and what is sent has them already.
+    return ky(url, { ...(polluted() && nothingElse()), ...ONE_ATTEMPT, method, fetch: sendOnce }).then(
+      (response) => new FetchedResponse(response),
+      () => {
+        throw thrown === undefined ? noResponse() : thrown.error
+      },
+    )
+  }
+  if (given !== undefined) return bare({ send })
+  return {
+    send,
+    whyUnsent: (error) => globalThis.fetch === platform && isNodeFetch(platform) && provenUnsent(error),
+  }
+}
+
+/** What fetch is told. It inherits nothing, so that the platform takes nothing from a polluted `Object.prototype`. */
+class FetchInit implements RequestInit {
+  static {
+    Object.setPrototypeOf(FetchInit.prototype, null)
+  }
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body: string | null
+  readonly redirect = 'manual'
+  readonly signal: AbortSignal
+  declare readonly cache?: 'no-store'
+
+  constructor({ method, headers, body, signal }: TransportRequest, uncached: boolean) {
+    this.method = method
+    this.headers = headers
+    this.body = body ?? null
+    this.signal = signal
+    // Keeps an HTTP cache out: a cached list of orders proves nothing, and a cached balance may be another key's.
+    if (uncached) this.cache = 'no-store'
+  }
+}
+
+/** Without a stack, which would show a place in this file and no mistake in it. */
+function noResponse(): TypeError {
+  return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
+}
+
+/** A response of a fetch, which may be one of the caller's making. */
+class FetchedResponse implements TransportResponse {
+  readonly status: number
+  readonly headers: Response['headers']
+  readonly #response: Response
+  /** Ends the read that is under way, also that of a fetch which ignores its signal. */
+  #leave: (() => void) | undefined
+
+  constructor(response: Response) {
+    const { status, headers, type } = response
+    const hidden = type === 'opaqueredirect'
+    // What a caller's fetch returns may be anything; status 0 is the Fetch standard's network error.
+    if (typeof headers?.forEach !== 'function' || !(hidden || status > 0)) throw noResponse()
+    this.status = hidden ? 0 : status
+    this.headers = headers
+    this.#response = response
+  }
+
+  discard(): void {
+    if (this.#leave === undefined) void this.#response.body?.cancel().catch(() => {})
+    else this.#leave()
+  }
+
+  /**
+   * The cap counts decoded bytes, so that a compressed bomb costs no more, and believes no header, because browsers hide
+   * the one that tells of compression.
+   */
+  async read(maxBytes: number): Promise<BodyText> {
+    const chunks: Uint8Array[] = []
+    try {
+      const reader = this.#response.body?.getReader?.()
+      if (reader === undefined) return await this.#readWhole(maxBytes)
+      let over = false
+      this.#leave = () => {
+        over = true
+        reader.cancel().catch(() => {})
+      }
+      for (let bytes = 0; ; ) {
+        const { done, value } = await reader.read()
+        if (over) break
+        if (done) return bodyText(chunks)
+        if (!ArrayBuffer.isView(value)) break
+        bytes += value.byteLength
+        if (bytes > maxBytes) {
+          this.#leave()
+          return bodyText(chunks, 'too_large')
+        }
+        chunks.push(value)
+      }
+    } catch {
+      // The connection broke.
+    }
+    // Also where the body is none.
+    return bodyText(chunks, 'cut')
+  }
+
+  /** Without a stream, as in React Native, the text comes as a whole or not at all. */
+  async #readWhole(maxBytes: number): Promise<BodyText> {
+    const whole = await new Promise<string | undefined>((resolve, reject) => {
+      this.#leave = () => resolve(undefined)
+      this.#response.text().then(resolve, reject)
+    })
+    if (whole === undefined) return bodyText([], 'cut')
+    return whole.length > maxBytes ? bodyText([], 'too_large') : { text: whole, problem: undefined }
+  }
+}
+
+/**
+ * True if this is the fetch that Node came with, unwrapped and with its own dispatcher. Anything else (a mock, an
+ * instrumented fetch, a dispatcher that retries) may have sent the request once before the failure it shows.
+ */
+function isNodeFetch(candidate: typeof fetch): boolean {
+  const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
+  if (Bun !== undefined || Deno !== undefined) return false
+  // No other function can require this module, and none that is bound or a proxy shows its text.
+  if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
+    return false
+  const [first, second] = [1, 2].map(
+    (generation) =>
+      (globalThis as Record<symbol, unknown>)[Symbol.for(`undici.globalDispatcher.${generation}`)],
+  )
+  // From undici 8 on (Node 26), the first generation's place holds a wrapper of the second's dispatcher.
+  const wrapper = second !== undefined && isObject(first) && first.constructor?.name === 'Dispatcher1Wrapper'
+  return [second, wrapper ? undefined : first].every(
+    (dispatcher) => dispatcher === undefined || isPlainAgent(dispatcher),
+  )
+}
+
+/** True for an Agent of undici that dispatches by itself, to connections that do, too. */
+function isPlainAgent(dispatcher: unknown): boolean {
+  if (!isObject(dispatcher)) return false
+  // A composed dispatcher is a proxy that answers `dispatch` itself, so it differs from its prototype's.
+  const prototype: unknown = Object.getPrototypeOf(dispatcher)
+  const factory = Object.getOwnPropertySymbols(dispatcher).find(
+    ({ description }) => description === 'factory',
+  )
+  return (
+    isObject(prototype) &&
+    dispatcher.constructor?.name === 'Agent' &&
+    dispatcher['dispatch'] === prototype['dispatch'] &&
+    factory !== undefined &&
+    (dispatcher as Record<symbol, { readonly name?: string }>)[factory]?.name === 'defaultFactory'
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

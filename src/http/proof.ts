@@ -1,0 +1,100 @@
+import { bare, defined } from '../defined.ts'
+import type { Unsent } from './transport.ts'
+
+/** What is known of a failure before a response: names and codes only, never a text that may hold a secret. */
+export interface FailureDetail {
+  readonly name: string
+  readonly code?: string
+  readonly syscall?: string
+  /** Where a fetch of the caller's threw, in lines as `stack` has them: without it, a bug in there could not be found. */
+  readonly frames?: string
+}
+
+/** An error or one of its causes. */
+type Link = Readonly<Record<string, unknown>>
+
+/**
+ * The system calls that come before a connection. A connection that was made may die of any code: after its peer committed
+ * an order, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of `read` (measured, see test/server/unsent.test.ts).
+ */
+const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
+
+const CERTIFICATE =
+  /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
+
+/**
+ * Why an error of Node's sockets proves that nothing was sent, or false: the one table of all transports. Only for a
+ * transport that sends a request once and over connections of its own; of any other, the same codes prove nothing.
+ * What is thrown may throw again when it is looked at.
+ */
+export function provenUnsent(error: unknown): false | Unsent {
+  const link = tellingLink(error)
+  const { code } = wordsOf(link)
+  if (code === undefined) return false
+  const errors = fieldOf(link, 'errors')
+  // Node tries several addresses of a host: unless every one of them failed to connect, something may have been sent.
+  const tries = Array.isArray(errors) ? errors : [link]
+  if (tries.length > 0 && tries.every((each) => isObject(each) && neverConnected(each))) return 'unreachable'
+  return CERTIFICATE.test(code) && 'certificate'
+}
+
+function neverConnected(link: Link): boolean {
+  const { code, syscall } = wordsOf(link)
+  return code === 'UND_ERR_CONNECT_TIMEOUT' || (syscall !== undefined && BEFORE_CONNECTION.test(syscall))
+}
+
+/**
+ * Names an error by the codes in its chain of causes. What is thrown may throw again when it is looked at.
+ * @param withFrames whether an error without a code is named by its place, too
+ */
+export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
+  const words = wordsOf(tellingLink(error))
+  return withFrames && words.code === undefined && isObject(error)
+    ? bare({ ...words, ...defined({ frames: framesOf(error) }) })
+    : words
+}
+
+/** The outermost link with a code, or the error itself. */
+function tellingLink(error: unknown): Link {
+  const links = chain(error)
+  return links.find((link) => wordsOf(link).code !== undefined) ?? links[0] ?? {}
+}
+
+/** The places in a stack and nothing else of it: no message, and no address that may hold a password or a query. */
+function framesOf({ stack, message }: Link): string | undefined {
+  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
+  const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
+  const places = lines.filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
+  return places.length === 0 ? undefined : places.join('\n')
+}
+
+/** The error and its causes, outermost first; at most ten, because causes may form a ring. */
+function chain(error: unknown): Link[] {
+  const links: Link[] = []
+  for (let link = error; isObject(link) && links.length < 10; link = fieldOf(link, 'cause')) links.push(link)
+  return links
+}
+
+/** The name and codes of one error. */
+function wordsOf(link: Link): FailureDetail {
+  const [name, code, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'code'), fieldOf(link, 'syscall')]
+  return bare({
+    name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
+    ...(isWord(code, /^[A-Z]\w{1,63}$/) ? { code } : {}),
+    ...(isWord(syscall, /^[A-Za-z_]{1,32}$/) ? { syscall } : {}),
+  })
+}
+
+/** A field that the error or its class has, not every object: a polluted `code` would pass for the proof that nothing was sent. */
+function fieldOf(link: Link, name: string): unknown {
+  return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
+}
+
+/** Names and codes have a shape that a secret, put there by a caller's fetch, has not. */
+function isWord(value: unknown, shape: RegExp): value is string {
+  return typeof value === 'string' && shape.test(value)
+}
+
+function isObject(value: unknown): value is Link {
+  return typeof value === 'object' && value !== null
+}

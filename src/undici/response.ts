@@ -1,0 +1,74 @@
+import type { Readable } from 'node:stream'
+import type { Dispatcher } from 'undici'
+import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse } from '../http/transport.ts'
+import { decoded } from './decoding.ts'
+
+/** A response of undici. No `Headers` and no web stream: making both would take longer than sending the request. */
+export class UndiciResponse implements TransportResponse {
+  readonly status: number
+  readonly headers: ResponseHeaders
+  readonly #stream: Readable
+
+  constructor({ statusCode, headers, body }: Dispatcher.ResponseData) {
+    this.status = statusCode
+    this.headers = new RawHeaders(headers)
+    const encoding = headers['content-encoding']
+    const stream = encoding === undefined ? body : decoded(body, String(encoding))
+    this.#stream = stream
+    // Nobody may be reading when the connection breaks, which is no reason to end the process.
+    body.on('error', () => {})
+    if (stream !== body) stream.on('error', () => {})
+  }
+
+  discard(): void {
+    this.#stream.destroy()
+  }
+
+  /** Reads to the end, to `maxBytes`, or to where the connection broke. */
+  read(maxBytes: number): Promise<BodyText> {
+    const stream = this.#stream
+    return new Promise((resolve) => {
+      const chunks: Uint8Array[] = []
+      let bytes = 0
+      let settled = false
+      const settle = (problem?: BodyText['problem']): void => {
+        if (settled) return
+        settled = true
+        resolve(bodyText(chunks, problem))
+      }
+      stream.on('data', (chunk: Uint8Array) => {
+        bytes += chunk.byteLength
+        if (bytes <= maxBytes) chunks.push(chunk)
+        else {
+          settle('too_large')
+          stream.destroy()
+        }
+      })
+      stream.once('end', () => settle())
+      stream.once('error', () => settle('cut'))
+      stream.once('close', () => settle('cut'))
+      // What failed before anybody looked will not tell again.
+      if (stream.destroyed) settle('cut')
+    })
+  }
+}
+
+/** Headers as undici has them, by names in lower case. */
+class RawHeaders implements ResponseHeaders {
+  readonly #raw: Dispatcher.ResponseData['headers']
+
+  constructor(raw: Dispatcher.ResponseData['headers']) {
+    this.#raw = raw
+  }
+
+  get(name: string): string | null {
+    const key = name.toLowerCase()
+    const value = Object.hasOwn(this.#raw, key) ? this.#raw[key] : undefined
+    return Array.isArray(value) ? value.join(', ') : (value ?? null)
+  }
+
+  forEach(each: (value: string, name: string) => void): void {
+    for (const [name, value] of Object.entries(this.#raw))
+      for (const line of Array.isArray(value) ? value : [value]) if (line !== undefined) each(line, name)
+  }
+}
