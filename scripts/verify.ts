@@ -18,7 +18,7 @@ const PROGRAMS = {
   },
   kills: {
     about: '500 rounds of killed processes',
-    commands: [node('test/harness/crash/kill-rounds.ts')],
+    commands: [node('test/harness/fleet/rounds.ts', 'kills')],
     brief: ['10'],
   },
   fleet: {

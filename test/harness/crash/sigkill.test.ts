@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { effort } from '../../support/effort.ts'
-import { killRound, type Round } from './kill-rounds.ts'
+import { killPlan } from '../fleet/plans.ts'
+import { fleetRound, type Round } from '../fleet/rounds.ts'
+import { startSharedStore } from '../fleet/shared-store.ts'
 
 /** `npm run verify kills` runs 500, or those of a seed. */
 const ROUNDS = effort(2, 50)
@@ -13,11 +15,12 @@ describe('a process that is killed while it places orders', () => {
     async () => {
       const rounds: Round[] = []
       let seed = FIRST_SEED
+      const shared = await startSharedStore('sqlite')
       await Promise.all(
         Array.from({ length: AT_ONCE }, async () => {
-          while (seed < FIRST_SEED + ROUNDS) rounds.push(await killRound(seed++))
+          while (seed < FIRST_SEED + ROUNDS) rounds.push(await fleetRound(shared, seed, killPlan(seed++)))
         }),
-      )
+      ).finally(() => shared.stop())
       const broken = rounds.flatMap((round) => round.violations.map((text) => `seed ${round.seed}: ${text}`))
       console.log(
         `${rounds.length} rounds, ${rounds.reduce((sum, { kills }) => sum + kills, 0)} processes killed`,

@@ -4,31 +4,26 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { oneOf, positiveInteger, readArguments } from '../../../scripts/arguments.ts'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
-import type { FaultAction, FaultRule } from '../../../src/sandbox/index.ts'
-import { seeded } from '../../../src/stores/contract/seeded.ts'
 import { brokenPromises } from '../../support/invariants.ts'
 import { leaksInFiles } from '../../support/leaks.ts'
 import { machineTime, type Task } from './events.ts'
 import { arrivalsOf, historyOf, type Records, readingsOf, runLogOf, sentAfterClaim } from './history.ts'
 import { allRows, end, lifeOf, type Member, start } from './members.ts'
 import { STORE_NAMES, type StoreName } from './open-store.ts'
+import {
+  type Disturbance,
+  FLEET_ORDERS,
+  fleetPlan,
+  KILL_CHARGES,
+  killPlan,
+  type Plan,
+  PRICE,
+} from './plans.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 import { watchedSandbox } from './watched-sandbox.ts'
 
-const PROCESSES = 4
-const ORDERS = 200
-const CONCURRENCY = 6
-const KILLS = 3
-const STOPS = 4
-/** Price of one order in the sandbox. */
-const PRICE = 250
 /** When a round that does not end is given up, milliseconds. Nothing depends on it while all is well. */
 const PATIENCE = 300_000
-
-/** What racing processes are given: short enough that the end of a claim comes while the others race. */
-const RACING = { concurrency: CONCURRENCY, timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
-/** What the last process is given, when everything is quiet. */
-const FINISHING = { concurrency: CONCURRENCY, timeout: 10_000, totalTimeout: 30_000, maxRetries: 4 } as const
 
 /** What a round showed. */
 export interface Round {
@@ -49,89 +44,16 @@ export interface Round {
   readonly violations: readonly string[]
 }
 
-/** Something that is done to the fleet when the service has seen so many order requests. */
-type Disturbance = { readonly after: number } & (
-  | { readonly does: 'kill'; readonly victim: number; readonly recover: Task['recover'] }
-  | { readonly does: 'stop'; readonly victim: number; readonly milliseconds: number }
-  | { readonly does: 'crash' }
-)
-
-interface Plan {
-  readonly disturbances: readonly Disturbance[]
-  /** Whether the service answers a refusal again and again under its key, so that only a person, or a new key, can go on. */
-  readonly rememberedRefusals: readonly (402 | 422)[]
-  readonly processingTime: number
-  /** Long, or so short that some orders are left to a person. */
-  readonly safeRetryWindow: number
-  /** Orders that the wallet can pay for at first. */
-  readonly funded: number
-  /** Refusals after which it can pay for all. */
-  readonly refusals: number
-}
-
-/** All that the seed decides, beside the faults and what each process does. */
-function planOf(seed: number): Plan {
-  const random = seeded(seed)
-  // Counted in requests and not in milliseconds from the start, so that slow machines disturb in the middle of work, too.
-  const moment = (): number => 4 + random(ORDERS - 10)
-  const recoveries = ['no', 'yes', 'takeOver'] as const
-  const kills = Array.from({ length: KILLS }, () => ({
-    does: 'kill' as const,
-    after: moment(),
-    victim: random(PROCESSES),
-    recover: recoveries[random(recoveries.length)] ?? 'no',
-  }))
-  const stops = Array.from({ length: STOPS }, () => ({
-    does: 'stop' as const,
-    after: moment(),
-    victim: random(PROCESSES),
-    // Some are over before their claim is, some long after it.
-    milliseconds: 50 + random(2_000),
-  }))
-  const crash = { does: 'crash' as const, after: moment() }
-  return {
-    disturbances: [...kills, ...stops, crash].sort((one, other) => one.after - other.after),
-    rememberedRefusals: random(2) === 0 ? [] : [402, 422],
-    processingTime: random(15),
-    safeRetryWindow: random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout,
-    funded: 40 + random(ORDERS - 60),
-    refusals: 1 + random(60),
-  }
-}
-
-/** What goes wrong with an order request, and how often in a thousand. */
-const FAULTS: readonly (readonly [perMille: number, action: FaultAction])[] = [
-  [60, { type: 'commitThenDrop' }],
-  [40, { type: 'drop' }],
-  [30, { type: 'cutBody' }],
-  [40, { type: 'status', status: 503, commit: true }],
-  [20, { type: 'status', status: 502, html: true }],
-  [20, { type: 'inProgress', commit: true }],
-  [20, { type: 'retryAfter', value: '0' }],
-  [10, { type: 'crash' }],
-  [30, { type: 'delay', ms: 100, when: 'before' }],
-  [30, { type: 'delay', ms: 150, when: 'during' }],
-  // Longer than an attempt may take.
-  [15, { type: 'delay', ms: 600, when: 'before' }],
-  [15, { type: 'delay', ms: 600, when: 'after' }],
-]
-
-function faults(): FaultRule[] {
-  return FAULTS.map(([perMille, action]) => ({
-    match: { operation: 'createOrder' },
-    probability: perMille / 1000,
-    times: 'always',
-    action,
-  }))
-}
-
 /** The key of all rounds, to be looked for wherever something is kept. */
 export const API_KEY = 'sk_live_Kq7-fleet-of-workers_Zx94'
 
 /** Runs one round over the store. */
-export async function fleetRound(shared: SharedStore, seed: number): Promise<Round> {
+export async function fleetRound(
+  shared: SharedStore,
+  seed: number,
+  plan: Plan = fleetPlan(seed),
+): Promise<Round> {
   const began = performance.now()
-  const plan = planOf(seed)
   const folder = mkdtempSync(join(tmpdir(), 'fleet-round-'))
   const roundName = `${seed}_${process.pid}_${++roundsRun}`
   const { sandbox, served, answers, observers } = watchedSandbox({
@@ -139,10 +61,16 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
     apiKey: API_KEY,
     balance: plan.funded * PRICE,
     behaviour: { processingTime: plan.processingTime, rememberedRefusals: plan.rememberedRefusals },
-    faults: faults(),
+    faults: plan.faults.map(([probability, action]) => ({
+      match: { operation: 'createOrder' },
+      probability,
+      times: 'always',
+      action,
+    })),
   })
   const server = await serveSandbox(served, { port: 0 })
-  const references = Array.from({ length: ORDERS }, (_, index) => `seed-${seed}-order-${index}`)
+  const references = Array.from({ length: plan.orders }, (_, index) => `seed-${seed}-order-${index}`)
+  const dear = references.filter((_, index) => (index + 1) % plan.dear === 0)
   const members: Member[] = []
   const violations: string[] = []
   const count = { kills: 0, stops: 0, crashes: 0 }
@@ -160,12 +88,16 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       store: shared.address(roundName, number),
       log: join(folder, `${name}.jsonl`),
       references,
-      safeRetryWindow: plan.safeRetryWindow,
-      ...(role === 'race' ? RACING : FINISHING),
+      dear,
+      concurrency: plan.concurrency,
+      ...plan.limits[role],
     }
     const member = start(task)
     members.push(member)
     return member
+  }
+  const lookForLeaks = (where: string): void => {
+    for (const leak of leaksInFiles(API_KEY, where)) violations.push(`I8: the API key is on disk: ${leak}`)
   }
   const alive = (): Member[] => members.filter(({ endedAt }) => endedAt === undefined)
   const allEnded = async (): Promise<void> => {
@@ -184,6 +116,24 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
     const pending = [...plan.disturbances]
     const works: Promise<unknown>[] = []
     const timers = new Set<NodeJS.Timeout>()
+    const replace = (victim: Member, recover: Task['recover']): void => {
+      end(victim)
+      count.kills++
+      launch('race', recover)
+    }
+    /** Requests that the next moment is counted from; none comes while somebody is about to be killed. */
+    let from = 0
+    const replaceLater = async (victim: Member, later: number, recover: Task['recover']): Promise<void> => {
+      from = Number.POSITIVE_INFINITY
+      const deadline = performance.now() + later
+      while (victim.endedAt === undefined && performance.now() < deadline)
+        await new Promise((resolve) => setImmediate(resolve))
+      if (victim.endedAt === undefined) replace(victim, recover)
+      from = sandbox.requests.length
+      await victim.ended
+      // The database, its log, and whatever the process wrote down before it was killed.
+      for (const where of [folder, shared.folder]) lookForLeaks(where)
+    }
     const disturb = (what: Disturbance): void => {
       if (what.does === 'crash') {
         if (shared.crash === undefined) return
@@ -198,9 +148,8 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       const victim = living[what.victim % living.length]
       if (victim === undefined) return
       if (what.does === 'kill') {
-        end(victim)
-        count.kills++
-        launch('race', what.recover)
+        if (what.later === undefined) replace(victim, what.recover)
+        else works.push(replaceLater(victim, what.later, what.recover))
         return
       }
       victim.child.kill('SIGSTOP')
@@ -218,25 +167,25 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
     const observe = (): void => {
       for (; seen < sandbox.requests.length; seen++) {
         const arrived = seen + 1
-        while ((pending[0]?.after ?? Number.POSITIVE_INFINITY) <= arrived) {
+        while (from + (pending[0]?.after ?? Number.POSITIVE_INFINITY) <= arrived) {
           const next = pending.shift()
           if (next !== undefined) disturb(next)
         }
       }
       const refused = [...answers.values()].filter(({ status }) => status === 402).length
-      if (refused >= plan.refusals) sandbox.setBalance(sandbox.customerId, ORDERS * PRICE * 10)
+      if (refused >= plan.refusals) sandbox.setBalance(sandbox.customerId, plan.orders * PRICE * 10)
     }
     observers.add(observe)
-    for (let number = 0; number < PROCESSES; number++) launch('race', 'no')
+    for (let number = 0; number < plan.processes; number++) launch('race', plan.recover)
     await allEnded()
     observers.delete(observe)
     await Promise.all(works)
 
     // Everything is quiet now: no process, no fault, no request, money enough.
     sandbox.faults.clear()
-    sandbox.setBalance(sandbox.customerId, ORDERS * PRICE * 10)
+    sandbox.setBalance(sandbox.customerId, plan.orders * PRICE * 10)
     while (sandbox.requests.some(({ status }) => status === 'running')) await pause(10)
-    launch('finish', 'no')
+    launch('finish', plan.recover)
     await allEnded()
 
     for (const timer of timers) clearTimeout(timer)
@@ -250,8 +199,8 @@ export async function fleetRound(shared: SharedStore, seed: number): Promise<Rou
       ledger: sandbox.ledger,
       rows: await allRows(shared.address(roundName, 0), members),
     }
-    violations.push(...judge(records))
-    for (const leak of leaksInFiles(API_KEY, folder)) violations.push(`I8: the API key is in a log: ${leak}`)
+    violations.push(...judge(records, dear))
+    lookForLeaks(folder)
     const endings = records.lives.flatMap(({ events }) =>
       events.flatMap((event) => (event.event === 'told' ? [event.told.charged] : [])),
     )
@@ -281,11 +230,11 @@ const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 /** What the fleet broke, each with the history of the order that it is about. */
-function judge(records: Records): string[] {
+function judge(records: Records, dear: readonly string[]): string[] {
   const { references, ledger, rows, lives } = records
   const broken: string[] = []
-  if (ledger.length !== references.length)
-    broken.push(`${ledger.length} charges for ${references.length} orders`)
+  if (ledger.length !== references.length - dear.length)
+    broken.push(`${ledger.length} charges for ${references.length - dear.length} orders`)
   const told = new Set(
     lives.at(-1)?.events.flatMap((event) => (event.event === 'told' ? (event.told.orderId ?? []) : [])),
   )
@@ -299,7 +248,10 @@ function judge(records: Records): string[] {
     const charges = ledger.filter(({ externalOrderId }) => externalOrderId === reference)
     const record = stored.get(reference)
     const orderId = charges[0]?.orderId
-    if (charges.length !== 1) broken.push(`${reference} was charged ${charges.length} times`)
+    const wanted = dear.includes(reference) ? 0 : 1
+    if (charges.length !== wanted)
+      broken.push(`${reference} was charged ${charges.length} times instead of ${wanted}`)
+    if (wanted === 0) continue
     if (record?.state !== 'created' || record.order?.id !== orderId)
       broken.push(
         `${reference} is remembered as ${record?.state}, order ${record?.order?.id}; charged was ${orderId}`,
@@ -331,18 +283,21 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const { which, rounds, first } = readArguments(
     {
-      usage: `npx node test/harness/fleet/rounds.ts [STORE|all] [ROUNDS] [FIRST_SEED]
-  runs that many rounds (default 500) over ${STORE_NAMES.join(', ')} or all of them (default), from that seed on (default 1)`,
+      usage: `npx node test/harness/fleet/rounds.ts [STORE|all|kills] [ROUNDS] [FIRST_SEED]
+  runs that many rounds (default 500) over ${STORE_NAMES.join(', ')} or all of them (default), from that seed on (default 1)
+  kills: one process at a time over sqlite, killed again and again`,
       positionals: 3,
       options: {},
     },
     ({ positionals: [which = 'all', rounds = '500', first = '1'] }) => ({
-      which: oneOf('STORE', which, [...STORE_NAMES, 'all']),
+      which: oneOf('STORE', which, [...STORE_NAMES, 'all', 'kills']),
       rounds: positiveInteger('ROUNDS', rounds),
       first: positiveInteger('FIRST_SEED', first),
     }),
   )
-  const names = STORE_NAMES.filter((name) => which === 'all' || which === name)
+  const kills = which === 'kills'
+  const names = STORE_NAMES.filter((name) => which === 'all' || name === (kills ? 'sqlite' : which))
+  const perRound = kills ? KILL_CHARGES : FLEET_ORDERS
   let failed = 0
   let charges = 0
   for (const name of names) {
@@ -350,7 +305,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const done: Round[] = []
     try {
       for (let seed = first; seed < first + rounds; seed++) {
-        const round = await fleetRound(shared, seed)
+        const round = await fleetRound(shared, seed, (kills ? killPlan : fleetPlan)(seed))
         done.push(round)
         console.log(summaryOf(round))
         for (const violation of round.violations) console.log(`  ${violation}`)
@@ -363,7 +318,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     failed += broken
     charges += sum((round) => round.charges)
     console.log(
-      `${name}: ${done.length} rounds, ${sum(({ charges }) => charges)} charges for ${done.length * ORDERS} orders, ` +
+      `${name}: ${done.length} rounds, ${sum(({ charges }) => charges)} charges for ${done.length * perRound} orders, ` +
         `${sum(({ kills }) => kills)} processes killed, ${sum(({ stops }) => stops)} stopped, ` +
         `${sum(({ crashes }) => crashes)} ends of the server, ${sum(({ told }) => told.no)} times told 'no', ` +
         `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round, ` +
@@ -371,7 +326,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     )
   }
   console.log(
-    `${names.join(', ')}: ${rounds} rounds each, ${charges} charges for ${names.length * rounds * ORDERS} orders, ` +
+    `${names.join(', ')}: ${rounds} rounds each, ${charges} charges for ${names.length * rounds * perRound} orders, ` +
       `${failed} rounds with a broken promise`,
   )
   process.exitCode = failed === 0 ? 0 : 1

@@ -1,0 +1,146 @@
+/** What happens in a round: a fleet that races, or one process at a time that is killed again and again. */
+import type { FaultAction } from '../../../src/sandbox/index.ts'
+import { seeded } from '../../../src/stores/contract/seeded.ts'
+import type { Limits, Task } from './events.ts'
+
+/** Price of one order in the sandbox. */
+export const PRICE = 250
+
+/** Something that is done to the fleet when the service has seen so many order requests. */
+export type Disturbance = { readonly after: number } & (
+  | {
+      readonly does: 'kill'
+      readonly victim: number
+      readonly recover: Task['recover']
+      /** Milliseconds from the request to the kill; the next disturbance is counted from there. */
+      readonly later?: number
+    }
+  | { readonly does: 'stop'; readonly victim: number; readonly milliseconds: number }
+  | { readonly does: 'crash' }
+)
+
+/** All that the seed decides, beside when a fault comes and what each process does. */
+export interface Plan {
+  readonly processes: number
+  readonly orders: number
+  /** Every so many orders comes one that the wallet cannot pay: it must never be charged. */
+  readonly dear: number
+  readonly concurrency: number
+  /** What processes are given, and the last one, when everything is quiet. */
+  readonly limits: Readonly<Record<Task['role'], Limits>>
+  /** What processes do before they begin, but for replacements. */
+  readonly recover: Task['recover']
+  readonly disturbances: readonly Disturbance[]
+  readonly faults: readonly (readonly [probability: number, action: FaultAction])[]
+  /** Whether the service answers a refusal again and again under its key, so that only a person, or a new key, can go on. */
+  readonly rememberedRefusals: readonly (402 | 422)[]
+  readonly processingTime: number
+  /** Orders that the wallet can pay for at first. */
+  readonly funded: number
+  /** Refusals after which it can pay for all. */
+  readonly refusals: number
+}
+
+const PROCESSES = 4
+export const FLEET_ORDERS = 200
+const FLEET_KILLS = 3
+const STOPS = 4
+
+/** What racing processes are given: short enough that the end of a claim comes while the others race. */
+const RACING = { timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
+const FINISHING = { timeout: 10_000, totalTimeout: 30_000, maxRetries: 4 } as const
+
+/** What goes wrong with an order request, and how often. */
+const FLEET_FAULTS: Plan['faults'] = [
+  [0.06, { type: 'commitThenDrop' }],
+  [0.04, { type: 'drop' }],
+  [0.03, { type: 'cutBody' }],
+  [0.04, { type: 'status', status: 503, commit: true }],
+  [0.02, { type: 'status', status: 502, html: true }],
+  [0.02, { type: 'inProgress', commit: true }],
+  [0.02, { type: 'retryAfter', value: '0' }],
+  [0.01, { type: 'crash' }],
+  [0.03, { type: 'delay', ms: 100, when: 'before' }],
+  [0.03, { type: 'delay', ms: 150, when: 'during' }],
+  // Longer than an attempt may take.
+  [0.015, { type: 'delay', ms: 600, when: 'before' }],
+  [0.015, { type: 'delay', ms: 600, when: 'after' }],
+]
+
+/** A fleet that races for the same orders. */
+export function fleetPlan(seed: number): Plan {
+  const random = seeded(seed)
+  // Counted in requests and not in milliseconds from the start, so that slow machines disturb in the middle of work, too.
+  const moment = (): number => 4 + random(FLEET_ORDERS - 10)
+  const recoveries = ['no', 'yes', 'takeOver'] as const
+  const kills = Array.from({ length: FLEET_KILLS }, () => ({
+    does: 'kill' as const,
+    after: moment(),
+    victim: random(PROCESSES),
+    recover: recoveries[random(recoveries.length)] ?? 'no',
+  }))
+  const stops = Array.from({ length: STOPS }, () => ({
+    does: 'stop' as const,
+    after: moment(),
+    victim: random(PROCESSES),
+    // Some are over before their claim is, some long after it.
+    milliseconds: 50 + random(2_000),
+  }))
+  const crash = { does: 'crash' as const, after: moment() }
+  const rememberedRefusals: Plan['rememberedRefusals'] = random(2) === 0 ? [] : [402, 422]
+  const processingTime = random(15)
+  // Long, or so short that some orders are left to a person.
+  const safeRetryWindow = random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout
+  return {
+    processes: PROCESSES,
+    orders: FLEET_ORDERS,
+    dear: Number.POSITIVE_INFINITY,
+    concurrency: 6,
+    limits: { race: { ...RACING, safeRetryWindow }, finish: { ...FINISHING, safeRetryWindow } },
+    recover: 'no',
+    disturbances: [...kills, ...stops, crash].sort((one, other) => one.after - other.after),
+    faults: FLEET_FAULTS,
+    rememberedRefusals,
+    processingTime,
+    funded: 40 + random(FLEET_ORDERS - 60),
+    refusals: 1 + random(60),
+  }
+}
+
+const KILL_ORDERS = 12
+const DEAR = 4
+/** Orders of a round of kills that the wallet can pay. */
+export const KILL_CHARGES: number = KILL_ORDERS - KILL_ORDERS / DEAR
+const KILLS = 4
+const ALONE = { timeout: 2_000, totalTimeout: 10_000, maxRetries: 2, safeRetryWindow: 20 * 60_000 } as const
+
+/** One process at a time, which is killed at any moment, and another one that recovers and goes on. */
+export function killPlan(seed: number): Plan {
+  const random = seeded(seed)
+  return {
+    processes: 1,
+    orders: KILL_ORDERS,
+    dear: DEAR,
+    limits: { race: ALONE, finish: ALONE },
+    recover: 'takeOver',
+    faults: [
+      [0.15, { type: 'commitThenDrop' }],
+      [0.1, { type: 'drop' }],
+      [0.1, { type: 'cutBody' }],
+      [0.1, { type: 'status', status: 503, commit: true }],
+    ],
+    processingTime: random(20),
+    // Remembered server errors would be answered for ever, so that such an order could not be settled before its window ends.
+    rememberedRefusals: random(2) === 0 ? [] : [402, 422],
+    funded: 400,
+    refusals: Number.POSITIVE_INFINITY,
+    concurrency: 1 + random(4),
+    disturbances: Array.from({ length: KILLS }, () => ({
+      does: 'kill',
+      after: 1 + random(6),
+      victim: 0,
+      recover: 'takeOver',
+      later: random(12_000) / 1_000,
+    })),
+  }
+}
