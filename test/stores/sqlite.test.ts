@@ -33,14 +33,15 @@ import {
   expectFailures,
   expectOrderNotSent,
   failureOf,
-  readsOf,
   writesOf,
 } from './support/failures.ts'
 import { nextMessage } from './support/messages.ts'
+import { keepsFromNewerTables, NEWER } from './support/newer-version.ts'
 
 let directory = ''
 let path = ''
 const children: ChildProcess[] = []
+const ends: (() => unknown)[] = []
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sqlite-store-'))
@@ -49,6 +50,7 @@ beforeEach(() => {
 
 afterEach(async () => {
   vi.restoreAllMocks()
+  for (const close of ends.splice(0).reverse()) await close()
   for (const child of children.splice(0)) {
     if (child.exitCode !== null || child.signalCode !== null) continue
     child.kill('SIGKILL')
@@ -56,6 +58,20 @@ afterEach(async () => {
   }
   rmSync(directory, { recursive: true, force: true })
 })
+
+/** A store of the file, closed after the test. */
+function openStore(): SqliteStore {
+  const store = new SqliteStore({ path })
+  ends.push(() => store.close())
+  return store
+}
+
+/** A connection of somebody else's to the file, closed after the test. */
+function openDatabase(): DatabaseSync {
+  const database = new DatabaseSync(path)
+  ends.push(() => database.close())
+  return database
+}
 
 /** Starts a script of `processes/` and resolves when it has said its first word. */
 async function start(script: string, ...parameters: string[]): Promise<ChildProcess> {
@@ -113,7 +129,7 @@ describe('SqliteStore with a connection handed in', { timeout: 60_000 }, () => {
 
 describe('opening a file', () => {
   it('creates it, and what SQLite puts beside it, readable and writable by the owner only', async () => {
-    const store = new SqliteStore({ path })
+    const store = openStore()
     await store.insert(makeRow(1))
     const modes = readdirSync(directory).map((name) => [name, statSync(join(directory, name)).mode & 0o777])
     expect(modes).toEqual([
@@ -121,12 +137,11 @@ describe('opening a file', () => {
       ['orders.db-shm', 0o600],
       ['orders.db-wal', 0o600],
     ])
-    await store.close()
   })
 
   it('creates the file that a dangling symbolic link names for the owner only', async () => {
     symlinkSync('target.db', path)
-    const store = new SqliteStore({ path })
+    const store = openStore()
     await store.insert(makeRow(1))
     const modes = readdirSync(directory)
       .filter((name) => name.startsWith('target.db'))
@@ -136,7 +151,6 @@ describe('opening a file', () => {
       ['target.db-shm', 0o600],
       ['target.db-wal', 0o600],
     ])
-    await store.close()
   })
 
   it('says that the directory is missing to which a dangling symbolic link leads', async () => {
@@ -148,15 +162,14 @@ describe('opening a file', () => {
   it('leaves the permissions of a file that exists as they are', async () => {
     await new SqliteStore({ path }).close()
     chmodSync(path, 0o640)
-    const store = new SqliteStore({ path })
+    const store = openStore()
     await store.insert(makeRow(1))
     expect(statSync(path).mode & 0o777).toBe(0o640)
-    await store.close()
   })
 
   it('sets a write-ahead log, a sync of every commit, the busy timeout and overwriting of deleted data', async () => {
     const opened = watchOpening()
-    const store = new SqliteStore({ path })
+    openStore()
     const hasty = new SqliteStore({ path, busyTimeout: 1 })
     const pragma = (name: string, database = opened[0]) =>
       Object.values(database?.prepare(`PRAGMA ${name}`).get() ?? {})[0]
@@ -168,7 +181,6 @@ describe('opening a file', () => {
     expect(pragma('busy_timeout')).toBe(5_000)
     expect(pragma('busy_timeout', opened[1])).toBe(1)
     await hasty.close()
-    await store.close()
   })
 
   it('claims that rows survive on the device for a file, and not for a database in memory', async () => {
@@ -285,67 +297,26 @@ describe('opening a file', () => {
     const store = new SqliteStore({ path })
     await store.insert(makeRow(1))
     await store.close()
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     database.exec(`ALTER TABLE customer_ordering_rows RENAME TO old; ${restore}; DROP TABLE old`)
     const before = database.prepare('SELECT sql FROM sqlite_schema').all()
     const error = await failureOf(() => new SqliteStore({ path }))
     expect(error.message).toContain('customer_ordering_rows has lost its primary key (scope, id)')
     expect(database.prepare('SELECT sql FROM sqlite_schema').all()).toEqual(before)
-    database.close()
   })
 
   describe('that a newer version updates while this one has it open', () => {
-    const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)'
-    /** What a newer version may do to the tables; each raises their version. */
-    const UPDATES: readonly (readonly [what: string, sql: string])[] = [
-      ['nothing but the version', 'SELECT 1'],
-      ['a state that this version does not know', "UPDATE customer_ordering_rows SET state = 'held'"],
-      ['another name of a column', 'ALTER TABLE customer_ordering_rows RENAME COLUMN data TO content'],
-      ['another name of the table', 'ALTER TABLE customer_ordering_rows RENAME TO customer_ordering_orders'],
-    ]
-
-    it.each(UPDATES)('is left as it is from then on: %s', async (_, sql) => {
-      const store = new SqliteStore({ path })
-      await store.insert(makeRow(1))
-      const database = new DatabaseSync(path)
-      database.exec(`BEGIN; ${sql}; INSERT INTO customer_ordering_schema (version) VALUES (2); COMMIT`)
-      const before = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()
-      for (const write of [
-        () => store.insert(makeRow(2)),
-        () => store.update(nextVersion(makeRow(1)), 1),
-        () => store.update(nextVersion(makeRow(9)), 1),
-      ]) {
-        const error = await failureOf(write)
-        expect(error.message).toContain(NEWER)
-        expect(error.message).toContain('Update the package; nothing was changed.')
-        expect(error.applied).toBe(false)
-      }
-      const times = { createdBefore: WRITTEN_AT + 1, rejectedBefore: WRITTEN_AT + 1 }
-      await store.prune(SCOPE, times).catch(({ message }) => expect(message).toContain(NEWER))
-      expect(database.prepare('SELECT count(*) AS count FROM sqlite_schema').get()).toEqual(before)
-      database.close()
-      await store.close()
-    })
-
-    it.each(UPDATES.slice(1))('is never told as damaged by what reads it: %s', async (_, sql) => {
-      const store = new SqliteStore({ path })
-      await store.insert(makeRow(1))
-      const database = new DatabaseSync(path)
-      database.exec(`BEGIN; ${sql}; INSERT INTO customer_ordering_schema (version) VALUES (2); COMMIT`)
-      await expectFailures(readsOf(store), NEWER)
-      database.close()
-      await store.close()
-    })
-
-    it('loses no closed row to the pruning of this version', async () => {
-      const store = new SqliteStore({ path })
-      await store.insert(makeRow(1, { open: false, state: 'rejected' }))
-      const database = new DatabaseSync(path)
-      database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
-      expect(await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: WRITTEN_AT + 1 })).toBe(0)
-      expect(countRows(path)).toBe(1)
-      database.close()
-      await store.close()
+    keepsFromNewerTables({
+      open: openStore,
+      query: async (sql) => {
+        const database = new DatabaseSync(path)
+        if (!sql.startsWith('SELECT')) database.exec(sql)
+        const rows = sql.startsWith('SELECT') ? database.prepare(sql).all() : []
+        database.close()
+        return rows
+      },
+      versions: 'customer_ordering_schema',
+      schema: 'SELECT count(*) AS count FROM sqlite_schema',
     })
 
     it('takes no order of this version, and sends none', async () => {
@@ -453,7 +424,7 @@ describe('failures', () => {
   })
 
   it('reject when the disk is full, keep what was acknowledged, and end when there is room again', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const store = new SqliteStore({ database })
     database.exec('PRAGMA max_page_count = 40')
     const data = 'x'.repeat(8_000)
@@ -475,7 +446,6 @@ describe('failures', () => {
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1, { data }))
     database.exec('PRAGMA max_page_count = 1000')
     expect(await store.insert(refused)).toEqual({ inserted: true })
-    database.close()
   })
 
   it('reject on a damaged page instead of returning something else', async () => {
@@ -499,49 +469,42 @@ describe('failures', () => {
   })
 
   it('reject on text that is no UTF-8 instead of putting other characters in its place', async () => {
-    const store = new SqliteStore({ path })
+    const store = openStore()
     await store.insert(makeRow(1))
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     database.exec("UPDATE customer_ordering_rows SET data = CAST(x'61ff62' AS TEXT)")
     const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
     expect(codeOf(error)).toBe('ERR_ENCODING_INVALID_ENCODED_DATA')
-    database.close()
-    await store.close()
   })
 
   it('reject when the tables were changed by hand', async () => {
-    const store = new SqliteStore({ path })
+    const store = openStore()
     await store.insert(makeRow(1))
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     database.exec("UPDATE customer_ordering_rows SET state = 'paid'")
     const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
     expect(error.message).toContain('returned something that is no row of the order store')
     database.exec('DROP TABLE customer_ordering_rows')
     const missing = await failureOf(() => store.insert(makeRow(2)))
     expect(missing.message).toContain('no such table: customer_ordering_rows')
-    database.close()
-    await store.close()
   })
 
   it('reject when a number is not a whole one', async () => {
-    const store = new SqliteStore({ path })
+    const store = openStore()
     const error = await failureOf(() => store.insert(makeRow(1, { updatedAt: 1.5 })))
     expect(error.message).toContain('cannot store REAL value in INTEGER column')
     expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
-    await store.close()
   })
 
   it('reject text with half of a surrogate pair in every argument', async () => {
-    const store = new SqliteStore({ path })
+    const store = openStore()
     await expectFailures(callsWithHalfACharacter(store), 'half of a surrogate pair')
-    await store.close()
   })
 
   it('reject a cursor that is none', async () => {
-    const store = new SqliteStore({ path })
+    const store = openStore()
     const error = await failureOf(() => store.list(SCOPE, { limit: 1, after: 'nonsense' }))
     expect(error.message).toContain('`after` is not the `next` of a page of this store')
-    await store.close()
   })
 
   it('have a cause with nothing but a name and a code', async () => {
@@ -639,11 +602,10 @@ describe('a file that is taken away while the store is open', () => {
 
   it('is not looked for where SQLite itself keeps others from deleting it, on Windows', async () => {
     const platform = vi.spyOn(process, 'platform', 'get').mockReturnValue('win32')
-    const store = new SqliteStore({ path })
+    const store = openStore()
     platform.mockRestore()
     rmSync(path)
     expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-    await store.close()
   })
 })
 
@@ -652,7 +614,7 @@ describe('a new order that the file cannot take', () => {
     ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
     ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
   ])('is told as not charged, without a doubt, where the file %s', async (_, pragma, reason) => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const store = new SqliteStore({ database })
     database.exec(pragma)
     const filler = database.prepare(
@@ -669,7 +631,6 @@ describe('a new order that the file cannot take', () => {
       }
     }
     expect((await expectOrderNotSent(store)).message).toContain(reason)
-    database.close()
   })
 })
 
@@ -703,18 +664,17 @@ describe('closing', () => {
   })
 
   it('does not close a connection that was handed in', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const store = new SqliteStore({ database })
     await store.close()
     expect(database.isOpen).toBe(true)
     await failureOf(() => store.get(SCOPE, 'id'))
-    database.close()
   })
 })
 
 describe('a connection handed in', () => {
   it('keeps its settings, but for the strongest sync', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     database.exec('PRAGMA busy_timeout = 77; PRAGMA synchronous = OFF')
     const store = new SqliteStore({ database })
     const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
@@ -727,11 +687,10 @@ describe('a connection handed in', () => {
     database.exec('PRAGMA synchronous = OFF')
     await store.insert(makeRow(1))
     expect(pragma('synchronous')).toBe(EXTRA)
-    database.close()
   })
 
   it('cannot be used while it is inside a transaction', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const store = new SqliteStore({ database })
     await store.insert(makeRow(1))
     database.exec('BEGIN')
@@ -740,7 +699,6 @@ describe('a connection handed in', () => {
     database.exec('ROLLBACK')
     expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
     expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-    database.close()
   })
 
   it('is refused at once if it is read-only', async () => {
@@ -753,7 +711,7 @@ describe('a connection handed in', () => {
   })
 
   it('rejects writes, and still reads, if it becomes read-only', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const store = new SqliteStore({ database })
     await store.insert(makeRow(1))
     database.exec('PRAGMA query_only = ON')
@@ -761,7 +719,6 @@ describe('a connection handed in', () => {
     expect(codeOf(error)).toBe('SQLITE_READONLY')
     expect(error.applied).toBe(false)
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    database.close()
   })
 
   it.each(['OFF', 'MEMORY'])(
@@ -795,16 +752,15 @@ describe('a connection handed in', () => {
   )
 
   it('is left without an open transaction when its tables cannot be made', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
     const error = await failureOf(() => new SqliteStore({ database }))
     expect(error.message).toContain('Cannot open the order store in the database handed in: no such column')
     expect(database.isTransaction).toBe(false)
-    database.close()
   })
 
   it('may be one of better-sqlite3, whose errors have names for codes', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     let failure: Error | undefined
     const likeBetterSqlite: SqliteDatabase = {
       exec: (sql) => database.exec(sql),
@@ -838,7 +794,6 @@ describe('a connection handed in', () => {
     expect(closed.message).toContain(
       'the connection was closed. Keep it open for as long as the store is used',
     )
-    database.close()
   })
 
   it('that its owner has closed is reported as closed', async () => {
@@ -861,7 +816,7 @@ describe('many rows', () => {
   }
 
   it('are pruned in batches between which other work gets its turn', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const store = new SqliteStore({ database })
     fill(database, 1_200)
     await store.insert(makeRow(1))
@@ -876,11 +831,10 @@ describe('many rows', () => {
     expect(await pruned).toBe(1_100)
     expect(finished).toEqual(['insert', 'prune'])
     expect(countRows(path)).toBe(102)
-    database.close()
   })
 
   it('do not slow down any call: every statement finds its rows by an index', async () => {
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     const prepared = new Set<string>()
     const watched: SqliteDatabase = {
       exec: (sql) => database.exec(sql),
@@ -911,7 +865,6 @@ describe('many rows', () => {
       'USING INTEGER PRIMARY KEY (rowid=?)',
     ])
     await store.close()
-    database.close()
   })
 })
 
@@ -940,11 +893,10 @@ describe('several processes', { timeout: 120_000 }, () => {
     expect(wins).toBe(rows)
     expect(winners.size).toBe(rows)
     expect(new Set(winners.values()).size).toBeGreaterThan(1)
-    const store = new SqliteStore({ path })
+    const store = openStore()
     for (const [number, pid] of winners) {
       expect((await store.get(SCOPE, makeRow(number).id))?.data).toBe(String(pid))
     }
-    await store.close()
   })
 
   it('that open new files at once all succeed', async () => {
@@ -972,8 +924,7 @@ describe('several processes', { timeout: 120_000 }, () => {
       )
     }
     await store.close()
-    const database = new DatabaseSync(path)
+    const database = openDatabase()
     expect({ ...database.prepare('PRAGMA integrity_check').get() }).toEqual({ integrity_check: 'ok' })
-    database.close()
   })
 })

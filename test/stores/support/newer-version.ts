@@ -1,0 +1,63 @@
+/** What every store in SQL does with tables that a newer version of the package has updated under it. */
+import { expect, it } from 'vitest'
+import type { OrderStore } from '../../../src/idempotency/store.ts'
+import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import { expectFailures, readsOf } from './failures.ts'
+
+export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)'
+
+/** A database, and how to reach it past the store. */
+export interface SqlEngine {
+  readonly open: () => OrderStore
+  readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
+  /** The table of versions. */
+  readonly versions: string
+  /** A query whose result changes with every table or index. */
+  readonly schema: string
+}
+
+/** What a newer version may do to the tables; each raises their version. */
+const UPDATES: readonly (readonly [what: string, sql: string])[] = [
+  ['nothing but the version', ''],
+  ['a state that this version does not know', "UPDATE customer_ordering_rows SET state = 'held';"],
+  ['another name of a column', 'ALTER TABLE customer_ordering_rows RENAME COLUMN data TO content;'],
+  ['another name of the table', 'ALTER TABLE customer_ordering_rows RENAME TO customer_ordering_orders;'],
+]
+
+export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngine): void {
+  const raise = (sql = '') => query(`BEGIN; ${sql} INSERT INTO ${versions} (version) VALUES (2); COMMIT`)
+
+  it.each(UPDATES)('are left as they are from then on: %s', async (_, sql) => {
+    const store = open()
+    await store.insert(makeRow(1))
+    await raise(sql)
+    const before = await query(schema)
+    const writes = [
+      () => store.insert(makeRow(2)),
+      () => store.update(nextVersion(makeRow(1)), 1),
+      () => store.update(nextVersion(makeRow(9)), 1),
+    ]
+    for (const { applied, message } of await expectFailures(writes, NEWER)) {
+      expect(applied).toBe(false)
+      expect(message).toContain('Update the package; nothing was changed.')
+    }
+    await store.prune(SCOPE, EVERYTHING).catch(({ message }) => expect(message).toContain(NEWER))
+    expect(await query(schema)).toEqual(before)
+  })
+
+  it.each(UPDATES.slice(1))('are never told as damaged by what reads them: %s', async (_, sql) => {
+    const store = open()
+    await store.insert(makeRow(1))
+    await raise(sql)
+    await expectFailures(readsOf(store), NEWER)
+  })
+
+  it('lose no closed row to the pruning of this version', async () => {
+    const store = open()
+    await store.insert(makeRow(1, { open: false, state: 'rejected' }))
+    await raise()
+    expect(await store.prune(SCOPE, EVERYTHING)).toBe(0)
+    const rows = await query('SELECT count(*) AS count FROM customer_ordering_rows')
+    expect(Number(rows[0]?.['count'])).toBe(1)
+  })
+}
