@@ -30,12 +30,7 @@ const PRICE = 250
  * told where the browser sends such a request once more by itself.
  */
 const LOST = [
-  {
-    what: 'one answer is lost',
-    preset: 'default',
-    lost: 1,
-    twice: { charged: 'yes', attempts: 1 },
-  },
+  { what: 'one answer is lost', preset: 'default', lost: 1, twice: { charged: 'yes', attempts: 1 } },
   {
     what: 'two answers are lost',
     preset: 'default',

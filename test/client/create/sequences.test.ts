@@ -11,7 +11,6 @@ import {
   histories,
   IN_DOUBT,
   jump,
-  keysOf,
   LOSES_RESPONSE,
   passes,
   REFUSED,
@@ -106,21 +105,6 @@ describe('claimed and charged by one process, killed, continued by another that 
 })
 
 describe('two calls with one reference where one hears a refusal while the other is in flight', () => {
-  it.each([
-    ['in two processes', (lab: Lab) => [lab.process().client, lab.process().client] as const],
-    ['in one process', (lab: Lab) => [lab.client(), lab.client()] as const],
-  ])('charge once, with one key, and nobody hears a wrong no: %s', async (_where, clientsOf) => {
-    const lab = new Lab({ preset: 'remembers-refusals' })
-    lab.drain()
-    lab.fault({ type: 'delay', ms: 3000, when: 'after' })
-    const calls = []
-    for (const { orders } of clientsOf(lab))
-      calls.push(await lab.begin(() => told(orders.create(order('r1')))))
-    for (const { ending } of calls) expect((await ending).error).toMatchObject(REFUSED)
-    expect(new Set(keysOf(lab)).size).toBe(1)
-    lab.sandbox.expectCharges(0)
-  })
-
   /** A call that hears 402, and whose process stands still between its request and that response. */
   async function stoppedBeforeRefusal(lab: Lab): Promise<{ stopped: LabProcess; ending: Promise<Told> }> {
     lab.fault({ type: 'status', status: 402 })

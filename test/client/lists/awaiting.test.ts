@@ -290,11 +290,13 @@ describe('an awaited createMany()', () => {
 
   it('rejects when its signal fires, after the rows at work', async (lab) => {
     const controller = new AbortController()
-    const run = lab.client().orders.createMany([order('a'), order('b'), order('c')], {
-      concurrency: 1,
-      signal: controller.signal,
-      onProgress: () => controller.abort(),
-    })
+    const run = lab
+      .client()
+      .orders.createMany([order('a'), order('b'), order('c')], {
+        concurrency: 1,
+        signal: controller.signal,
+        onProgress: () => controller.abort(),
+      })
     expect(await failure(run)).toMatchObject({ code: 'aborted' })
     lab.sandbox.expectCharges(1)
   })

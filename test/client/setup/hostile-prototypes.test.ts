@@ -9,7 +9,7 @@ import { POLLUTION, pollute } from '../../support/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../../support/lost-answers.ts'
 
 const run = promisify(execFile)
-const program = fileURLToPath(new URL('../processes/hostile-prototypes.ts', import.meta.url))
+const program = fileURLToPath(new URL('./hostile-process.ts', import.meta.url))
 
 it.each<[what: string, mode: string, requestIdHeader?: string | null]>([
   ['as they are', 'untouched'],
