@@ -2,6 +2,7 @@ import {
   createSandbox,
   type FaultAction,
   type Sandbox,
+  type SandboxOperation,
   type SandboxOptions,
 } from 'customer-ordering-sdk/sandbox'
 import { CustomerOrderingClient } from '../../src/client.ts'
@@ -231,11 +232,12 @@ export class Lab {
   }
 
   /** Writes over a row as somebody with access to the database would. */
-  async tamper(slot: string, change: (content: Record<string, unknown>) => void): Promise<void> {
+  async tamper(slot: string, change: object | ((content: Record<string, unknown>) => void)): Promise<void> {
     const row = await this.row(slot)
     if (row === undefined) throw new Error(`there is no row of ${slot}`)
     const content: Record<string, unknown> = JSON.parse(row.data)
-    change(content)
+    if (typeof change === 'function') change(content)
+    else Object.assign(content, change)
     await this.rows.update({ ...row, data: JSON.stringify(content) }, row.version)
   }
 
@@ -244,9 +246,9 @@ export class Lab {
     this.rows = new MemoryStore()
   }
 
-  /** What goes wrong with the next requests; returns what ends that. */
-  fault(action: FaultAction, times: number | 'always' = 1): () => void {
-    return this.sandbox.faults.add({ action, times })
+  /** What goes wrong with the next requests, or those of one operation; returns what ends that. */
+  fault(action: FaultAction, times: number | 'always' = 1, operation?: SandboxOperation): () => void {
+    return this.sandbox.faults.add({ action, times, ...(operation && { match: { operation } }) })
   }
 
   /** Places an order as one call of the application does. */

@@ -3,12 +3,10 @@ import { describe, expect } from 'vitest'
 import { failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
-const CREATE = { operation: 'createOrder' } as const
-
 /** A process that claims an order, sends it, and dies or stalls. */
 async function claimed(lab: Lab, commit: boolean): Promise<ReturnType<Lab['process']>> {
   const process = lab.process()
-  lab.sandbox.faults.add({ match: CREATE, action: { type: 'stall', commit } })
+  lab.fault({ type: 'stall', commit }, 1, 'createOrder')
   await lab.begin(() => process.client.orders.create(order('r1')))
   return process
 }
@@ -44,7 +42,7 @@ describe("another process's claim", () => {
   })
 
   it('leaves its own result to a call that is waited for and ends in time', async (lab) => {
-    lab.sandbox.faults.add({ match: CREATE, action: { type: 'delay', ms: 10_000 } })
+    lab.fault({ type: 'delay', ms: 10_000 }, 1, 'createOrder')
     const slow = lab.process()
     const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
     const { id } = await lab.elsewhere().orders.create(order('r1'))
@@ -54,7 +52,7 @@ describe("another process's claim", () => {
 
   it('may be taken from a call that is still alive: both hear of the one order', async (lab) => {
     const slow = lab.process()
-    lab.sandbox.faults.add({ match: CREATE, action: { type: 'delay', ms: 25_000 } })
+    lab.fault({ type: 'delay', ms: 25_000 }, 1, 'createOrder')
     const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
     const { id } = await lab.elsewhere().orders.create(order('r1'))
     expect((await ending).id).toBe(id)

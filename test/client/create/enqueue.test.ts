@@ -276,7 +276,7 @@ describe('recover() of an order that was never sent', () => {
   it('sends it again under its key after a process died between the claim and the answer', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     const process = lab.process()
-    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
+    lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
     await lab.begin(() => all(process.client.orders.recover()))
     process.kill()
     expect(await lab.record('ref:r1')).toMatchObject({ firstSentAt: lab.runtime.now(), ambiguous: false })
@@ -300,7 +300,7 @@ describe('recover() of an order that was never sent', () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     const claim = async (reference: string): Promise<void> => {
       const process = lab.process()
-      lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
+      lab.fault({ type: 'stall' }, 1, 'createOrder')
       await lab.begin(() => process.client.orders.create(order(reference)))
       process.kill()
     }

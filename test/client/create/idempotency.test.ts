@@ -274,11 +274,7 @@ describe('the key of an order', () => {
 describe('an order that was created but never readable', () => {
   /** A 201 without an order, however often it is asked for. */
   async function unreadable(lab: Lab, body: string): Promise<void> {
-    const remove = lab.sandbox.faults.add({
-      match: { operation: 'createOrder' },
-      action: { type: 'bytes', body, status: 201 },
-      times: 'always',
-    })
+    const remove = lab.fault({ type: 'bytes', body, status: 201 }, 'always', 'createOrder')
     const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', status: 201 })
     remove()
@@ -296,11 +292,11 @@ describe('an order that was created but never readable', () => {
   })
 
   it('is read by its id where that is known, past the window', async (lab) => {
-    const remove = lab.sandbox.faults.add({
-      match: { operation: 'createOrder' },
-      action: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
-      times: 'always',
-    })
+    const remove = lab.fault(
+      { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
+      'always',
+      'createOrder',
+    )
     const flawed = await failure(lab.create())
     expect(flawed).toMatchObject({ code: 'invalid_response', charged: 'yes', orderId: expect.any(String) })
     remove()

@@ -322,9 +322,7 @@ describe('a record that cannot be used', () => {
 
   it('is never touched where a newer package wrote it', async () => {
     const lab = await remembered()
-    await lab.tamper('ref:r1', (content) => {
-      content['layout'] = 2
-    })
+    await lab.tamper('ref:r1', { layout: 2 })
     const before = await lab.row('ref:r1')
     const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })

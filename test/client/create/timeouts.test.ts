@@ -17,7 +17,7 @@ const read = (client: CustomerOrderingClient, options?: RequestOptions): Promise
 /** A service on which every request goes wrong in the same way. */
 function failing(action: FaultAction, options: ClientOptions = {}, runtime?: FakeRuntime): Service {
   const made = service(options, {}, runtime)
-  made.sandbox.faults.add({ times: 'always', action })
+  made.sandbox.faults.add({ times: 'always', action: action })
   return made
 }
 

@@ -31,11 +31,7 @@ async function labAfterCrash(): Promise<Lab> {
     ['charged', true],
     ['lost', false],
   ] as const) {
-    lab.sandbox.faults.add({
-      match: { operation: 'createOrder' },
-      action: { type: 'stall', commit },
-      times: 1,
-    })
+    lab.fault({ type: 'stall', commit }, 1, 'createOrder')
     await lab.begin(() => dying.client.orders.create(order(reference)))
   }
   dying.kill()
@@ -203,7 +199,7 @@ describe('an awaited recover()', () => {
     const broken = cut.client({ fetch: () => Promise.reject(new TypeError('down')) })
     expect(await broken.orders.recover()).toMatchObject({ created: 0, stillOpen: 2, needsAttention: [] })
     const early = new Lab()
-    early.sandbox.faults.add({ action: { type: 'stall', commit: true } })
+    early.fault({ type: 'stall', commit: true })
     const dead = early.process()
     await early.begin(() => dead.client.orders.create(order('live')))
     dead.kill()
@@ -290,13 +286,11 @@ describe('an awaited createMany()', () => {
 
   it('rejects when its signal fires, after the rows at work', async (lab) => {
     const controller = new AbortController()
-    const run = lab
-      .client()
-      .orders.createMany([order('a'), order('b'), order('c')], {
-        concurrency: 1,
-        signal: controller.signal,
-        onProgress: () => controller.abort(),
-      })
+    const run = lab.client().orders.createMany([order('a'), order('b'), order('c')], {
+      concurrency: 1,
+      signal: controller.signal,
+      onProgress: () => controller.abort(),
+    })
     expect(await failure(run)).toMatchObject({ code: 'aborted' })
     lab.sandbox.expectCharges(1)
   })

@@ -5,8 +5,6 @@ import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
-const CREATE = { operation: 'createOrder' } as const
-const LIST = { operation: 'listOrders' } as const
 
 const replace = (path: string, value: unknown) => ({ op: 'replace', path, value }) as const
 
@@ -22,7 +20,7 @@ describe("a response that is somebody else's order", () => {
     const patch = [replace('/id', 'ord_of_another'), difference]
 
     it('is replayed under the same key until the own order comes, for one charge', async (lab) => {
-      lab.sandbox.faults.add({ match: CREATE, times: 2, action: { type: 'transformBody', patch } })
+      lab.fault({ type: 'transformBody', patch }, 2, 'createOrder')
       const { id } = await lab.create(request)
       expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
       expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
@@ -30,7 +28,7 @@ describe("a response that is somebody else's order", () => {
     })
 
     it('is never returned and never remembered, and its error says that nobody knows of the money', async (lab) => {
-      lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'transformBody', patch } })
+      lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
       const error = await failure(lab.create(request))
       expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 201 })
       expect(error.orderId).toBeUndefined()
@@ -44,7 +42,7 @@ describe("a response that is somebody else's order", () => {
 
   it('is taken where the reference agrees, because a service may name services and quantities in its own way', async (lab) => {
     const patch = [replace('/serviceId', 'SVC_STANDARD'), replace('/quantity', 10_000)]
-    lab.sandbox.faults.add({ match: CREATE, action: { type: 'transformBody', patch } })
+    lab.fault({ type: 'transformBody', patch }, 1, 'createOrder')
     const { id } = await lab.create()
     expect(id).toBe(lab.charged())
   })
@@ -55,7 +53,7 @@ describe("a response that is somebody else's order", () => {
     ['null as metadata', replace('/metadata', null)],
   ])('is none for %s, which cannot be compared', async (_what, difference) => {
     const lab = new Lab()
-    lab.sandbox.faults.add({ match: CREATE, action: { type: 'transformBody', patch: [difference] } })
+    lab.fault({ type: 'transformBody', patch: [difference] }, 1, 'createOrder')
     const { id } = await lab.create(anonymousOrder())
     expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
   })
@@ -64,11 +62,7 @@ describe("a response that is somebody else's order", () => {
     const lab = new Lab()
     const { id } = await lab.create()
     const patch = [replace('/id', 'ord_of_another')]
-    lab.sandbox.faults.add({
-      match: { operation: 'retrieveOrder' },
-      times: 'always',
-      action: { type: 'transformBody', patch },
-    })
+    lab.fault({ type: 'transformBody', patch }, 'always', 'retrieveOrder')
     const { orders } = lab.client()
     const call = method === 'retrieve' ? orders.retrieve(id) : orders.waitFor(id, { until: () => true })
     expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
@@ -76,10 +70,7 @@ describe("a response that is somebody else's order", () => {
 
   it('with another productId is not returned by services.retrieve()', async (lab) => {
     const patch = [replace('/productId', 'svc_other')]
-    lab.sandbox.faults.add({
-      match: { operation: 'retrieveService' },
-      action: { type: 'transformBody', patch },
-    })
+    lab.fault({ type: 'transformBody', patch }, 1, 'retrieveService')
     expect(await failure(lab.client().services.retrieve('svc_standard'))).toMatchObject({
       code: 'invalid_response',
       issues: [{ path: 'productId' }],
@@ -95,7 +86,7 @@ describe("another integration's order with the same reference", () => {
 
   /** An order that was lost on its way and is too old to be repeated. */
   async function lost(lab: Lab, request = order('r1')): Promise<void> {
-    lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'drop' } })
+    lab.fault({ type: 'drop' }, 'always', 'createOrder')
     await failure(lab.create(request))
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
@@ -114,7 +105,7 @@ describe("another integration's order with the same reference", () => {
   it.each(OTHERS)('does not hide the own order from recover() if its %s differs', async (_field, other) => {
     const lab = new Lab()
     lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-    lab.sandbox.faults.add({ match: CREATE, times: 'always', action: { type: 'commitThenDrop' } })
+    lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
     await failure(lab.create())
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
@@ -148,11 +139,11 @@ describe("another integration's order with the same reference", () => {
       // Of a closed record, only the tags of its fields are left.
       const closed = new Lab()
       await closed.client().orders.create(order('r1'))
-      closed.sandbox.faults.add({
-        match: LIST,
-        times: 'always',
-        action: { type: 'mutateList', change: (rows) => rows.map((row) => ({ ...row, ...other })) },
-      })
+      closed.fault(
+        { type: 'mutateList', change: (rows) => rows.map((row) => ({ ...row, ...other })) },
+        'always',
+        'listOrders',
+      )
       expect(kindsOf(await all(closed.client().orders.reconcile()))).toEqual(['only_local', 'only_remote'])
     },
   )
@@ -161,7 +152,7 @@ describe("another integration's order with the same reference", () => {
     await lab.create()
     const change = (rows: readonly Record<string, unknown>[]) =>
       rows.map((row) => ({ ...row, serviceId: '\ud800' }))
-    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'mutateList', change } })
+    lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
     const kinds = (await all(lab.client().orders.reconcile())).map(({ kind }) => kind)
     expect(kinds.sort()).toEqual(['only_local', 'only_remote'])
   })

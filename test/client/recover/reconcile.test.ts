@@ -28,14 +28,14 @@ describe('reconcile()', () => {
     lab.sandbox.removeOrder(gone.orderId)
     const foreign = lab.sandbox.addOrder({ metadata: { externalOrderId: 'of another system' } })
     const dearer = lab.charged('r3')
-    lab.sandbox.faults.add({
-      match: LIST,
-      times: 'always',
-      action: {
+    lab.fault(
+      {
         type: 'mutateList',
         change: (rows) => rows.map((row) => (row['id'] === dearer ? { ...row, amount: 9999 } : row)),
       },
-    })
+      'always',
+      'listOrders',
+    )
     const found = await all(lab.client().orders.reconcile())
     expect(kindsOf(found)).toEqual([
       'amount_differs r3',
@@ -68,7 +68,7 @@ describe('reconcile()', () => {
     ])
 
     const open = new Lab()
-    open.sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
+    open.fault({ type: 'drop' }, 'always')
     await failure(open.client().orders.create(order('r1')))
     open.sandbox.faults.clear()
     for (const target of ['@one', '@other'])
@@ -137,9 +137,7 @@ describe('reconcile()', () => {
 
   it('compares all that can be read, then fails where a record cannot', async (lab) => {
     await place(lab, 3)
-    await lab.tamper('ref:r1', (content) => {
-      content['layout'] = 7
-    })
+    await lab.tamper('ref:r1', { layout: 7 })
     const found: Reconciled[] = []
     const walk = async (): Promise<void> => {
       for await (const line of lab.client().orders.reconcile()) found.push(line)
@@ -203,7 +201,7 @@ describe('reconcile() with lists that do not behave', () => {
       lab.runtime.jump(2)
       return rows
     }
-    lab.sandbox.faults.add({ match: LIST, times: 6, action: { type: 'mutateList', change } })
+    lab.fault({ type: 'mutateList', change }, 6, 'listOrders')
     const found = kindsOf(await all(lab.client().orders.reconcile()))
     expect(found.filter((line) => line.startsWith('matched'))).toEqual(
       references.map((reference) => `matched ${reference}`).sort(),
@@ -221,7 +219,7 @@ describe('reconcile() with lists that do not behave', () => {
       lab.sandbox.removeOrder(lab.sandbox.expectChargedOnce(reference).orderId)
       return rows
     }
-    lab.sandbox.faults.add({ match: LIST, times: 3, action: { type: 'mutateList', change } })
+    lab.fault({ type: 'mutateList', change }, 3, 'listOrders')
     const found = kindsOf(await all(lab.client().orders.reconcile()))
     const kept = references.slice(0, -3).map((reference) => `matched ${reference}`)
     expect(found).toEqual(expect.arrayContaining(kept))
@@ -239,7 +237,7 @@ describe('reconcile() with lists that do not behave', () => {
     ['no JSON', '<html>'],
   ])('and says what is wrong with an answer that holds %s', async (_what, body) => {
     const lab = new Lab()
-    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'bytes', body } })
+    lab.fault({ type: 'bytes', body }, 'always', 'listOrders')
     await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
   })
 
@@ -251,11 +249,7 @@ describe('reconcile() with lists that do not behave', () => {
       times: 'always',
       action: { type: 'bytes', body: JSON.stringify({ a: [{ id: 'x' }], page: { rows: [listed] } }) },
     })
-    lab.sandbox.faults.add({
-      match: LIST,
-      times: 'always',
-      action: { type: 'bytes', body: JSON.stringify({ page: { rows: [] } }) },
-    })
+    lab.fault({ type: 'bytes', body: JSON.stringify({ page: { rows: [] } }) }, 'always', 'listOrders')
     const listEnvelope = (body: unknown) => ({ items: (body as { page: { rows: unknown[] } }).page.rows })
     expect(kindsOf(await all(lab.client({ listEnvelope }).orders.reconcile()))).toEqual([
       `matched ${reference}`,

@@ -33,7 +33,7 @@ const outcomesOf = (found: readonly RecoveryOutcome[]): string[] =>
 /** A process that claims an order and dies with its request on the way, charged or not. */
 async function leave(lab: Lab, reference: string, { charged = true } = {}): Promise<void> {
   const process = lab.process()
-  lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: charged } })
+  lab.fault({ type: 'stall', commit: charged }, 1, 'createOrder')
   await lab.begin(() => process.client.orders.create(order(reference)))
   process.kill()
 }
@@ -89,7 +89,7 @@ const readsNone: Step = (lab) => expect(get(lab)).toEqual([])
 const listed =
   (action: Parameters<Lab['fault']>[0], times: number | 'always' = 1): Step =>
   (lab) =>
-    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, times, action })
+    lab.fault(action, times, 'listOrders')
 
 /** create() that its caller aborts while the service works on it. */
 const aborted =
@@ -505,8 +505,7 @@ describe('an order that was created but never readable', () => {
     ],
     [
       'is not taken for another order that the service answers with',
-      (lab) =>
-        lab.sandbox.faults.add({ match: { operation: 'retrieveOrder' }, action: spoil({ id: 'ord_other' }) }),
+      (lab) => lab.fault(spoil({ id: 'ord_other' }), 1, 'retrieveOrder'),
       { ...UNREADABLE, error: { code: 'invalid_response' } },
       false,
     ],
@@ -634,9 +633,7 @@ describe('the walk of recover()', () => {
   it('tells what it cannot read, before all others', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3', 'r4']) await leave(lab, reference)
     lab.runtime.jump(BUSY)
-    await lab.tamper('ref:r1', (content) => {
-      content['layout'] = 2
-    })
+    await lab.tamper('ref:r1', { layout: 2 })
     await lab.tamper('ref:r2', (content) => {
       delete content['key']
     })
@@ -745,9 +742,7 @@ describe('unresolved()', () => {
   it('fails after the readable ones if there is one that is not', async (lab) => {
     await leave(lab, 'r1')
     await leave(lab, 'r2')
-    await lab.tamper('ref:r1', (content) => {
-      content['layout'] = 9
-    })
+    await lab.tamper('ref:r1', { layout: 9 })
     const found: string[] = []
     const walk = async (): Promise<void> => {
       for await (const { slot } of lab.client().orders.unresolved()) found.push(slot)

@@ -77,7 +77,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
   ] as const)('is not sent where the list %s', async (_what, status, outcome, error) => {
     const lab = new Lab()
     await restored(lab)
-    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'status', status } })
+    lab.fault({ type: 'status', status }, 'always', 'listOrders')
     const options = { maxRetries: 0 }
     expect(await all(lab.client(options).orders.recover())).toMatchObject([{ ...outcome, error }])
     expect(await failure(lab.client(options).orders.create(order('r1')))).toMatchObject({
@@ -90,7 +90,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
 
   it('is not sent by create() where the time ends before the list does', async (lab) => {
     await restored(lab)
-    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'stall' } })
+    lab.fault({ type: 'stall' }, 'always', 'listOrders')
     const began = lab.runtime.now()
     const error = await failure(lab.client({ totalTimeout: 5000 }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
@@ -156,19 +156,11 @@ describe('a list of orders that is longer than a look-up reads', () => {
       status: 'done',
       amount: 1,
     }))
-    lab.sandbox.faults.add({
-      match: LIST,
-      times: 'always',
-      action: { type: 'mutateList', change: () => rows },
-    })
+    lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
   }
 
   async function tooOld(lab: Lab): Promise<void> {
-    lab.sandbox.faults.add({
-      match: { operation: 'createOrder' },
-      times: 'always',
-      action: { type: 'commitThenDrop' },
-    })
+    lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
     await failure(lab.create())
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)
@@ -225,11 +217,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     }
     const metadata = { externalOrderId: 'r1', sourceSystem: 'shop' }
     const shop = order('r1', { metadata })
-    lab.sandbox.faults.add({
-      match: { operation: 'createOrder' },
-      times: 'always',
-      action: { type: 'commitThenDrop' },
-    })
+    lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
     await failure(lab.create(shop))
     lab.sandbox.faults.clear()
     lab.runtime.jump(60 * MINUTE)

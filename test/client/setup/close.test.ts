@@ -146,14 +146,14 @@ describe('closing a client', () => {
   it.each(['recover', 'reconcile'] as const)('waits for one page of a list that %s() reads', async (walk) => {
     const lab = new Lab()
     const process = lab.process()
-    lab.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
+    lab.fault({ type: 'stall' }, 1, 'createOrder')
     await lab.begin(() => process.client.orders.create(order('lost')))
     process.kill()
     lab.runtime.jump(60 * 60_000)
     for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
     const client = lab.client()
     const before = lab.sandbox.requests.length
-    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'delay', ms: 1000 } })
+    lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
     const step = (): Promise<unknown> =>
       walk === 'recover'
         ? first(client.orders.recover())
