@@ -61,7 +61,7 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
 }
 
 /** Begins to read, and says what has come so far. */
-function reading(
+function opened(
   start: Partial<Start>,
 ): ReturnType<typeof held> & { readonly found: string[]; readonly done: Promise<unknown> } {
   const service = held()
@@ -75,6 +75,16 @@ function reading(
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const at = (offset: number): Row[] => rows(10, offset)
 
+/** Begins to read, and has got its first page. */
+async function reading(start: Partial<Start>, first = at(0), more: Partial<FetchedPage<Row>> = {}) {
+  const walk = opened(start)
+  await settled()
+  await walk.requests[0]?.answer(first, more)
+  return walk
+}
+const idsOf = (items: readonly Row[]): string[] => items.map(({ id }) => id)
+const offsetsOf = (requests: readonly Request[]): number[] => requests.map((request) => request.offset)
+
 describe('reading ahead', () => {
   it('asks for nothing before it is needed where prefetch is 0', async () => {
     const { requests, fetch } = held()
@@ -87,7 +97,7 @@ describe('reading ahead', () => {
   })
 
   it('begins with one page, for it tells how large pages are', async () => {
-    const { requests, flying } = reading({ prefetch: 4 })
+    const { requests, flying } = opened({ prefetch: 4 })
     await settled()
     expect(flying()).toEqual([0])
     await requests[0]?.answer(at(0), { total: 90 })
@@ -95,29 +105,23 @@ describe('reading ahead', () => {
   })
 
   it('asks from the last row of the page before on, unless that one is there', async () => {
-    const { requests, flying } = reading({ prefetch: 1 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, flying } = await reading({ prefetch: 1 })
     expect(flying()).toEqual([10])
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([20])
   })
 
   it('hands pages out in order, however they arrive', async () => {
-    const { requests, found } = reading({ prefetch: 3 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, found } = await reading({ prefetch: 3 })
     await requests[3]?.answer(at(28))
     await requests[2]?.answer(at(19))
     expect(found).toHaveLength(10)
     await requests[1]?.answer(at(10))
-    expect(found).toEqual(rows(38).map(({ id }) => id))
+    expect(found).toEqual(idsOf(rows(38)))
   })
 
   it('asks from where the last page of all ended, if that one is there, however short it is', async () => {
-    const { requests, flying } = reading({ prefetch: 3 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, flying } = await reading({ prefetch: 3 })
     await requests[3]?.answer(rows(5, 28))
     expect(flying()).toEqual([10, 19])
     await requests[1]?.answer(at(10))
@@ -125,9 +129,7 @@ describe('reading ahead', () => {
   })
 
   it('counts the row that two pages share as a row of both', async () => {
-    const { requests, flying, found } = reading({ prefetch: 2 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, flying, found } = await reading({ prefetch: 2 })
     expect(flying()).toEqual([10, 19])
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([19, 28])
@@ -135,34 +137,28 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([28, 37])
     await requests[3]?.answer(at(28))
     expect(flying()).toEqual([37, 46])
-    expect(found).toEqual(rows(38).map(({ id }) => id))
+    expect(found).toEqual(idsOf(rows(38)))
   })
 
   it('uses a page that adds a single row to the one that it shares', async () => {
-    const { requests, found } = reading({ prefetch: 2 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, found } = await reading({ prefetch: 2 })
     await requests[1]?.answer(at(10))
     await requests[2]?.answer(rows(2, 19))
-    expect(found).toEqual(rows(21).map(({ id }) => id))
-    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 19, 28, 21])
+    expect(found).toEqual(idsOf(rows(21)))
+    expect(offsetsOf(requests)).toEqual([0, 10, 19, 28, 21])
   })
 
   it('does not go back for the smaller total of a page that begins with the last row of the one before', async () => {
-    const { requests, flying, found } = reading({ prefetch: 2 })
-    await settled()
-    await requests[0]?.answer(at(0), { total: 60 })
+    const { requests, flying, found } = await reading({ prefetch: 2 }, at(0), { total: 60 })
     await requests[1]?.answer(at(10), { total: 60 })
     // Read before the other one, or after it: no row slipped past between the two.
     await requests[2]?.answer(at(19), { total: 55 })
-    expect(found).toEqual(rows(29).map(({ id }) => id))
+    expect(found).toEqual(idsOf(rows(29)))
     expect(flying()).toEqual([28, 37])
   })
 
   it('asks behind a page that came short of the end while it waits for its turn', async () => {
-    const { requests, flying } = reading({ prefetch: 4 })
-    await settled()
-    await requests[0]?.answer(at(0), { total: 25 })
+    const { requests, flying } = await reading({ prefetch: 4 }, at(0), { total: 25 })
     expect(flying()).toEqual([10, 19])
     await requests[2]?.answer(rows(4, 19), { total: 25 })
     expect(flying()).toEqual([10, 23])
@@ -184,19 +180,15 @@ describe('reading ahead', () => {
   })
 
   it('asks for one page behind a short one, also where the walk had to ask for that one itself', async () => {
-    const { requests, flying } = reading({ prefetch: 4 })
-    await settled()
     // Totals that are the page's own count: nobody knows whether there is more.
-    await requests[0]?.answer(at(0), { total: 10 })
+    const { requests, flying } = await reading({ prefetch: 4 }, at(0), { total: 10 })
     expect(flying()).toEqual([10])
     await requests[1]?.answer(rows(4, 10), { total: 4 })
-    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 14])
+    expect(offsetsOf(requests)).toEqual([0, 10, 14])
   })
 
   it('drops what it asked for ahead as soon as a page is short, and goes on from there with one page', async () => {
-    const { requests, flying, found } = reading({ prefetch: 3 })
-    await settled()
-    await requests[0]?.answer(at(0), { total: 90 })
+    const { requests, flying, found } = await reading({ prefetch: 3 }, at(0), { total: 90 })
     expect(flying()).toEqual([10, 19, 28])
     await requests[1]?.answer(rows(4, 10), { total: 90 })
     expect(requests.slice(2, 4).every(({ signal }) => signal?.aborted)).toBe(true)
@@ -209,16 +201,12 @@ describe('reading ahead', () => {
   })
 
   it('counts with pages as large as they come where the service caps the limit', async () => {
-    const { requests, flying } = reading({ prefetch: 3, limit: 100 })
-    await settled()
-    await requests[0]?.answer(rows(20), { total: 500 })
+    const { flying } = await reading({ prefetch: 3, limit: 100 }, rows(20), { total: 500 })
     expect(flying()).toEqual([20, 39, 58])
   })
 
   it('asks again, from where the list really goes on, if a page does not begin with the last row', async () => {
-    const { requests, flying, found, done } = reading({ prefetch: 2 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, flying, found, done } = await reading({ prefetch: 2 })
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([19, 28])
     // Rows were put before the others after this page was read and before its predecessor was.
@@ -226,16 +214,14 @@ describe('reading ahead', () => {
     expect(found).toHaveLength(20)
     expect(flying()).toEqual([20])
     await requests.at(-1)?.answer(at(15))
-    expect(found).toEqual(rows(25).map(({ id }) => id))
+    expect(found).toEqual(idsOf(rows(25)))
     await requests.at(-1)?.answer([])
     await done
     expect(flying()).toEqual([])
   })
 
   it('forgets the failure of a page that was asked for too early, and asks for it when it is its turn', async () => {
-    const { requests, found, done } = reading({ prefetch: 2 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, found, done } = await reading({ prefetch: 2 })
     await requests[2]?.fail(new Error('out of range'))
     await requests[1]?.answer(rows(5, 10))
     expect(found).toHaveLength(15)
@@ -244,9 +230,7 @@ describe('reading ahead', () => {
   })
 
   it('ends with the error of a page that was asked for where the one before it ended, and asks no second time', async () => {
-    const { requests, found, done } = reading({ prefetch: 1 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, found, done } = await reading({ prefetch: 1 })
     await requests[1]?.fail(new Error('no'))
     expect(await done).toMatchObject({ message: 'no' })
     expect(found).toHaveLength(10)
@@ -254,9 +238,7 @@ describe('reading ahead', () => {
   })
 
   it('ends with the error of a page that fails again, after the items before it and with nothing in flight', async () => {
-    const { requests, found, flying, done } = reading({ prefetch: 2 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, found, flying, done } = await reading({ prefetch: 2 })
     await requests[2]?.fail(new Error('no'))
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([20])
@@ -275,16 +257,12 @@ describe('reading ahead', () => {
     [{ total: 5 }, [10, 19, 28, 37]],
     [{}, [10, 19, 28, 37]],
   ])('asks for nothing behind the end that %j tells', async (more, ahead) => {
-    const { requests } = reading({ prefetch: 4 })
-    await settled()
-    await requests[0]?.answer(at(0), { ...more })
-    expect(requests.slice(1).map(({ offset }) => offset)).toEqual(ahead)
+    const { requests } = await reading({ prefetch: 4 }, at(0), { ...more })
+    expect(offsetsOf(requests.slice(1))).toEqual(ahead)
   })
 
   it('asks for nothing more once a page tells that it is the last, whatever was asked for before', async () => {
-    const { requests, flying, done } = reading({ prefetch: 3 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, flying, done } = await reading({ prefetch: 3 })
     await requests[1]?.answer(at(10), { total: 20 })
     expect(await done).toBeUndefined()
     expect(requests).toHaveLength(4)
@@ -297,9 +275,7 @@ describe('reading ahead', () => {
     ['has no row but the one that is known', rows(1, 28), {}],
     ['has none', [], {}],
   ])('asks for nothing behind a page that comes early and %s', async (_how, page, more) => {
-    const { requests, flying } = reading({ prefetch: 3 })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, flying } = await reading({ prefetch: 3 })
     await requests[3]?.answer(page, more)
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([19])
@@ -313,25 +289,20 @@ describe('reading ahead', () => {
     [1000, 1],
     [5000, 1],
   ])('holds at most 1,000 items: of %i a page, %i pages', async (limit, most) => {
-    const { requests, flying } = reading({ prefetch: 16, limit })
-    await settled()
-    await requests[0]?.answer(rows(limit), { total: 1_000_000 })
+    const { flying } = await reading({ prefetch: 16, limit }, rows(limit), { total: 1_000_000 })
     expect(flying()).toHaveLength(most)
   })
 
-  it('asks for all that it may where the first page is short and tells that there are more', async () => {
-    for (const more of [{ hasMore: true }, { total: 90 }]) {
-      const { requests, flying } = reading({ prefetch: 4 })
-      await settled()
-      await requests[0]?.answer(rows(7), more)
+  it.each([{ hasMore: true }, { total: 90 }])(
+    'asks for all that it may where the first page is short and tells that there are more: %j',
+    async (more) => {
+      const { flying } = await reading({ prefetch: 4 }, rows(7), more)
       expect(flying()).toEqual([7, 13, 19, 25])
-    }
-  })
+    },
+  )
 
   it('asks for one page ahead where the first is short and nothing tells that there are more', async () => {
-    const { requests, flying, done } = reading({ prefetch: 8 })
-    await settled()
-    await requests[0]?.answer(rows(7))
+    const { requests, flying, done } = await reading({ prefetch: 8 }, rows(7))
     expect(flying()).toEqual([7])
     await requests[1]?.answer([])
     expect(await done).toBeUndefined()
@@ -340,13 +311,11 @@ describe('reading ahead', () => {
 
   it("hands out what it asked for ahead also where the caller's signal could end it", async () => {
     const { signal } = new AbortController()
-    const { requests, found, flying } = reading({ prefetch: 2, signal })
-    await settled()
-    await requests[0]?.answer(at(0))
+    const { requests, found, flying } = await reading({ prefetch: 2, signal })
     await requests[1]?.answer(at(10))
     await requests[2]?.answer(at(19))
     expect(found).toHaveLength(29)
-    expect(requests.map(({ offset }) => offset)).toEqual([0, 10, 19, 28, 37])
+    expect(offsetsOf(requests)).toEqual([0, 10, 19, 28, 37])
     expect(flying()).toEqual([28, 37])
   })
 
@@ -358,9 +327,9 @@ describe('reading ahead', () => {
     await requests[0]?.answer(rows(2))
     await first
     await requests[1]?.answer(rows(2, 2))
-    expect(requests.map(({ offset }) => offset)).toEqual([0, 2])
+    expect(offsetsOf(requests)).toEqual([0, 2])
     await iterator.next()
-    expect(requests.map(({ offset }) => offset)).toEqual([0, 2, 4])
+    expect(offsetsOf(requests)).toEqual([0, 2, 4])
   })
 
   it('does not hand out a page that comes in the moment in which the signal fires', async () => {
@@ -378,7 +347,7 @@ describe('reading ahead', () => {
     controller.abort(new Error('enough'))
     await expect(second).rejects.toThrow('enough')
     await came
-    expect(requests.map(({ offset }) => offset)).toEqual([0, 10])
+    expect(offsetsOf(requests)).toEqual([0, 10])
   })
 
   it('asks for nothing more once the walk is left, whatever it waits for', async () => {

@@ -8,7 +8,8 @@ export interface Module {
 }
 
 const ORDERS = [
-  'unit/regressions/*.test.ts',
+  'client/create/{clean-refusals,messages}.test.ts',
+  'client/recover/create-meanwhile.test.ts',
   'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
   'client/**/{recover,resolve,enqueue,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
   'client/**/api-key-rotation.test.ts',
@@ -32,7 +33,7 @@ export const MODULES: readonly Module[] = [
     files: ['idempotency/record.ts'],
     tests: [
       'unit/**/record.test.ts',
-      'unit/regressions/*.test.ts',
+      'client/recover/create-meanwhile.test.ts',
       'unit/**/decision.test.ts',
       'client/**/{codec,remembered,enqueue}.test.ts',
     ],
@@ -127,7 +128,7 @@ export const MODULES: readonly Module[] = [
     tests: [
       'unit/**/recover.test.ts',
       'client/**/{recover,enqueue,codec}.test.ts',
-      'unit/regressions/recovery.test.ts',
+      'client/recover/create-meanwhile.test.ts',
     ],
   },
 ]

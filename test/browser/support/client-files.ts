@@ -8,9 +8,13 @@ export const NODE_ONLY: Readonly<Record<string, string>> = {
   'close.test.ts': 'SqliteStore',
   'codec.test.ts': 'ciphers of node:crypto',
   'hostile-prototypes.test.ts': 'processes of its own; pages have the same',
+  'memory-of-results.test.ts': 'the garbage collector of V8',
+  'messages.test.ts': 'stacks of V8',
   'msw.test.ts': 'the server of msw/node',
+  'polluted-prototypes.test.ts': 'system errors of Node',
   'secrets.test.ts': 'util.inspect, and a raw TCP server',
   'server-runtimes.test.ts': 'what browsers do not have',
+  'wrong-arguments.test.ts': 'SqliteStore',
 }
 
 /** Files of test/client that run in a page as they are. */

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { ConfigurationError } from '../../../src/errors.ts'
 import { type Hooks, Reporter } from '../../../src/hooks.ts'
 import type { AttemptRequest, AttemptResult, Send } from '../../../src/http/attempt.ts'
@@ -555,5 +555,42 @@ describe('events', () => {
   test('do not come for a retry that is not made', async () => {
     const events = await eventsOf([answer(500)], { settings: { maxRetries: 0 } })
     expect(events.map(([name]) => name)).toEqual(['request', 'response'])
+  })
+})
+
+describe('a polluted Object.prototype', () => {
+  test('sends no key that a polluted Object.prototype holds', async () => {
+    onTestFinished(() => {
+      delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
+    })
+    const sent: unknown[] = []
+    const runtime = fakeRuntime()
+    const connection = {
+      baseUrl: 'https://api.example.com',
+      send: async ({ headers }: { headers: object }) => {
+        sent.push(headers)
+        return { kind: 'timeout' } as const
+      },
+      credentials: { rotates: false, get: () => null },
+      headers: {},
+      runtime,
+      reporter: new Reporter({}, undefined, 'off'),
+    }
+    Object.assign(Object.prototype, { idempotencyKey: 'polluted' })
+    await perform<never>(connection, {
+      endpoint: { operation: 'balance.retrieve', method: 'GET' },
+      path: '/v1/balance',
+      ...ADDRESS_ONLY,
+      attemptsBefore: 0,
+      credential: undefined,
+      beforeSend: undefined,
+      isLate: undefined,
+      settings: { signal: undefined, timeout: 1000, totalTimeout: 1000, maxRetries: 0, headers: {} },
+      deadline: new Deadline(runtime, 1000, undefined),
+      callId: 'call_1',
+      maxBytes: 1000,
+      judge: () => ({ next: 'stop' }),
+    })
+    expect(sent).toEqual([{ accept: 'application/json' }])
   })
 })

@@ -650,3 +650,19 @@ test('any status with any bytes becomes one of our errors with nothing of the se
     { numRuns: 2000 },
   )
 })
+
+describe('a message of the server that is cut', () => {
+  test('removes the API key from a message of the server before it cuts the message', () => {
+    const secret = 'sk_live_0123456789abcdefghij'
+    const error = failureOf(
+      {
+        kind: 'answer',
+        status: 401,
+        headers: new Headers(),
+        text: JSON.stringify({ message: 'x'.repeat(485) + secret }),
+      },
+      { endpoint: { operation: 'x', method: 'GET' }, path: '/', attempts: 1, secrets: [secret], now: 0 },
+    )
+    expect(error.serverMessage).toBe(`${'x'.repeat(485)}[redacted]`)
+  })
+})

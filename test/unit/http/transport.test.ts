@@ -525,3 +525,57 @@ test('a fetch that is patched after the client was made is used all the same', a
     globalThis.fetch = original
   }
 })
+
+describe('faults that other clients shipped, or this one before its release', () => {
+  const request = {
+    method: 'GET',
+    url: 'https://api.example.com/',
+    headers: {},
+    timeout: 1000,
+    maxBytes: 1000,
+  }
+
+  test('leaves no listener on a signal that serves many calls (openai/openai-node #1811)', async () => {
+    const { signal } = new AbortController()
+    const removed = vi.spyOn(signal, 'removeEventListener')
+    const added = vi.spyOn(signal, 'addEventListener')
+    const transport = sendOver(
+      kyTransport(async () => new Response('{}')),
+      fakeRuntime(),
+    )
+    for (let call = 0; call < 100; call++) await transport({ ...request, signal })
+    expect(removed.mock.calls.length).toBe(added.mock.calls.length)
+  })
+
+  test('forwards an abort also once the headers are there (anthropics/anthropic-sdk-typescript #937)', async () => {
+    const controller = new AbortController()
+    const body = new ReadableStream({ pull: () => controller.abort() }, { highWaterMark: 0 })
+    const transport = sendOver(
+      kyTransport(async () => new Response(body)),
+      fakeRuntime(),
+    )
+    const result = await transport({ ...request, signal: controller.signal })
+    expect(result).toMatchObject({ kind: 'answer', problem: 'aborted' })
+  })
+
+  test('does not believe the length of a compressed body whose encoding the browser hides', async () => {
+    // CORS lets a page see content-length, but not content-encoding.
+    const headers = { 'content-length': '20' }
+    const fetch = async (): Promise<Response> => new Response('x'.repeat(1_000_000), { headers })
+    const result = await sendOver(kyTransport(fetch), fakeRuntime())(request)
+    expect(result).toMatchObject({ kind: 'answer', problem: 'too_large' })
+  })
+
+  test('reads a 201 whose body is no stream, because the order was charged', async () => {
+    const response = {
+      status: 201,
+      ok: true,
+      headers: new Headers(),
+      body: undefined,
+      text: async () => '{}',
+    }
+    const fetch = (async () => response) as unknown as typeof globalThis.fetch
+    const result = await sendOver(kyTransport(fetch), fakeRuntime())(request)
+    expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{}' })
+  })
+})

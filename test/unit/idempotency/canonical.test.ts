@@ -305,6 +305,11 @@ describe('what JSON cannot carry is refused, with its place', () => {
   const bare = Object.assign(Object.create(null), { b: 1 })
   const holedAndNamed = Object.assign(Array(2), { 0: 1, total: 2 })
 
+  const OF_A_CLASS = 'is an object of a class without toJSON'
+  const NO_LIST = 'is an array with holes or named members'
+  const SURROGATE = 'has a lone surrogate in its text'
+  const oddName = { '\ud800': 1 }
+
   test.each<[string, unknown, string, string]>([
     ['NaN', { metadata: { items: [0, 1, { name: Number.NaN }] } }, 'metadata.items[2].name', 'is NaN'],
     ['an infinity', [Number.POSITIVE_INFINITY], '[0]', 'is Infinity'],
@@ -313,49 +318,26 @@ describe('what JSON cannot carry is refused, with its place', () => {
     ['a symbol', { a: Symbol('s') }, 'a', 'is a symbol'],
     ['undefined in an array', { a: [1, undefined] }, 'a[1]', 'is undefined'],
     ['a toJSON that makes an element undefined', [{ toJSON: () => undefined }], '[0]', 'is undefined'],
-    ['an array with a hole', { a: holed }, 'a', 'is an array with holes or named members'],
-    ['an array with a named member', { a: named }, 'a', 'is an array with holes or named members'],
-    ['an array with both', { a: holedAndNamed }, 'a', 'is an array with holes or named members'],
-    ['a lone leading surrogate', { a: 'x\ud83d' }, 'a', 'has a lone surrogate in its text'],
-    ['a lone trailing surrogate', { a: '\ude00x' }, 'a', 'has a lone surrogate in its text'],
-    ['surrogates in the wrong order', { a: '\ude00\ud83d' }, 'a', 'has a lone surrogate in its text'],
-    [
-      'a lone surrogate in a name',
-      { a: { '\ud800': 1 } },
-      'a["\\ud800"]',
-      'has a lone surrogate in its name',
-    ],
-    ['a Map', { a: new Map([[1, 2]]) }, 'a', 'is an object of a class without toJSON'],
-    ['a Set', { a: new Set([1]) }, 'a', 'is an object of a class without toJSON'],
-    ['a typed array', { a: Uint8Array.of(1) }, 'a', 'is an object of a class without toJSON'],
-    ['a boxed text', { a: new String('x') }, 'a', 'is an object of a class without toJSON'],
-    ['an object of a class', { a: new Point() }, 'a', 'is an object of a class without toJSON'],
-    ['an error', { a: new Error('x') }, 'a', 'is an object of a class without toJSON'],
-    [
-      'an object of a class like Object',
-      { a: new Lookalike() },
-      'a',
-      'is an object of a class without toJSON',
-    ],
-    [
-      'an object made from another',
-      { a: Object.create({ b: 1 }) },
-      'a',
-      'is an object of a class without toJSON',
-    ],
-    [
-      'an object made from one without prototype',
-      { a: Object.create(bare) },
-      'a',
-      'is an object of a class without toJSON',
-    ],
+    ['an array with a hole', { a: holed }, 'a', NO_LIST],
+    ['an array with a named member', { a: named }, 'a', NO_LIST],
+    ['an array with both', { a: holedAndNamed }, 'a', NO_LIST],
+    ['a lone leading surrogate', { a: 'x\ud83d' }, 'a', SURROGATE],
+    ['a lone trailing surrogate', { a: '\ude00x' }, 'a', SURROGATE],
+    ['surrogates in the wrong order', { a: '\ude00\ud83d' }, 'a', SURROGATE],
+    ['a lone surrogate in a name', { a: oddName }, 'a["\\ud800"]', 'has a lone surrogate in its name'],
+    ['a Map', { a: new Map([[1, 2]]) }, 'a', OF_A_CLASS],
+    ['a Set', { a: new Set([1]) }, 'a', OF_A_CLASS],
+    ['a typed array', { a: Uint8Array.of(1) }, 'a', OF_A_CLASS],
+    ['a boxed text', { a: new String('x') }, 'a', OF_A_CLASS],
+    ['an object of a class', { a: new Point() }, 'a', OF_A_CLASS],
+    ['an error', { a: new Error('x') }, 'a', OF_A_CLASS],
+    ['an object of a class like Object', { a: new Lookalike() }, 'a', OF_A_CLASS],
+    ['an object made from another', { a: Object.create({ b: 1 }) }, 'a', OF_A_CLASS],
+    ['an object made from one without prototype', { a: Object.create(bare) }, 'a', OF_A_CLASS],
     ['a name that is no identifier', { 'a b': { 'it"s': 1n } }, '["a b"]["it\\"s"]', 'is a bigint'],
   ])('%s', (_what, value, path, problem) => {
-    expect(refusalOf(value)).toMatchObject({
-      path,
-      message: `${path} ${problem}`,
-      name: 'CanonicalJsonError',
-    })
+    const message = `${path} ${problem}`
+    expect(refusalOf(value)).toMatchObject({ path, message, name: 'CanonicalJsonError' })
   })
 
   test('the name of the error stands where that of every error stands', () => {

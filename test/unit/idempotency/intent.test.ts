@@ -11,6 +11,7 @@ import type { JournalRecord } from '../../../src/idempotency/record.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import type { Service } from '../../../src/schemas/service.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
 
 const { deriveId } = platformRuntime
 const read = (request: unknown, options: IntentOptions = {}) =>
@@ -60,13 +61,8 @@ describe('the name of an intent', () => {
   })
 
   it('depends on every other field, the unknown ones included', () => {
-    const all = [
-      bare,
-      { ...bare, quantity: 11 },
-      { ...bare, target: 'u' },
-      { ...bare, serviceId: 'x' },
-      { ...bare, color: 'red' },
-    ]
+    const others = [{ quantity: 11 }, { target: 'u' }, { serviceId: 'x' }, { color: 'red' }]
+    const all = [bare, ...others.map((other) => ({ ...bare, ...other }))]
     expect(new Set(all.map((one) => read(one).fingerprint)).size).toBe(all.length)
   })
 })
@@ -104,6 +100,8 @@ describe('the body of an intent', () => {
 })
 
 describe('a request that is not sent', () => {
+  const referred = (externalOrderId: unknown) => ({ ...request, metadata: { externalOrderId } })
+
   it.each<[string, unknown, string[]]>([
     ['nothing', undefined, [' The value is undefined']],
     ['null', null, [expect.stringContaining(' ')]],
@@ -114,21 +112,9 @@ describe('a request that is not sent', () => {
     ['a fractional quantity', { ...request, quantity: 1.5 }, [expect.stringContaining('quantity ')]],
     ['NaN', { ...request, quantity: Number.NaN }, ['quantity is NaN']],
     ['a BigInt', { ...request, quantity: 10n }, ['quantity is a bigint']],
-    [
-      'an empty reference',
-      { ...request, metadata: { externalOrderId: '' } },
-      ['metadata.externalOrderId must not be empty'],
-    ],
-    [
-      'a number as reference',
-      { ...request, metadata: { externalOrderId: 7 } },
-      [expect.stringContaining('metadata.externalOrderId ')],
-    ],
-    [
-      'a lone surrogate',
-      { ...request, metadata: { externalOrderId: '\ud800' } },
-      [expect.stringContaining('lone surrogate')],
-    ],
+    ['an empty reference', referred(''), ['metadata.externalOrderId must not be empty']],
+    ['a number as reference', referred(7), [expect.stringContaining('metadata.externalOrderId ')]],
+    ['a lone surrogate', referred('\ud800'), [expect.stringContaining('lone surrogate')]],
   ])('is refused with its field named: %s', (_what, wrong, issues) => {
     expect(issuesOf(() => read(wrong))).toEqual(issues)
   })
@@ -181,14 +167,8 @@ describe('a request that is not sent', () => {
   })
 
   it('notes where the service that was given is another one, or takes another quantity', () => {
-    const service: Service = {
-      productId: 's',
-      amount: 1,
-      currency: 'EUR',
-      minQuantity: 1,
-      maxQuantity: 10,
-      stepQuantity: 1,
-    }
+    const rules = { minQuantity: 1, maxQuantity: 10, stepQuantity: 1 }
+    const service: Service = { productId: 's', amount: 1, currency: 'EUR', ...rules }
     expect(read(request, { service }).slot).toBe('ref:r1')
     expect(read(request, { service })).not.toHaveProperty('misfit')
     expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
@@ -251,25 +231,14 @@ describe('a genuine record', () => {
     body: JSON.stringify(request),
   }
   const record: JournalRecord = {
+    ...LEFT_OPEN,
     slot: intent.slot,
     key: derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 0 }),
-    keyOrigin: 'derived',
-    generation: 0,
-    state: 'open',
-    ambiguous: false,
-    externalOrderId: 'r1',
-    attempts: 0,
     createdAt: 1,
     updatedAt: 1,
     version: 1,
     fingerprint: intent.fingerprint,
-    fields: {},
     body: intent.body,
-    apiKeyTag: 'tag',
-    claim: 'claim',
-    readable: false,
-    refused: false,
-    foreign: false,
   }
   const genuine = (changes: Partial<JournalRecord> = {}, rowId = intent.rowId) =>
     isGenuine(deriveId, labels, rowId, { ...record, ...changes })

@@ -13,29 +13,20 @@ import {
   unusableError,
 } from '../../../src/idempotency/record.ts'
 import type { StoredRow } from '../../../src/idempotency/store.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
 
 const record: JournalRecord = {
-  slot: 'ref:r1',
+  ...LEFT_OPEN,
   key: 'key-0',
-  keyOrigin: 'derived',
-  generation: 0,
-  state: 'open',
   ambiguous: false,
-  externalOrderId: 'r1',
   attempts: 2,
   firstSentAt: 1000,
   busyUntil: 3000,
   createdAt: 1000,
   updatedAt: 2000,
   version: 3,
-  fingerprint: 'fingerprint',
   fields: { quantity: 'abcdef01' },
   body: '{"quantity":1}',
-  apiKeyTag: 'tag',
-  claim: 'claim',
-  readable: false,
-  refused: false,
-  foreign: false,
 }
 const { body: _body, busyUntil: _busyUntil, ...closed } = record
 const created: JournalRecord = {
@@ -50,14 +41,10 @@ const rejected: JournalRecord = {
   rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' },
 }
 
-const mirror: Codec = {
-  encrypt: (text) => [...text].reverse().join(''),
-  decrypt: (text) => [...text].reverse().join(''),
-}
-const broken: Codec = {
-  encrypt: () => Promise.reject(new Error('no key')),
-  decrypt: () => Promise.reject(new Error('no key')),
-}
+const reversed = (text: string): string => [...text].reverse().join('')
+const mirror: Codec = { encrypt: reversed, decrypt: reversed }
+const keyless = (): Promise<never> => Promise.reject(new Error('no key'))
+const broken: Codec = { encrypt: keyless, decrypt: keyless }
 
 const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
   encodeRecord('scope', 'id', from, codec)
@@ -70,7 +57,7 @@ function endless(): unknown {
 }
 
 async function changed(
-  change: (content: Record<string, unknown>) => void,
+  change: (content: Record<string, unknown>) => unknown,
   from = record,
 ): Promise<StoredRow> {
   const row = await rowOf(from)
@@ -135,9 +122,7 @@ describe('a stored record', () => {
   })
 
   it('keeps fields that a newer package added to the same layout', async () => {
-    const row = await changed((content) => {
-      content['region'] = 'eu'
-    })
+    const row = await changed((content) => Reflect.set(content, 'region', 'eu'))
     const read = await decodeRow(row, undefined)
     expect(read).toMatchObject({ region: 'eu' })
     const again = await rowOf(read as JournalRecord)
@@ -160,10 +145,8 @@ describe('a stored record', () => {
   it('keeps the documented fields of an order that is nested too deeply to be written', async () => {
     const row = await rowOf({ ...created, order: { ...created.order, deep: endless() } })
     const { order, ...others } = created
-    expect(await decodeRow(row, undefined)).toEqual({
-      ...others,
-      order: { id: order?.id, status: order?.status, amount: order?.amount },
-    })
+    const { id, status, amount } = { ...order }
+    expect(await decodeRow(row, undefined)).toEqual({ ...others, order: { id, status, amount } })
   })
 
   it('is not written where anything else of it cannot be', async () => {
@@ -190,61 +173,23 @@ describe('a stored record', () => {
 describe('a row without a record', () => {
   it('is the first version of a closed one, of which nothing is remembered', async () => {
     const row = emptyRow('s', 'id', 7)
-    expect(row).toEqual({
-      scope: 's',
-      id: 'id',
-      version: 1,
-      open: false,
-      state: 'rejected',
-      createdAt: 7,
-      updatedAt: 7,
-      data: 'forgotten',
-    })
+    const closedRow = { version: 1, open: false, state: 'rejected', data: 'forgotten' }
+    expect(row).toEqual({ scope: 's', id: 'id', createdAt: 7, updatedAt: 7, ...closedRow })
     expect(await decodeRow(row, mirror)).toBe('forgotten')
   })
 })
 
 describe('a damaged record', () => {
-  it.each([
-    '',
-    'null',
-    '[]',
-    '7',
-    '"text"',
-    '{',
-    '{"layout":1}',
-    '{"layout":"1"}',
-    '{"layout":"2"}',
-    '{"layout":-1}',
-    'sealed:x',
-    '\u0000',
-  ])('is recognised: %j', async (data) => {
+  const texts = ['', 'null', '[]', '7', '"text"', '{', 'sealed:x', '\u0000']
+  const layouts = ['{"layout":1}', '{"layout":"1"}', '{"layout":"2"}', '{"layout":-1}']
+  it.each([...texts, ...layouts])('is recognised: %j', async (data) => {
     expect(await decodeRow({ ...(await rowOf(record)), data }, undefined)).toBe('corrupt')
   })
 
-  const required = [
-    'slot',
-    'key',
-    'keyOrigin',
-    'generation',
-    'state',
-    'ambiguous',
-    'attempts',
-    'fingerprint',
-    'fields',
-    'body',
-    'apiKeyTag',
-    'claim',
-    'readable',
-    'refused',
-    'foreign',
-    'layout',
-  ]
-
+  const names = 'slot key keyOrigin generation state ambiguous attempts fingerprint fields body apiKeyTag'
+  const required = `${names} claim readable refused foreign layout`.split(' ')
   it.each(required)('is recognised by its missing %s', async (field) => {
-    const row = await changed((content) => {
-      delete content[field]
-    })
+    const row = await changed((content) => Reflect.deleteProperty(content, field))
     expect(await decodeRow(row, undefined)).toBe('corrupt')
   })
 
@@ -271,16 +216,12 @@ describe('a damaged record', () => {
     ['hold', 'forever'],
     ['body', 5],
   ])('is recognised by a %s that is %j', async (field, value) => {
-    const row = await changed((content) => {
-      content[field] = value
-    })
+    const row = await changed((content) => Reflect.set(content, field, value))
     expect(await decodeRow(row, undefined)).toBe('corrupt')
   })
 
   it('is recognised if it is closed without a reason', async () => {
-    const row = await changed((content) => {
-      delete content['rejection']
-    }, rejected)
+    const row = await changed((content) => Reflect.deleteProperty(content, 'rejection'), rejected)
     expect(await decodeRow(row, undefined)).toBe('corrupt')
   })
 

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
 import { rowIdOf } from '../../../src/idempotency/identity.ts'
-import { Journal, type RecordContent } from '../../../src/idempotency/journal.ts'
+import type { RecordContent } from '../../../src/idempotency/journal.ts'
 import { archiveOrder, loadNewest, proveCreated } from '../../../src/resources/archive.ts'
 import type { OrderContext } from '../../../src/resources/order-context.ts'
-import { MemoryStore } from '../../../src/stores/memory.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
-import { fakeRuntime } from '../../support/runtime.ts'
+import { hangs, placeWith } from '../../support/place.ts'
 
 const SLOT = 'anon:fingerprint'
 const { externalOrderId: _reference, ...UNNAMED } = LEFT_OPEN
@@ -114,13 +113,8 @@ describe('the newest version of an order', () => {
   })
 
   it('is not known where the store does not answer in time', async () => {
-    const runtime = fakeRuntime({ auto: true })
-    const store = new MemoryStore()
-    store.get = () => new Promise(() => {})
-    const context = orderContext(
-      { journal: new Journal({ store, scope: 's', codec: undefined, runtime }) },
-      { runtime },
-    )
+    const { context, store } = placeWith()
+    store.get = hangs
     expect(await loadNewest(context, { id: 'x' }, soon(context))).toEqual(new Interruption('deadline'))
   })
 })

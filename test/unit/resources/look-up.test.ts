@@ -1,74 +1,42 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '../../../src/errors.ts'
-import type { AttemptResult, Send } from '../../../src/http/attempt.ts'
+import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
 import type { FoundRecord } from '../../../src/idempotency/journal.ts'
 import { type Lookup, lookUp, lookUpById, type NotListed, readOrder } from '../../../src/resources/look-up.ts'
-import type { OrderContext } from '../../../src/resources/order-context.ts'
 import type { RecoveryOutcome } from '../../../src/resources/recovery-outcome.ts'
-import { LEFT_OPEN, orderContext, remember } from '../../support/order-context.ts'
-import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { LEFT_OPEN, remember } from '../../support/order-context.ts'
+import {
+  ABORTED,
+  callSettings,
+  LOST,
+  ORDER,
+  type Place,
+  placeWith,
+  answer as response,
+  TIMED_OUT,
+} from '../../support/place.ts'
 
-const settings: CallSettings = {
-  signal: undefined,
-  timeout: 1000,
-  totalTimeout: 10_000,
-  maxRetries: 0,
-  headers: {},
-}
+const settings = callSettings({ timeout: 1000, totalTimeout: 10_000 })
+const answer = (body: unknown, status = 200): AttemptResult => response(status, body)
 
-const ORDER = {
-  id: 'o1',
-  serviceId: 's',
-  target: 't',
-  quantity: 1,
-  amount: 5,
-  currency: 'EUR',
-  status: 'pending',
-}
-
-const answer = (body: unknown, status = 200): AttemptResult => ({
-  kind: 'answer',
-  status,
-  headers: new Headers(),
-  text: JSON.stringify(body),
-})
-
-const lost: AttemptResult = {
-  kind: 'failed',
-  unsent: false,
-  closed: false,
-  detail: { name: 'TypeError' },
-}
-
-interface Service {
-  readonly context: OrderContext
-  readonly runtime: FakeRuntime
-  /** Path and query of each request. */
-  readonly asked: string[]
-}
-
-/** A service that answers so. */
-function service(respond: (path: string, count: number) => AttemptResult | Promise<AttemptResult>): Service {
-  const runtime = fakeRuntime({ auto: true })
-  const asked: string[] = []
-  const transport: Send = async ({ url }) => {
-    const { pathname, search } = new URL(url)
-    asked.push(`${pathname}${search}`)
-    return await respond(`${pathname}${search}`, asked.length)
-  }
-  return { context: orderContext({}, { runtime, send: transport }), runtime, asked }
-}
+/** A service that responds so to a path, for each request by its number. */
+const service = (respond: (path: string, count: number) => AttemptResult | Promise<AttemptResult>): Place =>
+  placeWith([({ asked }, path) => respond(path, asked.length)])
+const read = (place: Place, id = 'o1', changes: Partial<CallSettings> = {}) =>
+  readOrder(place.context, 'orders.retrieve', id, 'in_doubt', { ...settings, ...changes })
+const readById = (place: Place, found: FoundRecord, changes: Partial<CallSettings> = {}) =>
+  lookUpById(place.context, 'orders.recover', found, 'o1', { ...settings, ...changes })
 
 /** Stores an open record with that reference. */
-async function named({ context }: Service, reference: string | undefined): Promise<FoundRecord> {
+async function named({ context }: Place, reference: string | undefined): Promise<FoundRecord> {
   if (reference !== undefined)
     return await remember(context, { ...LEFT_OPEN, slot: `ref:${reference}`, externalOrderId: reference })
   const { externalOrderId: _reference, ...unnamed } = LEFT_OPEN
   return await remember(context, { ...unnamed, slot: 'key:k1' })
 }
 
-async function lookups(place: Service, ...references: (string | undefined)[]): Promise<Lookup[]> {
+async function lookups(place: Place, ...references: (string | undefined)[]): Promise<Lookup[]> {
   const found: Lookup[] = []
   for (const reference of references)
     found.push({ found: await named(place, reference), reason: 'past_window', unsent: false })
@@ -76,7 +44,7 @@ async function lookups(place: Service, ...references: (string | undefined)[]): P
 }
 
 async function looked(
-  { context }: Service,
+  { context }: Place,
   wanted: readonly Lookup[],
   {
     reachable = true,
@@ -85,13 +53,8 @@ async function looked(
   }: { reachable?: boolean; checkOpen?: () => void; changes?: Partial<CallSettings> } = {},
 ): Promise<string[]> {
   const outcomes: string[] = []
-  const walk = lookUp(
-    context,
-    'orders.recover',
-    wanted,
-    { ...settings, ...changes },
-    { reachable, checkOpen },
-  )
+  const used = { ...settings, ...changes }
+  const walk = lookUp(context, 'orders.recover', wanted, used, { reachable, checkOpen })
   for await (const outcome of walk) outcomes.push(textOf(outcome))
   return outcomes
 }
@@ -156,8 +119,8 @@ describe('orders that are looked for in the list', () => {
   })
 
   it.each<[string, AttemptResult, string]>([
-    ['a broken connection', lost, 'still_open connection'],
-    ['no answer in time', { kind: 'timeout' }, 'still_open timeout'],
+    ['a broken connection', LOST, 'still_open connection'],
+    ['no answer in time', TIMED_OUT, 'still_open timeout'],
     ['500', answer({}, 500), 'still_open server'],
     ['503', answer({}, 503), 'still_open server'],
     ['429', answer({}, 429), 'still_open rate_limit'],
@@ -182,11 +145,11 @@ describe('orders that are looked for in the list', () => {
     const controller = new AbortController()
     const place = service(() => {
       controller.abort()
-      return { kind: 'aborted' }
+      return ABORTED
     })
-    await expect(
-      looked(place, await lookups(place, 'r1'), { changes: { signal: controller.signal } }),
-    ).rejects.toMatchObject({ code: 'aborted', charged: 'unknown' })
+    const { signal } = controller
+    const ending = looked(place, await lookups(place, 'r1'), { changes: { signal } })
+    await expect(ending).rejects.toMatchObject({ code: 'aborted', charged: 'unknown' })
   })
 
   it('end with a client that is closed meanwhile, whatever the list says then', async () => {
@@ -194,7 +157,7 @@ describe('orders that are looked for in the list', () => {
     let open = true
     const place = service(() => {
       open = false
-      return lost
+      return LOST
     })
     const checkOpen = (): void => {
       if (!open) throw closed
@@ -206,40 +169,30 @@ describe('orders that are looked for in the list', () => {
 describe('an order that is read by its id', () => {
   it('is asked for under its escaped id, again where that may help', async () => {
     const place = service((_path, count) => (count === 1 ? answer({}, 503) : answer({ ...ORDER, id: 'a b' })))
-    const { value } = await readOrder(place.context, 'orders.retrieve', 'a b', 'in_doubt', {
-      ...settings,
-      maxRetries: 1,
-    })
+    const { value } = await read(place, 'a b', { maxRetries: 1 })
     expect(value.id).toBe('a b')
     expect(place.asked).toEqual(['/v1/orders/a%20b', '/v1/orders/a%20b'])
   })
 
   it('is refused with an id that is none, by its name', async () => {
     const place = service(() => answer(ORDER))
-    await expect(
-      readOrder(place.context, 'orders.retrieve', '..', 'in_doubt', settings),
-    ).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path: 'orderId' }] })
+    const named = { code: 'invalid_request', issues: [{ path: 'orderId' }] }
+    await expect(read(place, '..')).rejects.toMatchObject(named)
     expect(place.asked).toEqual([])
   })
 
-  it('says what is missing, and which permission', async () => {
-    for (const [status, facts] of [
-      [404, { code: 'not_found', resource: 'order' }],
-      [403, { code: 'permission_denied', requiredPermission: 'orders:read' }],
-    ] as const) {
-      const place = service(() => answer({}, status))
-      const reading = readOrder(place.context, 'orders.retrieve', 'o1', 'in_doubt', settings)
-      await expect(reading).rejects.toMatchObject({ ...facts, charged: 'unknown' })
-    }
+  it.each([
+    [404, { code: 'not_found', resource: 'order' }],
+    [403, { code: 'permission_denied', requiredPermission: 'orders:read' }],
+  ])('says what is missing, and which permission: %i', async (status, facts) => {
+    const reading = read(service(() => answer({}, status)))
+    await expect(reading).rejects.toMatchObject({ ...facts, charged: 'unknown' })
   })
 
   it('is no order with another id', async () => {
-    const place = service(() => answer({ ...ORDER, id: 'o2' }))
-    const reading = readOrder(place.context, 'orders.retrieve', 'o1', 'in_doubt', settings)
-    await expect(reading).rejects.toMatchObject({
-      code: 'invalid_response',
-      issues: [{ path: 'id', message: 'is not the id that was asked for' }],
-    })
+    const issues = [{ path: 'id', message: 'is not the id that was asked for' }]
+    const reading = read(service(() => answer({ ...ORDER, id: 'o2' })))
+    await expect(reading).rejects.toMatchObject({ code: 'invalid_response', issues })
   })
 
   const created = { ...LEFT_OPEN, state: 'created', order: { id: 'o1' } } as const
@@ -247,13 +200,12 @@ describe('an order that is read by its id', () => {
   it('is remembered, and is asked for once only', async () => {
     const place = service(() => answer(ORDER))
     const found = await remember(place.context, created)
-    const outcome = await lookUpById(place.context, 'orders.recover', found, 'o1', settings)
+    const outcome = await readById(place, found)
     expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
 
     const failing = service(() => answer({}, 503))
     const again = await remember(failing.context, created)
-    const retried = { ...settings, maxRetries: 3 }
-    expect(await lookUpById(failing.context, 'orders.recover', again, 'o1', retried)).toMatchObject({
+    expect(await readById(failing, again, { maxRetries: 3 })).toMatchObject({
       outcome: 'created',
       reason: 'unreadable',
       error: { code: 'server', charged: 'yes' },
@@ -265,12 +217,10 @@ describe('an order that is read by its id', () => {
     const bug = new TypeError('a mistake of ours')
     const broken = service(() => Promise.reject(bug))
     const found = await remember(broken.context, created)
-    await expect(lookUpById(broken.context, 'orders.recover', found, 'o1', settings)).rejects.toBe(bug)
+    await expect(readById(broken, found)).rejects.toBe(bug)
 
-    const place = service(() => ({ kind: 'aborted' }))
-    const open = await remember(place.context, created)
-    await expect(
-      lookUpById(place.context, 'orders.recover', open, 'o1', { ...settings, signal: AbortSignal.abort() }),
-    ).rejects.toMatchObject({ code: 'aborted', charged: 'yes' })
+    const place = service(() => ABORTED)
+    const ending = readById(place, await remember(place.context, created), { signal: AbortSignal.abort() })
+    await expect(ending).rejects.toMatchObject({ code: 'aborted', charged: 'yes' })
   })
 })

@@ -20,7 +20,7 @@ import {
   requeuedContent,
   startedWith,
 } from '../../../src/resources/record-endings.ts'
-import { orderContext } from '../../support/order-context.ts'
+import { LEFT_OPEN, orderContext } from '../../support/order-context.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 const runtime = fakeRuntime()
@@ -32,27 +32,16 @@ const context = contextWith()
 
 /** An open record that a call has claimed, as it is when the call ends. */
 const mine: JournalRecord = {
-  slot: 'ref:r1',
+  ...LEFT_OPEN,
   key: 'key-0',
-  keyOrigin: 'derived',
-  generation: 0,
-  state: 'open',
-  ambiguous: true,
-  externalOrderId: 'r1',
   attempts: 2,
   firstSentAt: NOW - 1000,
   busyUntil: NOW + 1000,
   createdAt: NOW - 2000,
   updatedAt: NOW - 1000,
   version: 3,
-  fingerprint: 'fingerprint',
   fields: { quantity: 'abcdef01' },
   body: '{"quantity":1}',
-  apiKeyTag: 'tag',
-  claim: 'claim',
-  readable: false,
-  refused: false,
-  foreign: false,
 }
 const order = { id: 'ord_1', status: 'pending', amount: 5, note: 'kept' }
 
@@ -217,17 +206,8 @@ describe('a record of an order that exists', () => {
   })
 
   it('is proven for the key that was sent, whoever has written meanwhile', () => {
-    const newest: JournalRecord = {
-      ...mine,
-      key: 'key-1',
-      keyOrigin: 'random',
-      generation: 1,
-      fields: {},
-      fingerprint: 'other',
-      apiKeyTag: 'other',
-      claim: 'other',
-      attempts: 7,
-    }
+    const others = { fingerprint: 'other', apiKeyTag: 'other', claim: 'other', attempts: 7, fields: {} }
+    const newest: JournalRecord = { ...mine, ...others, key: 'key-1', keyOrigin: 'random', generation: 1 }
     const { key, keyOrigin, generation, fields, fingerprint, apiKeyTag, claim } = mine
     expect(createdContent(context, newest, mine, facts)).toMatchObject({
       ...{ key, keyOrigin, generation, fields, fingerprint, apiKeyTag, claim },
@@ -291,15 +271,9 @@ describe('a record of an order that exists', () => {
 
 describe('the request that makes an order', () => {
   it('is the one of the API document', () => {
-    expect([CREATE_ORDER, ORDERS_PATH]).toEqual([
-      {
-        operation: 'orders.create',
-        method: 'POST',
-        permission: 'orders:write',
-        missing: 'service_or_customer',
-      },
-      '/v1/orders',
-    ])
+    const facts = { permission: 'orders:write', missing: 'service_or_customer' }
+    expect(CREATE_ORDER).toEqual({ operation: 'orders.create', method: 'POST', ...facts })
+    expect(ORDERS_PATH).toBe('/v1/orders')
   })
 })
 

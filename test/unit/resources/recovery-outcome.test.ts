@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidResponseError, RequestAbortedError } from '../../../src/errors.ts'
-import { Journal, type RecordContent } from '../../../src/idempotency/journal.ts'
+import type { RecordContent } from '../../../src/idempotency/journal.ts'
 import { publicRecord } from '../../../src/idempotency/record.ts'
 import {
   finished,
@@ -9,19 +9,9 @@ import {
   settledOutcome,
   unreadableRecord,
 } from '../../../src/resources/recovery-outcome.ts'
-import { MemoryStore } from '../../../src/stores/memory.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
-import { fakeRuntime } from '../../support/runtime.ts'
+import { fails, hangs, ORDER, placeWith } from '../../support/place.ts'
 
-const ORDER = {
-  id: 'o1',
-  serviceId: 's',
-  target: 't',
-  quantity: 1,
-  amount: 5,
-  currency: 'EUR',
-  status: 'pending',
-}
 const { body: _body, ...CLOSED } = LEFT_OPEN
 
 describe('the outcome of a settled record', () => {
@@ -88,18 +78,11 @@ describe('a row that cannot be read', () => {
 
 describe('the newest version of a record', () => {
   it('is nothing where the store cannot be read, or not in five seconds', async () => {
-    const runtime = fakeRuntime({ auto: true })
-    const answers: (() => Promise<never>)[] = [
-      () => Promise.reject(new Error('gone')),
-      () => new Promise(() => {}),
-    ]
-    for (const answer of answers) {
-      const store = new MemoryStore()
-      const journal = new Journal({ store, scope: 's', codec: undefined, runtime })
-      const context = orderContext({ journal }, { runtime })
+    for (const broken of [fails, hangs]) {
+      const { context, store, runtime } = placeWith()
       const found = await remember(context, LEFT_OPEN)
       expect(await newestRecord(context, found)).toEqual(found.record)
-      store.get = answer
+      store.get = broken
       const before = runtime.now()
       expect(await newestRecord(context, found)).toBeUndefined()
       expect(runtime.now() - before).toBeLessThanOrEqual(5000)
@@ -182,14 +165,9 @@ describe('an order that was found', () => {
   })
 
   it('is told also where the store cannot be read afterwards', async () => {
-    const runtime = fakeRuntime({ auto: true })
-    const store = new MemoryStore()
-    const context = orderContext(
-      { journal: new Journal({ store, scope: 's', codec: undefined, runtime }) },
-      { runtime },
-    )
+    const { context, store } = placeWith()
     const open = await remember(context, LEFT_OPEN)
-    store.get = () => Promise.reject(new Error('gone'))
+    store.get = fails
     const outcome = await markCreated(context, open, { id: 'o1', order: ORDER })
     expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { externalOrderId: 'r1' } })
   })

@@ -4,6 +4,7 @@ import type { Send } from '../../../src/http/attempt.ts'
 import type { OrderContext } from '../../../src/resources/order-context.ts'
 import { type ListedOrder, type ScanOptions, scanOrders } from '../../../src/resources/scan-orders.ts'
 import { orderContext } from '../../support/order-context.ts'
+import { callSettings, ORDER } from '../../support/place.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 type Rows = readonly unknown[]
@@ -42,7 +43,7 @@ async function walk(
   try {
     for await (const one of scanOrders(context, {
       operation: 'orders.recover',
-      settings: { signal: undefined, timeout: 1000, totalTimeout: 2000, maxRetries: 0, headers: {} },
+      settings: callSettings({ timeout: 1000, totalTimeout: 2000 }),
       money: 'in_doubt',
       checkOpen: () => {},
       ...changes,
@@ -61,16 +62,6 @@ const list =
   (rows: Rows, most = 50, says: (offset: number) => object = () => ({})): Answer =>
   (offset) => ({ body: { orders: rows.slice(offset, offset + most), ...says(offset) } })
 const idsOf = ({ listed }: Walk): string[] => [...new Set(listed.map(({ id }) => id))]
-
-const ORDER = {
-  id: 'o1',
-  serviceId: 's',
-  target: 't',
-  quantity: 1,
-  amount: 5,
-  currency: 'EUR',
-  status: 'pending',
-}
 
 describe('a walk over the order list', () => {
   it('asks for 50 rows at a time, of one source system where that is named', async () => {
@@ -132,7 +123,7 @@ describe('a walk over the order list', () => {
   })
 
   it('asks for a page again where that may help', async () => {
-    const settings = { signal: undefined, timeout: 1000, totalTimeout: 9000, maxRetries: 1, headers: {} }
+    const settings = callSettings({ timeout: 1000, totalTimeout: 9000, maxRetries: 1 })
     const walked = await walk((_offset, page) => ({ status: page === 0 ? 503 : 200, body: [] }), { settings })
     expect(walked).not.toHaveProperty('error')
     expect(walked.offsets).toEqual([0, 0])

@@ -9,6 +9,7 @@ import {
   termination,
   truth,
 } from '../../support/invariants.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
 import { type LoggedCall, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
@@ -40,23 +41,11 @@ function bought(log: RunRecorder, call: LoggedCall, payload?: string): void {
 }
 
 const RECORD: JournalRecord = {
+  ...LEFT_OPEN,
   slot: REFERENCE,
   key: 'k',
-  keyOrigin: 'derived',
-  generation: 0,
-  state: 'open',
-  ambiguous: true,
   externalOrderId: 'a',
-  attempts: 1,
   firstSentAt: 0,
-  fingerprint: 'f',
-  fields: {},
-  body: '{}',
-  apiKeyTag: 't',
-  claim: 'c',
-  readable: false,
-  refused: false,
-  foreign: false,
   createdAt: 0,
   updatedAt: 0,
   version: 1,

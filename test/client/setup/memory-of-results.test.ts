@@ -1,7 +1,7 @@
 import { CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { collect } from '../support/heap.ts'
+import { collect } from '../../support/heap.ts'
 
 function lab() {
   const sandbox = createSandbox()

@@ -10,7 +10,7 @@ import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect, test } from 'vitest'
-import { fakeRuntime } from '../support/runtime.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
 
 /** What callers without a type checker hand in. */
 const GARBAGE: Readonly<Record<string, unknown>> = {
