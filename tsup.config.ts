@@ -31,6 +31,7 @@ const parts = {
   'parts/money': 'src/money.ts',
   'parts/quantity': 'src/quantity.ts',
   'parts/response-info': 'src/response-info.ts',
+  'parts/yaml': 'src/sandbox/control/yaml.ts',
 }
 
 /** Folder with a declaration of each source file, which is bundled for each entry point. */
@@ -111,6 +112,8 @@ export default defineConfig([
   {
     ...common,
     entry: { ...published, ...parts, 'sandbox/cli': 'src/sandbox/cli.ts' },
+    // docs/decisions/yaml-by-a-bundled-library.md
+    noExternal: ['js-yaml'],
     dts: {
       entry: Object.fromEntries(
         Object.entries(published).map(([name, file]) => [

@@ -68,6 +68,7 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
   // The build replaces this module by what it makes.
   esbuild: (_specifier, file) => file === 'sandbox/page/script.ts',
+  'js-yaml': (_specifier, file) => file === 'sandbox/control/yaml.ts',
   msw: (_specifier, file) => file === 'sandbox/http/msw.ts',
 }
 

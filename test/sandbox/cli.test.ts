@@ -303,8 +303,8 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     ],
     [
       'a YAML file that is not read here',
-      ['--faults', file('anchor.yml', '- action: &a\n    type: drop\n')],
-      'anchor.yml: not readable as YAML: line 1, column 11: "&" begins something that is not read here',
+      ['--faults', file('anchor.yml', '- action: &a { type: drop }\n- action: *a\n')],
+      'anchor.yml: not readable as YAML: line 2, column 11: an alias is not read here; write its value out',
     ],
     [
       'a YAML state with a mistake',

@@ -1,4 +1,4 @@
-import { readYaml } from './yaml.ts'
+import { linesOf, readYaml } from './yaml.ts'
 
 /** How a fault or state file is written. */
 export type DataFormat = 'json' | 'yaml'
@@ -13,7 +13,7 @@ export function parseDataFile<T>(
   root: string,
   check: (value: unknown) => T,
 ): T {
-  const value = format === 'json' ? parseJson(text) : parseYaml(text, root).value
+  const value = format === 'json' ? parseJson(text) : parseYaml(text)
   try {
     return check(value)
   } catch (error) {
@@ -31,10 +31,8 @@ export function formatOf(path: string): DataFormat {
 /** The line of the longest path that the message begins with. */
 function lineOf(message: string, text: string, root: string): number | null {
   try {
-    // All JSON is YAML, so one reader knows the lines of both. It refuses a field that is there twice.
-    const { lines } = readYaml(text, root)
-    // The path itself, or what it is missing from.
-    const known = [...lines].filter(
+    // All JSON is YAML, so one reader knows the lines of both: of the path itself, or of what it is missing from.
+    const known = [...linesOf(text, root)].filter(
       ([path]) => /^[:.[]/.test(message.slice(path.length)) && message.startsWith(path),
     )
     return known.sort(([a], [b]) => b.length - a.length)[0]?.[1] ?? null
@@ -43,9 +41,9 @@ function lineOf(message: string, text: string, root: string): number | null {
   }
 }
 
-function parseYaml(text: string, root: string): { readonly value: unknown } {
+function parseYaml(text: string): unknown {
   try {
-    return readYaml(text, root)
+    return readYaml(text)
   } catch (error) {
     throw new TypeError(`not readable as YAML: ${error instanceof Error ? error.message : String(error)}`)
   }
