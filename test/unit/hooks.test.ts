@@ -32,6 +32,24 @@ function tellAll(reporter: Reporter): void {
   reporter.settled({ ...settled })
 }
 
+const throws = (): never => {
+  throw new Error('mine')
+}
+
+/** What nobody has handled after that, which must not throw itself. */
+async function unhandledBy(act: () => void): Promise<unknown[]> {
+  const unhandled: unknown[] = []
+  const onUnhandled = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', onUnhandled)
+  try {
+    act()
+    await new Promise((resolve) => setImmediate(resolve))
+    return unhandled
+  } finally {
+    process.off('unhandledRejection', onUnhandled)
+  }
+}
+
 describe('hooks', () => {
   test('get their events, frozen', () => {
     const seen: [string, object][] = []
@@ -39,18 +57,9 @@ describe('hooks', () => {
       (name: string) =>
       (event: object): void =>
         void seen.push([name, event])
-    tellAll(
-      new Reporter(
-        {
-          onRequest: hook('request'),
-          onResponse: hook('response'),
-          onRetry: hook('retry'),
-          onSettled: hook('settled'),
-        },
-        undefined,
-        'warn',
-      ),
-    )
+    const hooks = { onRequest: hook('request'), onResponse: hook('response') }
+    const more = { onRetry: hook('retry'), onSettled: hook('settled') }
+    tellAll(new Reporter({ ...hooks, ...more }, undefined, 'warn'))
     expect(seen).toEqual([
       ['request', request],
       ['response', response],
@@ -60,56 +69,23 @@ describe('hooks', () => {
     for (const [, event] of seen) expect(Object.isFrozen(event)).toBe(true)
   })
 
+  /** What only looks like a promise, with this as its `then`. */
+  const promiseLike = (descriptor: PropertyDescriptor): unknown =>
+    Object.defineProperty({}, 'then', descriptor)
+  const reject = (_resolve: unknown, rejected: (error: Error) => void) => rejected(new Error('mine'))
+
   test.each([
-    [
-      'throw',
-      (): void => {
-        throw new Error('mine')
-      },
-    ],
-    [
-      'reject',
-      async (): Promise<void> => {
-        throw new Error('mine')
-      },
-    ],
-    [
-      'return what only looks like a promise',
-      (): unknown => ({
-        // biome-ignore lint/suspicious/noThenProperty: it is what makes it a promise.
-        then: (_resolve: unknown, reject: (error: Error) => void) => reject(new Error('mine')),
-      }),
-    ],
-    [
-      'return what throws when it is looked at',
-      (): unknown => ({
-        // biome-ignore lint/suspicious/noThenProperty: it is what makes it a promise.
-        get then(): never {
-          throw new Error('mine')
-        },
-      }),
-    ],
+    ['throw', throws],
+    ['reject', async () => throws()],
+    ['return what only looks like a promise', () => promiseLike({ value: reject })],
+    ['return what throws when it is looked at', () => promiseLike({ get: throws })],
   ])('that %s change nothing and are logged without their error', async (_how, hook) => {
-    const unhandled: unknown[] = []
-    const onUnhandled = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', onUnhandled)
-    try {
-      const { lines, logger } = logging()
-      const bad = hook as () => void
-      const hooks = { onRequest: bad, onResponse: bad, onRetry: bad, onSettled: bad }
-      tellAll(new Reporter(hooks, logger, 'error'))
-      await new Promise((resolve) => setImmediate(resolve))
-      const message = 'customer-ordering-sdk: a hook threw'
-      expect(lines).toEqual([
-        ['error', message, request],
-        ['error', message, response],
-        ['error', message, retry],
-        ['error', message, settled],
-      ])
-      expect(unhandled).toEqual([])
-    } finally {
-      process.off('unhandledRejection', onUnhandled)
-    }
+    const { lines, logger } = logging()
+    const bad = hook as () => void
+    const hooks = { onRequest: bad, onResponse: bad, onRetry: bad, onSettled: bad }
+    expect(await unhandledBy(() => tellAll(new Reporter(hooks, logger, 'error')))).toEqual([])
+    const events = [request, response, retry, settled]
+    expect(lines).toEqual(events.map((event) => ['error', 'customer-ordering-sdk: a hook threw', event]))
   })
 
   test('that try to change an event change nothing', () => {
@@ -173,29 +149,10 @@ describe('log lines', () => {
   })
 
   test.each([
-    [
-      'throws',
-      (): void => {
-        throw new Error('disk full')
-      },
-    ],
-    [
-      'rejects',
-      async (): Promise<void> => {
-        throw new Error('disk full')
-      },
-    ],
+    ['throws', throws],
+    ['rejects', async () => throws()],
   ])('to a logger that %s change nothing', async (_how, log) => {
-    const unhandled: unknown[] = []
-    const onUnhandled = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', onUnhandled)
-    try {
-      const logger = { debug: log, info: log, warn: log, error: log }
-      expect(() => tellAll(new Reporter({}, logger, 'debug'))).not.toThrow()
-      await new Promise((resolve) => setImmediate(resolve))
-      expect(unhandled).toEqual([])
-    } finally {
-      process.off('unhandledRejection', onUnhandled)
-    }
+    const logger = { debug: log, info: log, warn: log, error: log }
+    expect(await unhandledBy(() => tellAll(new Reporter({}, logger, 'debug')))).toEqual([])
   })
 })
