@@ -111,7 +111,7 @@ const common: Options = {
 export default defineConfig([
   {
     ...common,
-    entry: { ...published, ...parts, 'sandbox/cli': 'src/sandbox/cli.ts' },
+    entry: { ...published, ...parts, command: 'src/command/main.ts' },
     // docs/decisions/yaml-by-a-bundled-library.md
     noExternal: ['js-yaml'],
     dts: {

@@ -33,6 +33,7 @@ export default defineConfig({
       project('unit', together),
       project('client', together),
       project('proxy', together),
+      project('command', together),
       project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox', together),

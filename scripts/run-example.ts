@@ -68,8 +68,8 @@ function startServers(): Record<string, string> {
 async function startSandbox(
   faults: string,
 ): Promise<{ readonly server: ChildProcess; readonly baseUrl: string; readonly apiKey: string }> {
-  const flags = ['--port', '0', '--quiet', ...(existsSync(faults) ? ['--faults', faults] : [])]
-  const server = spawn(process.execPath, [join(root, 'dist/sandbox/cli.js'), ...flags], {
+  const flags = ['sandbox', '--port', '0', '--quiet', ...(existsSync(faults) ? ['--faults', faults] : [])]
+  const server = spawn(process.execPath, [join(root, 'dist/command.js'), ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for await (const line of createInterface(server.stdout)) {

@@ -68,6 +68,7 @@ const ofSource = [
   'unit',
   'client',
   'proxy',
+  'command',
   'stores',
   'sandbox',
   'server',
@@ -124,6 +125,6 @@ export const IN_ALL: readonly Step[] = [
     lane: 'checks',
     needs: ['build'],
     command: script('check:openapi'),
-    env: { SANDBOX_CLI: 'dist/sandbox/cli.js' },
+    env: { COMMAND: 'dist/command.js' },
   },
 ]

@@ -73,7 +73,7 @@ if (!rows.every(({ reached }) => reached)) process.exitCode = 1
 async function overLoopback(): Promise<readonly Round[]> {
   const flags = ['--port', '0', '--quiet', '--balance', String(Number.MAX_SAFE_INTEGER)]
   const [sandbox, bare] = await Promise.all([
-    started([fileURLToPath(new URL('../../dist/sandbox/cli.js', import.meta.url)), ...flags]),
+    started([fileURLToPath(new URL('../../dist/command.js', import.meta.url)), 'sandbox', ...flags]),
     started([fileURLToPath(new URL('bare-server.ts', import.meta.url))]),
   ])
   let n = 0

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { formatOf, parseDataFile } from './control/data-file.ts'
@@ -10,7 +9,7 @@ import type { SandboxOptions } from './service/options.ts'
 import type { SandboxRequest } from './service/reply.ts'
 import { readState } from './service/state.ts'
 
-const usage = `customer-ordering-sandbox: the Customer Ordering API in memory, on a port
+const usage = `customer-ordering-sdk sandbox: the Customer Ordering API in memory, on a port
 
   --port N        port to listen on, 0 for any free one (default 4010)
   --host NAME     address to listen on (default 127.0.0.1)
@@ -149,7 +148,11 @@ async function start(argv: string[]): Promise<void> {
         (error: unknown) => fail(`the state was not saved: ${String(error)}`, 1),
       )
     })
-  printLine(`customer-ordering-sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)
+  printLine(`customer-ordering-sdk sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)
+  if (flags.quiet !== true) {
+    printLine(`export CUSTOMER_ORDERING_BASE_URL=${server.url}`)
+    printLine(`export CUSTOMER_ORDERING_API_KEY=${shellWord(sandbox.apiKey)}`)
+  }
   if (server.control && flags.quiet !== true)
     printLine(`live page ${server.url}/ and control API ${server.url}/__sandbox/`)
 }
@@ -164,10 +167,18 @@ async function stop(server: SandboxServer, sandbox: Sandbox, state: string | und
 }
 
 function fail(message: string, exitCode: number): never {
-  process.stderr.write(`customer-ordering-sandbox: ${message}\n`)
+  process.stderr.write(`customer-ordering-sdk sandbox: ${message}\n`)
   process.exit(exitCode)
 }
 
-start(process.argv.slice(2)).catch((error: unknown) =>
-  fail(error instanceof StartError ? error.message : `unexpected: ${String(error)}`, 2),
-)
+/** Serves the sandbox until a signal ends the process. A start that fails ends it, too, with exit code 2. */
+export async function runSandbox(argv: string[]): Promise<void> {
+  await start(argv).catch((error: unknown) =>
+    fail(error instanceof StartError ? error.message : `unexpected: ${String(error)}`, 2),
+  )
+}
+
+/** A text as one word of a shell. */
+function shellWord(text: string): string {
+  return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -54,15 +54,15 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
   })
 
   test('has a command that serves the sandbox', async () => {
-    const bin = join(inject('consumer'), 'node_modules/.bin/customer-ordering-sandbox')
-    const server = spawn(node(), [bin, '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const bin = join(inject('consumer'), 'node_modules/.bin/customer-ordering-sdk')
+    const server = spawn(node(), [bin, 'sandbox', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
     expect(await balanceOf(server)).toEqual({ amount: 1_000_000, currency: 'EUR' })
   })
 })
 
 test('the command can be started by its name', async () => {
-  const bin = join(inject('consumer'), 'node_modules/.bin/customer-ordering-sandbox')
-  const server = spawn(bin, ['--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const bin = join(inject('consumer'), 'node_modules/.bin/customer-ordering-sdk')
+  const server = spawn(bin, ['sandbox', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
   expect(await balanceOf(server)).toEqual({ amount: 1_000_000, currency: 'EUR' })
 })
 

@@ -6,12 +6,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
+import { runSandbox } from '../../src/sandbox/cli.ts'
 import { validBody } from './caller.ts'
 
 // A process takes its time to start on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
-const cli = fileURLToPath(new URL('../../src/sandbox/cli.ts', import.meta.url))
+const command = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'sandbox-cli-'))
 const children = new Set<ChildProcess>()
 afterEach(() => {
@@ -27,7 +28,7 @@ function file(name: string, text: string): string {
 }
 
 function run(...args: string[]) {
-  const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [command, 'sandbox', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   children.add(child)
   const output = { stdout: '', stderr: '' }
   const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
@@ -59,10 +60,8 @@ async function runHere(...args: string[]) {
       output[name] += String(text)
       return true
     })
-  vi.spyOn(process, 'argv', 'get').mockReturnValue(['node', cli, ...args])
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => {}) as typeof process.exit)
-  vi.resetModules()
-  await import('../../src/sandbox/cli.ts')
+  await runSandbox(args)
   await vi.waitFor(() => expect(exit).toHaveBeenCalled(), { interval: 1, timeout: 10_000 })
   return { code: exit.mock.calls[0]?.[0], ...output }
 }
@@ -71,7 +70,7 @@ async function started(...args: string[]) {
   const { child, ended, firstLine } = run('--port', '0', ...args)
   const line = await firstLine
   const [, url = '', apiKey = ''] =
-    /^customer-ordering-sandbox listening on (http:\/\/\S+) \(API key: (\S+)\)$/.exec(line) ?? []
+    /^customer-ordering-sdk sandbox listening on (http:\/\/\S+) \(API key: (\S+)\)$/.exec(line) ?? []
   const order = (key: string) =>
     fetch(`${url}/v1/orders`, {
       method: 'POST',
@@ -89,7 +88,7 @@ async function started(...args: string[]) {
   return { url, apiKey, order, stop }
 }
 
-describe('the command customer-ordering-sandbox', () => {
+describe('the command customer-ordering-sdk sandbox', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)('serves, logs, and stops on %s', async (signal) => {
     const { url, apiKey, order, stop } = await started()
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
@@ -99,12 +98,14 @@ describe('the command customer-ordering-sandbox', () => {
     expect(code).toBe(0)
     expect(stderr).toBe('')
     expect(stdout.split('\n').slice(1)).toEqual([
+      `export CUSTOMER_ORDERING_BASE_URL=${url}`,
+      `export CUSTOMER_ORDERING_API_KEY=${apiKey}`,
       `live page ${url}/ and control API ${url}/__sandbox/`,
       'POST /v1/orders 201 charged, key key-1, key_personal',
       'GET /v1/balance 401 no API key',
       '',
     ])
-    expect(stdout.split(apiKey)).toHaveLength(2)
+    expect(stdout.split(apiKey)).toHaveLength(3)
   })
 
   test('has the API key that the seed gives, and is silent after it when told so', async () => {
@@ -116,14 +117,15 @@ describe('the command customer-ordering-sandbox', () => {
 
   test('takes a preset, an API key, a balance, an address and CORS', async () => {
     const { url, apiKey, order, stop } = await started(
-      ...['--preset', 'rfc9457', '--api-key', 'mine', '--balance', '499', '--host', 'localhost', '--cors'],
+      ...['--preset', 'rfc9457', '--api-key', "mi'ne", '--balance', '499', '--host', 'localhost', '--cors'],
     )
-    expect(apiKey).toBe('mine')
+    expect(apiKey).toBe("mi'ne")
     const refused = await order('k')
     expect(refused.status).toBe(402)
     expect(refused.headers.get('content-type')).toBe('application/problem+json')
     expect((await fetch(`${url}/v1/balance`)).headers.get('access-control-allow-origin')).toBe('*')
-    await stop('SIGTERM')
+    const { stdout } = await stop('SIGTERM')
+    expect(stdout).toContain("export CUSTOMER_ORDERING_API_KEY='mi'\\''ne'\n")
   })
 
   test('acts out fault rules from a file', async () => {
@@ -162,7 +164,7 @@ describe('the command customer-ordering-sandbox', () => {
     })
     expect(added.status).toBe(201)
     await expect(order('k')).rejects.toThrow('fetch failed')
-    expect((await stop('SIGTERM')).stdout.split('\n').slice(2)).toEqual([
+    expect((await stop('SIGTERM')).stdout.split('\n').slice(4)).toEqual([
       'POST /__sandbox/faults 201',
       'POST /v1/orders dropped charged, fault commitThenDrop, key k, key_personal',
       '',
@@ -318,7 +320,7 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     ],
   ])('%s', async (_, args, message) => {
     const { code, stdout, stderr } = await runHere(...args)
-    expect(stderr).toContain(`customer-ordering-sandbox: `)
+    expect(stderr).toContain(`customer-ordering-sdk sandbox: `)
     expect(stderr).toContain(message)
     expect(stderr.trim().split('\n')).toHaveLength(1)
     expect(stdout).toBe('')
@@ -328,6 +330,6 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
   test('of its process, too', async () => {
     const { code, stdout, stderr } = await run('--port', 'x').ended
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^customer-ordering-sandbox: --port: expected a whole number .*\n$/)
+    expect(stderr).toMatch(/^customer-ordering-sdk sandbox: --port: expected a whole number .*\n$/)
   })
 })

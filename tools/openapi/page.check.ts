@@ -3,7 +3,7 @@
  *
  *     node --test page.check.ts
  *
- * SANDBOX_CLI is the command to start (default: the source), CHROMIUM the browser (default: /usr/bin/chromium).
+ * COMMAND is the command to start (default: the source), CHROMIUM the browser (default: /usr/bin/chromium).
  * With SCREENSHOTS=docs/images it also takes the pictures of that folder.
  */
 import assert from 'node:assert/strict'
@@ -17,7 +17,7 @@ import axe from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const command = resolve(root, process.env['SANDBOX_CLI'] ?? 'src/sandbox/cli.ts')
+const command = resolve(root, process.env['COMMAND'] ?? 'src/command/main.ts')
 const screenshots = process.env['SCREENSHOTS'] && resolve(root, process.env['SCREENSHOTS'])
 
 let browser: Browser
@@ -26,7 +26,9 @@ let url = ''
 let apiKey = ''
 
 async function start(port = '0'): Promise<void> {
-  server = spawn(process.execPath, [command, '--port', port], { stdio: ['ignore', 'pipe', 'inherit'] })
+  server = spawn(process.execPath, [command, 'sandbox', '--port', port], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   assert.ok(server.stdout)
   const lines = createInterface(server.stdout)
   for await (const line of lines) {

@@ -1,0 +1,228 @@
+import type { CustomerOrderingClient } from '../client.ts'
+import type { OrderRecord } from '../idempotency/record.ts'
+import { formatAmount } from '../money.ts'
+import { EXIT, type Exit, plain, print, type Row, type Terminal, time, UsageError } from './terminal.ts'
+
+/** The flags, as given. */
+export interface Flags {
+  readonly sqlite?: string | undefined
+  readonly postgres?: string | undefined
+  readonly redis?: string | undefined
+  readonly account?: string | undefined
+  readonly server?: string | undefined
+  readonly key?: string | undefined
+  readonly as?: string | undefined
+  readonly 'order-id'?: string | undefined
+  readonly 'take-over'?: boolean | undefined
+  readonly since?: string | undefined
+  readonly json?: boolean | undefined
+  readonly yes?: boolean | undefined
+  readonly version?: boolean | undefined
+  readonly help?: boolean | undefined
+}
+
+/** What an action works with. */
+export interface Task {
+  readonly client: CustomerOrderingClient
+  readonly terminal: Terminal
+  readonly flags: Flags
+  /** The order's `externalOrderId`, where the action takes one. */
+  readonly reference: string | undefined
+}
+
+/** One command. */
+export interface Action {
+  readonly about: string
+  /** Flags of its own. */
+  readonly flags: readonly string[]
+  /** True if it needs a store. */
+  readonly store: boolean
+  /** True if it sends requests. */
+  readonly sends: boolean
+  /** True if it is about one order. */
+  readonly named: boolean
+  /** What to ask before it, where it can cost money. */
+  readonly question?: (
+    client: CustomerOrderingClient,
+    flags: Flags,
+  ) => Promise<string | undefined> | string | undefined
+  run(task: Task): Promise<Exit>
+}
+
+const ofOrder = { flags: ['key'], store: true, named: true }
+const ofStore = { flags: [], store: true, named: false }
+const ofService = { flags: [], store: false, sends: true, named: false }
+
+export const ACTIONS: Readonly<Record<string, Action>> = {
+  unresolved: {
+    ...ofStore,
+    about: 'orders whose outcome is not known; exit code 3 if there is one',
+    sends: false,
+    run: async ({ client, terminal, flags }) =>
+      attention(await print(terminal, flags.json === true, client.orders.unresolved(), rowOf)),
+  },
+  show: {
+    ...ofOrder,
+    about: 'what is remembered of one order: show REFERENCE',
+    sends: false,
+    run: async ({ client, terminal, flags, reference }) => {
+      const records = await client.orders.remembered(nameOf(flags, reference))
+      for (const record of records)
+        terminal.out(flags.json ? `${JSON.stringify(record)}\n` : `${linesOf(record)}\n`)
+      if (records.length > 0) return EXIT.done
+      terminal.err('customer-ordering-sdk: Nothing is remembered of this order.\n')
+      return EXIT.failed
+    },
+  },
+  recover: {
+    ...ofStore,
+    about: 'settle open orders, by the same keys; exit code 3 if some need attention or stay open',
+    flags: ['take-over'],
+    sends: true,
+    question: async (client) => {
+      const { length } = await client.orders.unresolved()
+      return length === 0
+        ? undefined
+        : `recover sends ${length} open order${length === 1 ? '' : 's'} (again), and each may be charged, once.`
+    },
+    run: async ({ client, terminal, flags }) => {
+      let left = 0
+      const outcomes = client.orders.recover({ takeOver: flags['take-over'] === true })
+      await print(
+        terminal,
+        flags.json === true,
+        outcomes,
+        ({ outcome, record, order, reason, error }) => ({
+          outcome,
+          ...rowOf(record),
+          order: order?.id ?? record.order?.id,
+          reason: reason ?? error?.code,
+        }),
+        ({ outcome }) => {
+          if (outcome === 'needs_attention' || outcome === 'still_open') left++
+        },
+      )
+      return attention(left)
+    },
+  },
+  resolve: {
+    ...ofOrder,
+    about: 'settle one order by hand: resolve REFERENCE --as created --order-id ID, or --as abandoned',
+    flags: ['key', 'as', 'order-id'],
+    sends: true,
+    question: (_client, { as }) =>
+      as === 'abandoned'
+        ? 'If the service has this order after all, the next one with its reference is a second charge.'
+        : undefined,
+    run: async ({ client, terminal, flags, reference }) => {
+      const { as, 'order-id': orderId } = flags
+      if (as !== 'created' && as !== 'abandoned') throw new UsageError('--as must be created or abandoned.')
+      if ((as === 'created') !== (orderId !== undefined))
+        throw new UsageError('--order-id ID goes with --as created, and only with that.')
+      const record = await client.orders.resolve(
+        nameOf(flags, reference),
+        orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId },
+      )
+      terminal.out(flags.json ? `${JSON.stringify(record)}\n` : `${linesOf(record)}\n`)
+      return EXIT.done
+    },
+  },
+  forget: {
+    ...ofOrder,
+    about: 'drop what is remembered of a settled order: forget REFERENCE',
+    sends: false,
+    question: () => 'A forgotten order can be bought again under its reference.',
+    run: async ({ client, terminal, flags, reference }) => {
+      const forgotten = await client.orders.forget(nameOf(flags, reference))
+      if (flags.json) terminal.out(`${JSON.stringify({ forgotten })}\n`)
+      else terminal.out(forgotten ? 'forgotten\n' : 'nothing was remembered\n')
+      return EXIT.done
+    },
+  },
+  reconcile: {
+    ...ofStore,
+    about: 'compare the store with the service; exit code 3 if they differ',
+    flags: ['since'],
+    sends: true,
+    run: async ({ client, terminal, flags }) => {
+      let differences = 0
+      const since = flags.since === undefined ? 0 : Date.parse(flags.since)
+      if (Number.isNaN(since)) throw new UsageError('--since must be a time, such as 2026-01-31T12:00:00Z.')
+      await print(
+        terminal,
+        flags.json === true,
+        client.orders.reconcile({ since }),
+        ({ kind, record, order }) => ({
+          kind,
+          reference: record?.externalOrderId,
+          order: order?.id ?? record?.order?.id,
+          amount: order?.amount ?? record?.order?.amount,
+          remembered: record?.order?.amount,
+        }),
+        ({ kind }) => {
+          if (kind !== 'matched') differences++
+        },
+      )
+      return attention(differences)
+    },
+  },
+  balance: {
+    ...ofService,
+    about: 'the wallet',
+    run: async ({ client, terminal, flags }) => {
+      const balance = await client.balance.retrieve()
+      terminal.out(flags.json ? `${JSON.stringify(balance)}\n` : `${plain(formatAmount(balance))}\n`)
+      return EXIT.done
+    },
+  },
+  services: {
+    ...ofService,
+    about: 'what can be ordered',
+    run: async ({ client, terminal, flags }) => {
+      await print(terminal, flags.json === true, client.services.list(), (service) => ({
+        service: service.productId,
+        price: formatAmount(service),
+        least: service.minQuantity,
+        most: service.maxQuantity,
+        step: service.stepQuantity,
+      }))
+      return EXIT.done
+    },
+  },
+}
+
+function attention(count: number): Exit {
+  return count === 0 ? EXIT.done : EXIT.needsAttention
+}
+
+function nameOf(flags: Flags, reference: string | undefined) {
+  return flags.key === undefined ? { externalOrderId: reference ?? '' } : { idempotencyKey: flags.key }
+}
+
+function rowOf(record: OrderRecord): Row {
+  return {
+    reference: record.externalOrderId,
+    key: record.key,
+    state: record.state,
+    doubt: record.ambiguous ? 'yes' : 'no',
+    attempts: record.attempts,
+    sent: time(record.firstSentAt),
+    created: time(record.createdAt),
+  }
+}
+
+function linesOf(record: OrderRecord): string {
+  const { order, rejection } = record
+  const lines = {
+    ...rowOf(record),
+    order: order?.id,
+    status: order?.status,
+    amount: order?.amount,
+    rejection: rejection && [rejection.kind, rejection.status, rejection.code].filter(Boolean).join(' '),
+    'busy until': time(record.busyUntil),
+  }
+  return Object.entries(lines)
+    .filter(([, value]) => value !== undefined && value !== '')
+    .map(([name, value]) => `${name.padEnd(12)}${plain(String(value))}`)
+    .join('\n')
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+import { createInterface } from 'node:readline/promises'
+import { runSandbox } from '../sandbox/cli.ts'
+import { run } from './run.ts'
+
+const { argv, env, stdin, stdout, stderr } = process
+const parameters = argv.slice(2)
+if (parameters[0] === 'sandbox') void runSandbox(parameters.slice(1))
+else
+  void run(parameters, {
+    env,
+    folder: process.cwd(),
+    interactive: stdin.isTTY && stderr.isTTY,
+    out: (text) => stdout.write(text),
+    err: (text) => stderr.write(text),
+    ask: async (question) => {
+      const lines = createInterface({ input: stdin, output: stderr })
+      const reply = await lines.question(question)
+      lines.close()
+      return reply
+    },
+  }).then((code) => {
+    process.exitCode = code
+  })

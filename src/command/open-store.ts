@@ -1,0 +1,101 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { OrderStore } from '../idempotency/store.ts'
+import { type PostgresClient, PostgresStore } from '../stores/postgres.ts'
+import { type IoredisClient, type NodeRedisClient, RedisStore } from '../stores/redis.ts'
+import { SqliteStore } from '../stores/sqlite.ts'
+import { type Terminal, UsageError } from './terminal.ts'
+
+/** A store, and what ends the connections that the command has made for it. */
+export interface OpenStore {
+  readonly store: OrderStore
+  close(): Promise<void>
+}
+
+/** Where the orders are, as the flags say. */
+export interface StoreFlags {
+  readonly sqlite?: string | undefined
+  readonly postgres?: string | undefined
+  readonly redis?: string | undefined
+}
+
+/** Opens the store that exactly one of the flags names. Drivers are those of the user's own project. */
+export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<OpenStore> {
+  const { sqlite, postgres, redis } = flags
+  const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
+  if (given.length !== 1)
+    throw new UsageError('Say where the orders are, by one of: --sqlite PATH, --postgres URL, --redis URL.')
+  if (postgres !== undefined) return await openPostgres(terminal, postgres)
+  if (redis !== undefined) return await openRedis(terminal, redis)
+  const path = resolve(terminal.folder, sqlite ?? '')
+  // SqliteStore makes the file that is missing: a mistyped path would look like a store without open orders.
+  if (!existsSync(path)) throw new UsageError(`There is no file ${path}.`)
+  return { store: new SqliteStore({ path }), close: async () => {} }
+}
+
+interface Pg {
+  readonly Pool: new (options: {
+    readonly connectionString: string
+    readonly max: number
+  }) => PostgresClient & { on(event: 'error', listener: () => void): unknown; end(): Promise<void> }
+}
+
+async function openPostgres(terminal: Terminal, connectionString: string): Promise<OpenStore> {
+  const pg = await load<Pg>(terminal, 'pg')
+  if (pg === undefined) throw missing('PostgreSQL', 'pg')
+  const pool = new pg.Pool({ connectionString, max: 2 })
+  // An idle connection that breaks would end the process. The next statement says what is wrong.
+  pool.on('error', () => {})
+  return { store: new PostgresStore({ client: pool }), close: () => pool.end() }
+}
+
+interface NodeRedis {
+  createClient(options: { readonly url: string }): NodeRedisClient & {
+    on(event: 'error', listener: () => void): unknown
+    connect(): Promise<unknown>
+    destroy(): void
+  }
+}
+
+interface Ioredis {
+  readonly Redis: new (
+    url: string,
+    options: { readonly maxRetriesPerRequest: number },
+  ) => IoredisClient & {
+    on(event: 'error', listener: () => void): unknown
+    disconnect(): void
+  }
+}
+
+async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
+  const nodeRedis = await load<NodeRedis>(terminal, 'redis')
+  if (nodeRedis !== undefined) {
+    const client = nodeRedis.createClient({ url })
+    client.on('error', () => {})
+    await client.connect()
+    return { store: new RedisStore({ client }), close: async () => client.destroy() }
+  }
+  const ioredis = await load<Ioredis>(terminal, 'ioredis')
+  if (ioredis === undefined) throw missing('Redis', 'redis')
+  const client = new ioredis.Redis(url, { maxRetriesPerRequest: 1 })
+  client.on('error', () => {})
+  return { store: new RedisStore({ client }), close: async () => client.disconnect() }
+}
+
+function missing(what: string, name: string): UsageError {
+  return new UsageError(`${what} needs the package ${name} in this folder's project: npm install ${name}`)
+}
+
+/** A package of the user's project, in whichever module format it is; nothing if it is not installed. */
+async function load<Package>(terminal: Terminal, name: string): Promise<Package | undefined> {
+  let path: string
+  try {
+    path = createRequire(join(terminal.folder, 'package.json')).resolve(name)
+  } catch {
+    return undefined
+  }
+  const found: { readonly default?: Package } & Package = await import(pathToFileURL(path).href)
+  return found.default ?? found
+}

@@ -1,0 +1,154 @@
+import { parseArgs } from 'node:util'
+import { CustomerOrderingClient } from '../client.ts'
+import { isCustomerOrderingError } from '../errors.ts'
+import { VERSION } from '../version.ts'
+import { ACTIONS, type Action, type Flags } from './actions.ts'
+import { openStore } from './open-store.ts'
+import { EXIT, type Exit, hide, plain, type Terminal, UsageError } from './terminal.ts'
+
+const USAGE = `customer-ordering-sdk: orders that are placed once, and what became of them
+
+  customer-ordering-sdk COMMAND [flags]
+
+${Object.entries({ sandbox: { about: 'the service in memory, on a port: sandbox --help' }, ...ACTIONS })
+  .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
+  .join('\n')}
+
+Where orders are remembered
+  --sqlite PATH       a file of SqliteStore
+  --postgres URL      a database of PostgresStore, with your project's pg
+  --redis URL         a server of RedisStore, with your project's redis or ioredis
+  --account LABEL     as in your program; required with a store
+  --server LABEL      as in your program, if it sets one
+
+Flags of some commands
+  --key KEY           the Idempotency-Key, in place of the reference
+  --as STATE          resolve: created (with --order-id ID) or abandoned
+  --order-id ID       resolve: the order that exists
+  --take-over         recover: do not wait for calls that may be dead
+  --since TIME        reconcile: what to report, such as 2026-01-31 or 2026-01-31T12:00:00Z
+
+  --json              for programs: one JSON text a line
+  --yes               do not ask before what can cost money
+  --version, --help
+
+CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY come from the environment.
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 orders need attention, 4 not confirmed.
+`
+
+const OPTIONS = {
+  sqlite: { type: 'string' },
+  postgres: { type: 'string' },
+  redis: { type: 'string' },
+  account: { type: 'string' },
+  server: { type: 'string' },
+  key: { type: 'string' },
+  as: { type: 'string' },
+  'order-id': { type: 'string' },
+  'take-over': { type: 'boolean' },
+  since: { type: 'string' },
+  json: { type: 'boolean' },
+  yes: { type: 'boolean' },
+  version: { type: 'boolean' },
+  help: { type: 'boolean' },
+} as const
+
+/** Flags that every command takes. */
+const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server']
+const STORES = ['sqlite', 'postgres', 'redis']
+
+/** Runs the command with these parameters; never throws. */
+export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
+  const secrets: string[] = []
+  try {
+    return await runCommand(argv, terminal, secrets)
+  } catch (error) {
+    const known = error instanceof UsageError || isCustomerOrderingError(error)
+    const message = known ? error.message : `unexpected: ${String(error)}`
+    terminal.err(`customer-ordering-sdk: ${plain(hide(message, secrets))}\n`)
+    const wrong = error instanceof UsageError || (isCustomerOrderingError(error) && WRONG_USE.has(error.code))
+    return wrong ? EXIT.wrongUse : EXIT.failed
+  }
+}
+
+const WRONG_USE: ReadonlySet<string> = new Set(['configuration', 'invalid_request'])
+
+async function runCommand(argv: readonly string[], terminal: Terminal, secrets: string[]): Promise<Exit> {
+  const { flags, name, reference } = read(argv)
+  if (flags.version) return say(terminal, `${VERSION}\n`)
+  if (flags.help || name === undefined) return say(terminal, USAGE, name === undefined && !flags.help)
+  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+  if (action === undefined) throw new UsageError(`There is no command ${JSON.stringify(name)}; see --help.`)
+  check(name, action, flags, reference)
+
+  const { CUSTOMER_ORDERING_API_KEY: apiKey, CUSTOMER_ORDERING_BASE_URL: baseUrl } = terminal.env
+  if (apiKey) secrets.push(apiKey)
+  for (const url of [flags.postgres, flags.redis]) secrets.push(...passwordsIn(url))
+  if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set.')
+  if (action.sends && !apiKey) throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set.')
+  const opened = action.store ? await openStore(terminal, flags) : undefined
+  try {
+    const client = new CustomerOrderingClient({
+      baseUrl,
+      apiKey: apiKey || null,
+      ...(flags.account !== undefined && { account: flags.account }),
+      ...(flags.server !== undefined && { server: flags.server }),
+      ...(opened !== undefined && { store: opened.store }),
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+    })
+    try {
+      const question = await action.question?.(client, flags)
+      if (question !== undefined && !(await isConfirmed(terminal, flags, question))) return EXIT.notConfirmed
+      return await action.run({ client, terminal, flags, reference })
+    } finally {
+      await client.close()
+    }
+  } finally {
+    await opened?.close()
+  }
+}
+
+function read(argv: readonly string[]): {
+  readonly flags: Flags
+  readonly name: string | undefined
+  readonly reference: string | undefined
+} {
+  try {
+    const { values, positionals } = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
+    const [name, reference, ...rest] = positionals
+    if (rest.length > 0) throw new UsageError(`There is one reference too many: ${JSON.stringify(rest[0])}.`)
+    return { flags: values, name, reference }
+  } catch (error) {
+    throw error instanceof UsageError ? error : new UsageError(error instanceof Error ? error.message : '')
+  }
+}
+
+function check(name: string, action: Action, flags: Flags, reference: string | undefined): void {
+  const known = [...COMMON, ...(action.store ? STORES : []), ...action.flags]
+  const foreign = Object.keys(flags).find((flag) => !known.includes(flag))
+  if (foreign !== undefined) throw new UsageError(`${name} has no flag --${foreign}; see --help.`)
+  if (!action.named && reference !== undefined)
+    throw new UsageError(`${name} takes no reference, and was given ${JSON.stringify(reference)}.`)
+  if (action.named && (reference === undefined) === (flags.key === undefined))
+    throw new UsageError(`${name} needs the order's reference, or its key by --key KEY.`)
+}
+
+function passwordsIn(url: string | undefined): string[] {
+  const password = url === undefined ? undefined : URL.parse(url)?.password
+  return password ? [password, decodeURIComponent(password)] : []
+}
+
+function say(terminal: Terminal, text: string, wrong = false): Exit {
+  if (wrong) terminal.err(text)
+  else terminal.out(text)
+  return wrong ? EXIT.wrongUse : EXIT.done
+}
+
+async function isConfirmed(terminal: Terminal, flags: Flags, question: string): Promise<boolean> {
+  if (flags.yes) return true
+  if (!terminal.interactive) {
+    terminal.err(`customer-ordering-sdk: ${plain(question)} Nobody can be asked here: add --yes.\n`)
+    return false
+  }
+  return /^y(es)?$/i.test((await terminal.ask(`${plain(question)} Go on? [y/N] `)).trim())
+}

@@ -1,0 +1,68 @@
+import { LIKE_A_KEY, redact } from '../http/redact.ts'
+
+/** What the command reads and writes, so that tests need no process. */
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Where relative paths begin, and where the drivers of a store are looked for. */
+  readonly folder: string
+  /** True if a person can be asked. */
+  readonly interactive: boolean
+  out(text: string): void
+  err(text: string): void
+  ask(question: string): Promise<string>
+}
+
+/** How the command ends. docs/command.md lists them. */
+export const EXIT = { done: 0, failed: 1, wrongUse: 2, needsAttention: 3, notConfirmed: 4 } as const
+export type Exit = (typeof EXIT)[keyof typeof EXIT]
+
+/** Wrong flags, a missing variable, a driver that is not installed. */
+export class UsageError extends Error {}
+
+/** Hides the API key and passwords. Not short ones, which may stand in a text for something else. */
+export function hide(text: string, secrets: Iterable<string>): string {
+  return redact(text, secrets, LIKE_A_KEY / 4)
+}
+
+/** What a store or a service says must not move the cursor of whoever reads it. */
+export function plain(text: string): string {
+  return text.replace(/\p{Cc}/gu, '?')
+}
+
+export function time(milliseconds: number | undefined): string {
+  return milliseconds === undefined || milliseconds === 0 ? '' : new Date(milliseconds).toISOString()
+}
+
+/** One row of a table for people. */
+export type Row = Readonly<Record<string, string | number | boolean | undefined>>
+
+/** Prints items as they come for programs, one JSON text a line, or as a table for people. Returns how many there were. */
+export async function print<T>(
+  terminal: Terminal,
+  json: boolean,
+  items: AsyncIterable<T>,
+  rowOf: (item: T) => Row,
+  each: (item: T) => void = () => {},
+): Promise<number> {
+  const rows: Row[] = []
+  let count = 0
+  const counts = terminal.interactive && !json
+  for await (const item of items) {
+    count++
+    each(item)
+    if (json) terminal.out(`${JSON.stringify(item)}\n`)
+    else rows.push(rowOf(item))
+    if (counts) terminal.err(`\r${count} `)
+  }
+  if (counts) terminal.err('\r')
+  if (!json) terminal.out(count === 0 ? 'none\n' : table(rows))
+  return count
+}
+
+function table(rows: readonly Row[]): string {
+  const names = Object.keys(rows[0] ?? {})
+  const lines = [names, ...rows.map((row) => names.map((name) => plain(String(row[name] ?? ''))))]
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
+  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
+  return padded.map((line) => `${line.trimEnd()}\n`).join('')
+}

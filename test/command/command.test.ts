@@ -1,0 +1,320 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { CustomerOrderingClient } from '../../src/client.ts'
+import { run } from '../../src/command/run.ts'
+import { SqliteStore } from '../../src/stores/sqlite.ts'
+import { VERSION } from '../../src/version.ts'
+import { failure, order } from '../support/lab.ts'
+
+const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'command-'))
+
+let sandbox: Sandbox
+let service: SandboxServer
+let files = 0
+let path = ''
+
+beforeAll(async () => {
+  sandbox = createSandbox({ balance: 1_000_000 })
+  service = await serveSandbox(sandbox)
+})
+afterAll(async () => {
+  await service.close()
+  rmSync(folder, { recursive: true })
+})
+
+/** A program of the shop, over the same file. */
+const program = () =>
+  new CustomerOrderingClient({
+    baseUrl: service.url,
+    apiKey: sandbox.apiKey,
+    account: 'shop',
+    store: new SqliteStore({ path }),
+    maxRetries: 0,
+  })
+
+/** A store with an order in doubt (charged), one that was never sent, and one that is settled. */
+beforeEach(async () => {
+  sandbox.reset()
+  path = join(folder, `orders-${files++}.db`)
+  const client = program()
+  sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
+  await failure(client.orders.create(order('in-doubt')))
+  await client.orders.enqueue(order('queued'))
+  await client.orders.create(order('settled'))
+  await client.close()
+})
+
+interface Given {
+  readonly env?: Readonly<Record<string, string>>
+  /** What a person replies; without it, nobody can be asked. */
+  readonly reply?: string
+  readonly folder?: string
+}
+
+/** Runs the command without a process; `~` stands for the flags of the store. */
+async function command(line: string, given: Given = {}) {
+  const output = { out: '', err: '', asked: '' }
+  const flags = line
+    .split(' ')
+    .flatMap((word) => (word === '~' ? ['--sqlite', path, '--account', 'shop'] : [word]))
+  const code = await run(flags.filter(Boolean), {
+    env: { CUSTOMER_ORDERING_BASE_URL: service.url, CUSTOMER_ORDERING_API_KEY: sandbox.apiKey, ...given.env },
+    folder: given.folder ?? folder,
+    interactive: given.reply !== undefined,
+    out: (text) => {
+      output.out += text
+    },
+    err: (text) => {
+      output.err += text
+    },
+    ask: async (question) => {
+      output.asked += question
+      return given.reply ?? ''
+    },
+  })
+  expect(output.out + output.err + output.asked).not.toContain(sandbox.apiKey)
+  return {
+    code,
+    ...output,
+    json: () =>
+      output.out
+        .trim()
+        .split('\n')
+        .map((text) => JSON.parse(text)),
+  }
+}
+
+describe('customer-ordering-sdk', () => {
+  it('lists what is unresolved as a table, and ends with 3', async () => {
+    const { code, out } = await command('unresolved ~')
+    const [head = '', ...rows] = out.trim().split('\n')
+    expect(head).toMatch(/^reference +key +state +doubt +attempts +sent +created$/)
+    expect(
+      rows
+        .map((row) =>
+          row
+            .split(/ +/)
+            .filter((_, index) => index !== 1)
+            .slice(0, 4),
+        )
+        .toSorted(),
+    ).toEqual([
+      ['in-doubt', 'open', 'yes', '1'],
+      ['queued', 'open', 'no', '0'],
+    ])
+    expect(code).toBe(3)
+  })
+
+  it('shows one order by its reference or its key, and ends with 1 where there is none', async () => {
+    const { code, json } = await command('show in-doubt --json ~')
+    expect(code).toBe(0)
+    const [record] = json()
+    expect(record).toMatchObject({ externalOrderId: 'in-doubt', state: 'open', ambiguous: true })
+    const byKey = await command(`show --key ${record.key} ~`)
+    expect(byKey.out).toMatch(/^reference {3}in-doubt\nkey +\S+\nstate +open\ndoubt +yes\n/)
+    expect(await command('show nothing ~')).toMatchObject({ code: 1, out: '' })
+  })
+
+  it('recovers after a yes, charges each order once, and then has nothing to ask', async () => {
+    const { code, asked, json } = await command('recover --json ~', { reply: 'y' })
+    expect(asked).toBe('recover sends 2 open orders (again), and each may be charged, once. Go on? [y/N] ')
+    expect(
+      json()
+        .map(({ outcome, record }) => `${record.externalOrderId} ${outcome}`)
+        .toSorted(),
+    ).toEqual(['in-doubt created', 'queued created'])
+    expect(code).toBe(0)
+    for (const reference of ['in-doubt', 'queued', 'settled']) sandbox.expectChargedOnce(reference)
+    expect(await command('recover ~')).toMatchObject({ code: 0, out: 'none\n', asked: '' })
+    expect(await command('unresolved ~')).toMatchObject({ code: 0, out: 'none\n' })
+  })
+
+  it('recovers in a script with --yes, and ends with 3 where orders stay open', async () => {
+    sandbox.faults.add({
+      match: { operation: 'createOrder' },
+      times: 'always',
+      action: { type: 'status', status: 503 },
+    })
+    const { code, out } = await command('recover --yes ~')
+    expect(out).toMatch(/still_open +in-doubt /)
+    expect(code).toBe(3)
+    sandbox.expectChargedOnce('in-doubt')
+    sandbox.expectNotCharged('queued')
+  })
+
+  it.each(['recover ~', 'resolve in-doubt --as abandoned ~', 'forget settled ~'])(
+    'sends and writes nothing for "%s" where nobody says yes',
+    async (line) => {
+      const requests = sandbox.requests.length
+      for (const given of [{}, { reply: '' }, { reply: 'n' }, { reply: 'yesterday' }]) {
+        const { code, err, asked } = await command(line, given)
+        expect(code).toBe(4)
+        expect(given.reply === undefined ? err : asked).toMatch(
+          given.reply === undefined ? /add --yes/ : /Go on\?/,
+        )
+      }
+      expect(sandbox.requests).toHaveLength(requests)
+      expect((await command('unresolved --json ~')).json()).toHaveLength(2)
+      expect((await command('show settled ~')).code).toBe(0)
+    },
+  )
+
+  it('resolves an order as created by its id, and as abandoned after a yes', async () => {
+    const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
+    const created = await command(`resolve in-doubt --as created --order-id ${orderId} ~`)
+    expect(created).toMatchObject({ code: 0, asked: '' })
+    expect(created.out).toMatch(new RegExp(`^state +created\\n[\\s\\S]*^order +${orderId}$`, 'm'))
+    const abandoned = await command('resolve queued --as abandoned --json ~', { reply: 'yes' })
+    expect(abandoned.json()).toMatchObject([{ externalOrderId: 'queued', state: 'rejected' }])
+    expect((await command('unresolved ~')).code).toBe(0)
+    sandbox.expectNotCharged('queued')
+  })
+
+  it('forgets a settled order, and refuses an open one', async () => {
+    expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten\n' })
+    expect(await command('forget settled --yes ~')).toMatchObject({
+      code: 0,
+      out: 'nothing was remembered\n',
+    })
+    expect(await command('forget in-doubt --yes ~')).toMatchObject({ code: 2, out: '' })
+  })
+
+  it('reconciles, and ends with 3 where store and service differ', async () => {
+    const { code, json } = await command('reconcile --json ~')
+    expect(
+      json()
+        .map(({ kind, record }) => `${record.externalOrderId} ${kind}`)
+        .toSorted(),
+    ).toEqual(['in-doubt matched', 'queued only_local', 'settled matched'])
+    expect(code).toBe(3)
+    const later = await command('reconcile --since 2999-01-01 ~')
+    expect(later).toMatchObject({ code: 0, out: 'none\n' })
+  })
+
+  it('shows balance and services without a store', async () => {
+    expect((await command('balance --json')).json()).toMatchObject([{ currency: 'EUR' }])
+    expect((await command('balance')).out).toMatch(/\d/)
+    const { out } = await command('services')
+    expect(out).toMatch(/^service +price +least +most +step\n/)
+    expect(out).toContain('svc_standard')
+  })
+
+  it('reads a store without an API key, and sends nothing without one', async () => {
+    const env = { CUSTOMER_ORDERING_API_KEY: '' }
+    expect((await command('unresolved ~', { env })).code).toBe(3)
+    expect(await command('recover --yes ~', { env })).toMatchObject({
+      code: 2,
+      err: 'customer-ordering-sdk: CUSTOMER_ORDERING_API_KEY is not set.\n',
+    })
+  })
+
+  it.each([
+    ['sell ~', 'There is no command "sell"'],
+    ['toString', 'There is no command "toString"'],
+    ['unresolved', 'by one of: --sqlite PATH, --postgres URL, --redis URL'],
+    ['unresolved ~ --redis redis://x', 'by one of: --sqlite PATH'],
+    ['unresolved --sqlite missing.db --account shop', 'There is no file'],
+    ['show ~', "needs the order's reference"],
+    ['show r1 --key k1 ~', "needs the order's reference"],
+    ['show r1 r2 ~', 'one reference too many: "r2"'],
+    ['recover r1 ~', 'takes no reference'],
+    ['balance --sqlite x.db', 'balance has no flag --sqlite'],
+    ['unresolved --take-over ~', 'unresolved has no flag --take-over'],
+    ['resolve r1 --as created ~', '--order-id ID goes with'],
+    ['resolve r1 --as done ~', '--as must be created or abandoned'],
+    ['reconcile --since yesterday ~', '--since must be a time'],
+    ['recover --force ~', "Unknown option '--force'"],
+  ])('refuses "%s" with exit code 2', async (line, message) => {
+    const { code, out, err } = await command(line)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain(message)
+  })
+
+  it('wants an account with a store, and says so', async () => {
+    const { code, err } = await command(`unresolved --sqlite ${path}`)
+    expect(code).toBe(2)
+    expect(err).toContain('account')
+  })
+
+  it.each([
+    ['--postgres postgres://ada:secret-word@127.0.0.1/x', 'npm install pg'],
+    ['--redis redis://:secret-word@127.0.0.1', 'npm install redis'],
+  ])('names the driver that is not installed, %s', async (flags, message) => {
+    const { code, err } = await command(`unresolved ${flags} --account shop`)
+    expect(code).toBe(2)
+    expect(err).toContain(message)
+  })
+
+  it("takes the driver of the user's project, and hides the password that it repeats", async () => {
+    const project = join(folder, 'project')
+    mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
+    writeFileSync(
+      join(project, 'node_modules/pg/index.js'),
+      `exports.Pool = class {
+        totalCount = 0
+        constructor({ connectionString }) { this.address = connectionString }
+        on() {}
+        query() { return Promise.reject(new Error('cannot reach ' + this.address)) }
+        connect(callback) { callback(new Error('cannot reach ' + this.address)) }
+        async end() {}
+      }`,
+    )
+    const line = 'unresolved --postgres postgres://ada:secret-word@127.0.0.1/x --account shop'
+    const { code, err } = await command(line, { folder: project })
+    expect(code).toBe(1)
+    expect(err).toMatch(/^customer-ordering-sdk: /)
+    expect(err).not.toContain('secret-word')
+  })
+
+  it('fails with 1 and one line where the service refuses the API key', async () => {
+    const { code, out, err } = await command('balance', {
+      env: { CUSTOMER_ORDERING_API_KEY: 'a-wrong-api-key' },
+    })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err.trim().split('\n')).toHaveLength(1)
+    expect(err).not.toContain('a-wrong-api-key')
+  })
+
+  it('prints no control character that a store holds', async () => {
+    const client = program()
+    await client.orders.enqueue(order('\u001b[2Jgone'))
+    await client.close()
+    const { out } = await command('unresolved ~')
+    expect(out).toContain('?[2Jgone')
+    expect(out).not.toContain('\u001b')
+  })
+
+  it('prints its version and its help', async () => {
+    expect(await command('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
+    const { code, out } = await command('--help')
+    expect(code).toBe(0)
+    expect(out).toMatch(/^customer-ordering-sdk: /)
+    expect(await command('')).toMatchObject({ code: 2, out: '', err: out })
+  })
+
+  it('is a program that ends by itself', async () => {
+    const env = {
+      ...process.env,
+      CUSTOMER_ORDERING_BASE_URL: service.url,
+      CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
+    }
+    const flags = ['--sqlite', path, '--account', 'shop', '--json', '--yes']
+    const start = (name: string) =>
+      promisify(execFile)(process.execPath, [main, name, ...flags], { env }).then(
+        ({ stdout }) => ({ code: 0, lines: stdout.split('\n').filter(Boolean).length }),
+        ({ code, stdout }) => ({ code, lines: stdout.split('\n').filter(Boolean).length }),
+      )
+    expect(await start('unresolved')).toEqual({ code: 3, lines: 2 })
+    expect(await start('recover')).toEqual({ code: 0, lines: 2 })
+    expect(await start('unresolved')).toEqual({ code: 0, lines: 0 })
+    for (const reference of ['in-doubt', 'queued']) sandbox.expectChargedOnce(reference)
+  })
+})
