@@ -1,4 +1,6 @@
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
+import { createRandom } from '../../src/sandbox/service/random.ts'
+import { nextLoop, VirtualTime } from './virtual-time.ts'
 
 /** A runtime whose time stands still until the test moves it. */
 export interface FakeRuntime extends Runtime {
@@ -27,92 +29,61 @@ export interface FakeRuntimeOptions {
   readonly auto?: boolean
 }
 
-interface Timer {
-  readonly at: number
-  readonly callback: () => void
-}
-
 /** Turns of the event loop without a new or cancelled timer that count as nothing left to do. */
 const IDLE_TURNS = 6
 
 /** Deterministic clocks, timers, randomness and ids; `deriveId` is the real one. */
 export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
-  let wall = options.now ?? 1_700_000_000_000
-  let elapsed = 0
+  // Its own clock is the one that nobody sets.
+  const time = new VirtualTime(settle)
+  time.now = 0
+  const owner = {}
+  const random = createRandom(options.seed ?? 1)
+  /** How far the clock on the wall is ahead of it. */
+  let ahead = options.now ?? 1_700_000_000_000
   let ids = 0
-  let seed = options.seed ?? 1
   let auto = options.auto ?? false
   let changes = 0
   let watching = false
-  const timers = new Set<Timer>()
 
-  const next = (): Timer | undefined => {
-    let found: Timer | undefined
-    // Those set first come first among equals, as Set keeps their order.
-    for (const timer of timers) if (found === undefined || timer.at < found.at) found = timer
-    return found
-  }
-  const fire = (timer: Timer): void => {
-    const step = Math.max(0, timer.at - elapsed)
-    elapsed += step
-    wall += step
-    timers.delete(timer)
-    timer.callback()
-  }
   const watch = async (): Promise<void> => {
     if (watching) return
     watching = true
-    while (auto && timers.size > 0) {
+    while (auto && time.timers > 0) {
       for (let turns = 0, before = changes; turns < IDLE_TURNS; turns++) {
-        await turn()
+        await nextLoop()
         if (changes !== before) {
           before = changes
           turns = 0
         }
       }
-      const timer = next()
-      if (auto && timer !== undefined) fire(timer)
+      if (auto) time.fire()
     }
     watching = false
   }
 
   return {
-    now: () => wall,
-    monotonic: () => elapsed,
+    now: () => ahead + time.now,
+    monotonic: () => time.now,
     setTimer(callback, milliseconds) {
-      const timer = { at: elapsed + Math.max(0, milliseconds), callback }
-      timers.add(timer)
+      const cancel = time.setTimer(owner, callback, milliseconds)
       changes++
       if (auto) void watch()
       return () => {
-        if (timers.delete(timer)) changes++
+        changes++
+        cancel()
       }
     },
-    random() {
-      // mulberry32
-      seed = (seed + 0x6d2b79f5) | 0
-      let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-      mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-      return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-    },
+    random: () => random.next(),
     randomId: () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`,
     deriveId: platformRuntime.deriveId,
-    async advance(milliseconds) {
-      const end = elapsed + milliseconds
-      await settle()
-      for (let timer = next(); timer !== undefined && timer.at <= end; timer = next()) {
-        fire(timer)
-        await settle()
-      }
-      wall += end - elapsed
-      elapsed = end
-    },
+    advance: (milliseconds) => time.advance(milliseconds),
     jump(milliseconds) {
-      wall += milliseconds
+      ahead += milliseconds
     },
     settle,
     get timers() {
-      return timers.size
+      return time.timers
     },
     get auto() {
       return auto
@@ -125,9 +96,5 @@ export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
 }
 
 async function settle(): Promise<void> {
-  for (let turns = 0; turns < IDLE_TURNS; turns++) await turn()
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
+  for (let turns = 0; turns < IDLE_TURNS; turns++) await nextLoop()
 }

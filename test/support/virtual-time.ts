@@ -55,6 +55,11 @@ export class VirtualTime {
     this.#mostTurns = mostTurns
   }
 
+  /** Number of timers that anybody waits for. */
+  get timers(): number {
+    return this.#timers.size
+  }
+
   /** Clocks, timers and ids for one process; the same seed gives the same random numbers and ids. */
   runtime(owner: object, seed: number): Runtime {
     const random = createRandom(seed)
@@ -111,7 +116,7 @@ export class VirtualTime {
     for (let turns = 0; turns < this.#mostTurns; turns++) {
       await this.#turn()
       if (settled) return await promise
-      if (!this.#fire(Number.POSITIVE_INFINITY)) throw new Deadlock()
+      if (!this.fire()) throw new Deadlock()
     }
     throw new Livelock(this.#mostTurns)
   }
@@ -120,12 +125,12 @@ export class VirtualTime {
   async advance(milliseconds: number): Promise<void> {
     const until = this.now + milliseconds
     do await this.#turn()
-    while (this.#fire(until))
+    while (this.fire(until))
     this.now = until
   }
 
   /** Fires the timer that is due next, if that is not later than the time given. */
-  #fire(until: number): boolean {
+  fire(until: number = Number.POSITIVE_INFINITY): boolean {
     let next: Timer | undefined
     for (const timer of this.#timers)
       if (next === undefined || timer.at < next.at || (timer.at === next.at && timer.order < next.order))
