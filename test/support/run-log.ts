@@ -1,3 +1,4 @@
+import { isCustomerOrderingError } from '../../src/errors.ts'
 import type { JournalRecord } from '../../src/idempotency/record.ts'
 import type { StoredRow } from '../../src/idempotency/store.ts'
 import type { AttentionReason, RecoveryOutcome } from '../../src/resources/recover.ts'
@@ -60,6 +61,13 @@ export interface Told {
   readonly orderId?: string
   /** The error's code, where there was one. */
   readonly code?: string
+}
+
+/** What a failed call tells. Anything but one of our errors is a failure of the harness or a bug. */
+export function toldBy(error: unknown): Told {
+  if (!isCustomerOrderingError(error)) throw error
+  const { charged, code, orderId } = error
+  return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
 }
 
 /** What a recovery said of one record. */

@@ -1,4 +1,4 @@
-import type { OrderStore } from '../../src/idempotency/store.ts'
+import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
 
 /** A store over another one, with some operations of its own. */
 export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderStore {
@@ -13,4 +13,20 @@ export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderSto
     close: () => store.close(),
     ...own,
   }
+}
+
+/** A store that tells of every row that it has written. */
+export function writesNoted(store: OrderStore, written: (row: StoredRow) => void): OrderStore {
+  return storeOver(store, {
+    async insert(row) {
+      const result = await store.insert(row)
+      if (result.inserted) written(row)
+      return result
+    },
+    async update(row, expectedVersion) {
+      const updated = await store.update(row, expectedVersion)
+      if (updated) written(row)
+      return updated
+    },
+  })
 }

@@ -14,7 +14,6 @@ import {
   type Reconciled,
   type RecoveryOutcome,
   responseInfo,
-  type StoredRow,
 } from '../../../src/index.ts'
 import { used } from '../../support/heap.ts'
 import {
@@ -27,7 +26,8 @@ import {
   writeAhead,
 } from '../../support/invariants.ts'
 import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
-import { type LoggedCall, RunRecorder, recoveredOf } from '../../support/run-log.ts'
+import { type LoggedCall, RunRecorder, recoveredOf, toldBy } from '../../support/run-log.ts'
+import { writesNoted } from '../../support/store-over.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 import { type Answer, type AnswerPlan, answerPlan, PIECE, send, type TemplateName } from './answers.ts'
 import {
@@ -303,27 +303,6 @@ const CLASSES = new Set<unknown>(
   Object.values(errors).filter((value) => typeof value === 'function' && value.prototype instanceof Error),
 )
 
-class WatchedStore extends MemoryStore {
-  readonly #written: (row: StoredRow) => void
-
-  constructor(written: (row: StoredRow) => void) {
-    super()
-    this.#written = written
-  }
-
-  override async insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
-    const result = await super.insert(row)
-    if (result.inserted) this.#written(row)
-    return result
-  }
-
-  override async update(row: StoredRow, expected: number): ReturnType<MemoryStore['update']> {
-    const applied = await super.update(row, expected)
-    if (applied) this.#written(row)
-    return applied
-  }
-}
-
 /** Runs one exchange and looks for anything that must not be. */
 export async function runExchange(plan: Exchange): Promise<Ended> {
   const call = CALLS[plan.call]
@@ -344,7 +323,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const all: Heard[] = []
   const { before } = call
   let early = before === undefined || before.answer === 'queued' ? undefined : before.answer
-  const store = new WatchedStore((row) => {
+  const store = writesNoted(new MemoryStore(), (row) => {
     log.row(row)
     log.printed.push(row.data)
     const slot = log.rows.at(-1)?.record?.slot
@@ -522,9 +501,7 @@ function callFacts(kind: 'create' | 'recover', time: number, { maxRetries }: Exc
 }
 
 function toldOf(error: unknown): NonNullable<LoggedCall['told']> {
-  if (!errors.isCustomerOrderingError(error)) return { charged: 'unknown' }
-  const { charged, code, orderId } = error
-  return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+  return errors.isCustomerOrderingError(error) ? toldBy(error) : { charged: 'unknown' }
 }
 
 function codeIn(text: string | undefined): string | undefined {

@@ -4,14 +4,7 @@
  * recovery at the end finds what was charged.
  */
 import fc from 'fast-check'
-import {
-  CustomerOrderingClient,
-  isCustomerOrderingError,
-  MemoryStore,
-  type OrderStore,
-  responseInfo,
-  type StoredRow,
-} from '../../../src/index.ts'
+import { CustomerOrderingClient, MemoryStore, type OrderStore, responseInfo } from '../../../src/index.ts'
 import { createSandbox, type Sandbox } from '../../../src/sandbox/index.ts'
 import { amplification, INVARIANTS } from '../../support/invariants.ts'
 import {
@@ -22,8 +15,9 @@ import {
   RunRecorder,
   recoveredOf,
   type Told,
+  toldBy,
 } from '../../support/run-log.ts'
-import { storeOver } from '../../support/store-over.ts'
+import { storeOver, writesNoted } from '../../support/store-over.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 
 const PRICE = 250
@@ -64,31 +58,21 @@ const slotOf = (name: Name): string => `${name.slice(0, 3)}:${name}`
 type Turn = (what: string) => Promise<unknown>
 
 /** The store as one client sees it: each access begins and ends when the scheduler says so. */
-function scheduled(store: MemoryStore, log: RunRecorder, turn: Turn): OrderStore {
+function scheduled(memory: MemoryStore, log: RunRecorder, turn: Turn): OrderStore {
   const at = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
     await turn(what)
     const done = await work()
     await turn(`${what} has ended`)
     return done
   }
-  const noted = (row: StoredRow): void => {
+  const store = writesNoted(memory, (row) => {
     log.row(row)
     log.printed.push(row.data)
-  }
+  })
   return storeOver(store, {
     get: (scope, id) => at('get', () => store.get(scope, id)),
-    insert: (row) =>
-      at('insert', async () => {
-        const result = await store.insert(row)
-        if (result.inserted) noted(row)
-        return result
-      }),
-    update: (row, version) =>
-      at('update', async () => {
-        const updated = await store.update(row, version)
-        if (updated) noted(row)
-        return updated
-      }),
+    insert: (row) => at('insert', () => store.insert(row)),
+    update: (row, version) => at('update', () => store.update(row, version)),
     listOpen: (scope, options) => at('listOpen', () => store.listOpen(scope, options)),
     list: (scope, options) => at('list', () => store.list(scope, options)),
     close: async () => {},
@@ -230,12 +214,11 @@ async function runPlan(plan: Plan, scheduler: fc.Scheduler): Promise<void> {
       totalTimeout: TOTAL_TIMEOUT,
       maxRetries,
     })
-  const toldBy = (error: unknown): Told => {
-    if (!isCustomerOrderingError(error)) throw error
-    const { charged, code, orderId } = error
-    must(code !== 'invalid_request', error.message)
-    log.printed.push(error.message, JSON.stringify(error))
-    return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+  const heardBy = (error: unknown): Told => {
+    const told = toldBy(error)
+    must(told.code !== 'invalid_request', String(error))
+    log.printed.push(String(error), JSON.stringify(error))
+    return told
   }
   const place = async (
     { orders }: CustomerOrderingClient,
@@ -245,7 +228,7 @@ async function runPlan(plan: Plan, scheduler: fc.Scheduler): Promise<void> {
     // Both ask for the order, so both explain a charge. An `enqueue()` says nothing of the wallet.
     const call = began('create', name)
     if (kind === 'enqueue') {
-      await orders.enqueue(requestOf(name), optionsOf(name)).catch(toldBy)
+      await orders.enqueue(requestOf(name), optionsOf(name)).catch(heardBy)
       return log.ended(call, time.now, {})
     }
     const told = await orders
@@ -253,7 +236,7 @@ async function runPlan(plan: Plan, scheduler: fc.Scheduler): Promise<void> {
       .then((order): Told => {
         must(responseInfo(order) !== undefined, 'an order without its facts')
         return { charged: 'yes', orderId: order.id }
-      }, toldBy)
+      }, heardBy)
     log.ended(call, time.now, { told })
   }
   const recover = async (
@@ -268,7 +251,7 @@ async function runPlan(plan: Plan, scheduler: fc.Scheduler): Promise<void> {
         log.said(call, recoveredOf(outcome.record.slot.slice(4), outcome, time.now))
       log.ended(call, time.now, {})
     } catch (error) {
-      log.ended(call, time.now, { told: toldBy(error) })
+      log.ended(call, time.now, { told: heardBy(error) })
     }
   }
   await pumped(Promise.all(calls.map(run)), scheduler, time)

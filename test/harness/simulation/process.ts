@@ -1,14 +1,13 @@
 import { getEventListeners } from 'node:events'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import { credentialsOf } from '../../../src/credentials.ts'
-import { isCustomerOrderingError } from '../../../src/errors.ts'
 import type { AttemptRequest, AttemptResult, Send } from '../../../src/http/attempt.ts'
 import type { ResponseHeaders } from '../../../src/http/transport.ts'
 import { scopeOf } from '../../../src/idempotency/identity.ts'
 import { Journal } from '../../../src/idempotency/journal.ts'
 import { liveCalls } from '../../../src/idempotency/live.ts'
 import type { Codec } from '../../../src/idempotency/record.ts'
-import type { InsertResult, OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
+import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
 import { Lifetime } from '../../../src/lifetime.ts'
 import type { RequestOptions, Schemas } from '../../../src/options.ts'
 import type { PlacedOrder } from '../../../src/resources/order-context.ts'
@@ -26,7 +25,9 @@ import {
   type LoggedRequest,
   recoveredOf,
   type Told,
+  toldBy,
 } from '../../support/run-log.ts'
+import { writesNoted } from '../../support/store-over.ts'
 import { Draw } from './draw.ts'
 import { ELSEWHERE } from './faults.ts'
 import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'
@@ -358,13 +359,12 @@ export class Process {
 
   /** What a failed call tells. Anything but one of our errors is a bug. */
   #toldBy = (error: unknown): Told => {
-    if (!isCustomerOrderingError(error)) throw error
-    const { charged, code, orderId } = error
+    const told = toldBy(error)
     const { log, plan } = this.#world
-    log.printed.push(error.message, JSON.stringify(error))
+    log.printed.push(String(error), JSON.stringify(error))
     // What an error holds besides does not depend on who comes first, so a look at every eighth is enough.
     if (plan.seed % WALKED_SHARE === 0) log.printed.push(walked(error))
-    return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+    return told
   }
 
   /**
@@ -547,16 +547,6 @@ export class Process {
         )
       }
     }
-    const insert = async (row: StoredRow): Promise<InsertResult> => {
-      const result = await there().insert(row)
-      if (result.inserted) applied(row)
-      return result
-    }
-    const update = async (row: StoredRow, expectedVersion: number): Promise<boolean> => {
-      const updated = await there().update(row, expectedVersion)
-      if (updated) applied(row)
-      return updated
-    }
     return {
       durability: world.plan.account === undefined || world.plan.stores === 'own' ? 'memory' : 'device',
       get: (scope, id) => {
@@ -576,8 +566,9 @@ export class Process {
         row.then(heard, () => {})
         return row
       },
-      insert: (row) => this.#effect('insert', () => () => insert(row), broken),
-      update: (row, version) => this.#effect('update', () => () => update(row, version), broken),
+      insert: (row) => this.#effect('insert', () => () => writesNoted(there(), applied).insert(row), broken),
+      update: (row, version) =>
+        this.#effect('update', () => () => writesNoted(there(), applied).update(row, version), broken),
       listOpen: (scope, options) =>
         this.#effect('list', () => () => there().listOpen(scope, options), broken),
       list: (scope, options) => this.#effect('list', () => () => there().list(scope, options), broken),

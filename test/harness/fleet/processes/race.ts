@@ -5,7 +5,7 @@ import { openSync, writeSync } from 'node:fs'
 import type { OrderStore, StoredRow } from '../../../../src/idempotency/store.ts'
 import { CustomerOrderingClient, isCustomerOrderingError, type Order } from '../../../../src/index.ts'
 import { seeded } from '../../../../src/stores/contract/seeded.ts'
-import { type Recovered, recoveredOf, type Told } from '../../../support/run-log.ts'
+import { type Recovered, recoveredOf, type Told, toldBy } from '../../../support/run-log.ts'
 import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.ts'
 import { openStore } from '../open-store.ts'
 
@@ -145,12 +145,6 @@ function create(reference: string): Promise<Told> {
     note({ event: 'told', call, told, waiting: (unanswered.get(call) ?? 0) > 0 })
     return told
   })
-}
-
-function toldBy(error: unknown): Told {
-  if (!isCustomerOrderingError(error)) throw error
-  const { charged, code, orderId } = error
-  return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
 }
 
 /** Goes through what is open; the outcomes so far if the store fails meanwhile. */
