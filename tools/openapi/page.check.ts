@@ -149,6 +149,8 @@ describe('the live page', () => {
     assert.equal(await order('key-1', 'shop-1'), 201)
     await logRow(page, 2).getByText('201', { exact: true }).waitFor()
     assert.equal(await logRow(page, 2).getByText('charged').count(), 0)
+    await logRow(page, 2).getByText('same key as No. 1', { exact: true }).waitFor()
+    assert.equal(await logRow(page, 1).getByText('same key').count(), 0)
     assert.equal(await page.locator('#ledger tbody tr').count(), 1, 'one charge for two requests')
     assert.equal(await page.locator('#announcement').textContent(), 'POST /v1/orders: 201')
   })
@@ -165,6 +167,25 @@ describe('the live page', () => {
     await toggle.press('Space')
     await page.waitForFunction(() => document.querySelectorAll('#rules li').length === 0)
     assert.equal(await order('a', 'r'), 201)
+  })
+
+  test('asks before it resets everything', async () => {
+    const page = await open()
+    assert.equal(await order('key-1', 'shop-1'), 201)
+    await logRow(page, 1).waitFor()
+    const reset = page.getByRole('button', { name: 'Reset everything' })
+    const press = async (reply: 'accept' | 'dismiss'): Promise<void> => {
+      const [dialog] = await Promise.all([
+        page.waitForEvent('dialog', { timeout: 5000 }),
+        reset.press('Enter', { noWaitAfter: true }),
+        page.waitForEvent('dialog').then((asked) => asked[reply]()),
+      ])
+      assert.match(dialog.message(), /^Reset everything\? Orders, charges/)
+    }
+    await press('dismiss')
+    assert.deepEqual(await control('GET', '/requests').then((rows) => Array.isArray(rows) && rows.length), 1)
+    await press('accept')
+    await logRow(page, 1).waitFor({ state: 'detached' })
   })
 
   test('shows an order in every table as it happens', async () => {

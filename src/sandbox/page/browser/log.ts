@@ -5,6 +5,8 @@ import { fillRow, tableOf } from './table.ts'
 
 const KEPT = 200
 const logRows = new Map<number, HTMLTableRowElement>()
+/** The first request with each key of an API key: a repetition is tied to it. */
+const firstWith = new Map<string, number>()
 const logColumns = ['No.', 'Time', 'Request', 'Answer', 'Idempotency-Key', 'API key']
 
 function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
@@ -36,7 +38,7 @@ function drawRequest(request: SandboxRequest): void {
     time(request.at),
     line,
     answerOf(request),
-    request.idempotencyKey === null ? '' : code(request.idempotencyKey),
+    request.idempotencyKey === null ? '' : keyOf(request, request.idempotencyKey),
     request.apiKeyId === null ? '' : code(request.apiKeyId),
   ])
   if (known !== undefined) return
@@ -49,9 +51,19 @@ function drawRequest(request: SandboxRequest): void {
   }
 }
 
+function keyOf({ number, apiKeyId }: SandboxRequest, key: string): HTMLElement {
+  const place = element('span', {}, code(key))
+  const scoped = JSON.stringify([apiKeyId, key])
+  const first = firstWith.get(scoped) ?? number
+  firstWith.set(scoped, first)
+  if (first !== number) place.append(element('small', { class: 'fault' }, `same key as No. ${first}`))
+  return place
+}
+
 export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {
   if (anew) {
     logRows.clear()
+    firstWith.clear()
     const table = tableOf(logColumns, 'Requests, newest first')
     table.classList.add('log')
     byId('log').replaceChildren(table)

@@ -44,7 +44,10 @@ function listen(): void {
 byId('address').textContent = location.origin
 byId('example-address').textContent = location.origin
 makeToggles()
-byId('reset').addEventListener('click', () => act(() => call('POST', '/reset')))
+byId('reset').addEventListener('click', () => {
+  if (confirm('Reset everything? Orders, charges, keys, rules and switches go back to the start.'))
+    act(() => call('POST', '/reset'))
+})
 byId('forget').addEventListener('click', () => act(() => call('POST', '/forget-keys')))
 byId('clear-rules').addEventListener('click', () => act(() => call('DELETE', '/faults')))
 byId('preset').addEventListener('change', (event) => {
