@@ -1,16 +1,11 @@
 import { ConflictError, IdempotencyConflictError, IdempotencyInProgressError } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
+import { all } from '../../support/all.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
-
-async function listed<T>(all: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const one of all) found.push(one)
-  return found
-}
 
 describe('IDEMPOTENCY_CONFLICT', () => {
   /** The service knows the key of r1 with another quantity, and the store knows nothing. */
@@ -82,7 +77,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     const lab = await foreign()
     const client = lab.client()
     await failure(client.orders.create(order('r1')))
-    expect(await listed(client.orders.unresolved())).toMatchObject([
+    expect(await all(client.orders.unresolved())).toMatchObject([
       { state: 'rejected', externalOrderId: 'r1' },
     ])
     // The service does not show references in its list, so nobody can look the order up.
@@ -90,7 +85,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     for (let week = 0; week < 2; week++) {
       lab.runtime.jump(8 * 24 * 60 * 60_000)
       lab.sandbox.forgetKeys()
-      expect(await listed(client.orders.recover())).toMatchObject([
+      expect(await all(client.orders.recover())).toMatchObject([
         { outcome: 'needs_attention', reason: 'conflict', record: { state: 'rejected' } },
       ])
       await lab.runtime.settle()
@@ -104,7 +99,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     })
     lab.sandbox.expectCharges(1)
     await client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
-    expect(await listed(client.orders.unresolved())).toEqual([])
+    expect(await all(client.orders.unresolved())).toEqual([])
   })
 
   it('of an enqueued order is told as such by the recovery that hears it, and by those after it', async () => {
@@ -112,7 +107,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.configure({ orderFields: [] })
     await lab.client().orders.enqueue(order('r1'))
     for (let round = 0; round < 2; round++)
-      expect(await listed(lab.client().orders.recover())).toMatchObject([
+      expect(await all(lab.client().orders.recover())).toMatchObject([
         { outcome: 'needs_attention', reason: 'conflict' },
       ])
     lab.sandbox.expectCharges(1)

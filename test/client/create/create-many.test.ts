@@ -9,6 +9,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import { all } from '../../support/all.ts'
 import { throwing } from '../../support/throwing.ts'
 
 const order = (reference: string, quantity = 1): CreateOrderRequest => ({
@@ -29,19 +30,13 @@ function clientOf(sandbox: Sandbox): CustomerOrderingClient {
   })
 }
 
-async function collect(results: AsyncIterable<CreateManyResult<Order>>): Promise<CreateManyResult<Order>[]> {
-  const all: CreateManyResult<Order>[] = []
-  for await (const result of results) all.push(result)
-  return all
-}
-
 describe('placing many orders', () => {
   it('places every row once and tells which orders are new', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
-    const first = await collect(client.orders.createMany(rows, { concurrency: 4 }))
-    const again = await collect(client.orders.createMany(rows))
+    const first = await all(client.orders.createMany(rows, { concurrency: 4 }))
+    const again = await all(client.orders.createMany(rows))
     expect(first.map((result) => 'order' in result && result.charged)).toEqual(rows.map(() => 'yes'))
     expect(new Set(first.map(({ request }) => request.metadata?.externalOrderId)).size).toBe(25)
     expect(again.every((result) => 'order' in result && result.replayed === true)).toBe(true)
@@ -52,7 +47,7 @@ describe('placing many orders', () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-    const results = await collect(
+    const results = await all(
       client.orders.createMany([
         order('same'),
         order('same'),
@@ -67,7 +62,7 @@ describe('placing many orders', () => {
 
   it('refuses a row without a reference and a key, and places the others', async () => {
     const sandbox = createSandbox()
-    const results = await collect(
+    const results = await all(
       clientOf(sandbox).orders.createMany([
         { serviceId: 'svc_standard', target: '@ada', quantity: 1 },
         order('good'),
@@ -82,7 +77,7 @@ describe('placing many orders', () => {
 
   it('gives a failed row its error and what is known of the wallet, and goes on', async () => {
     const sandbox = createSandbox()
-    const results = await collect(
+    const results = await all(
       clientOf(sandbox).orders.createMany(
         [order('big', 1000), { ...order('dear'), serviceId: 'svc_premium' }, order('small')],
         { concurrency: 1, maxRetries: 0 },
@@ -125,7 +120,7 @@ describe('placing many orders', () => {
     for await (const _ of clientOf(sandbox).orders.createMany(rows(), { concurrency: 4 })) break
     expect(closed).toBe(true)
     const client = clientOf(sandbox)
-    expect(await collectUnresolved(client)).toEqual([])
+    expect(await all(client.orders.unresolved())).toEqual([])
   })
 
   it('reports progress after each row', async () => {
@@ -134,7 +129,7 @@ describe('placing many orders', () => {
     await client.orders.create(order('known'))
     const seen: CreateManyProgress[] = []
     const rows = [order('known'), { ...order('none'), serviceId: 'svc_missing' }, order('new')]
-    await collect(
+    await all(
       client.orders.createMany(rows, { concurrency: 1, onProgress: (progress) => seen.push(progress) }),
     )
     expect(seen.map(({ completed }) => completed)).toEqual([1, 2, 3])
@@ -196,12 +191,6 @@ describe('placing many orders', () => {
     expect(() => orders.createMany([], { concurrency: 0 })).toThrow(/concurrency/)
   })
 })
-
-async function collectUnresolved(client: CustomerOrderingClient): Promise<unknown[]> {
-  const open: unknown[] = []
-  for await (const record of client.orders.unresolved()) open.push(record)
-  return open
-}
 
 describe('a source that waits for its next row', () => {
   /** Gives one row and then waits for ever, as a queue does. */

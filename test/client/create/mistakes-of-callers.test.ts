@@ -7,6 +7,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import { clientOf } from '../../support/client.ts'
 
 const order = (externalOrderId: string): CreateOrderRequest => ({
   serviceId: 'svc_standard',
@@ -17,17 +18,7 @@ const order = (externalOrderId: string): CreateOrderRequest => ({
 
 function setUp() {
   const sandbox = createSandbox()
-  const { baseUrl, apiKey, fetch } = sandbox
-  return {
-    sandbox,
-    client: new CustomerOrderingClient({
-      baseUrl,
-      apiKey,
-      dangerouslyAllowBrowser: true,
-      fetch,
-      account: 'trial',
-    }),
-  }
+  return { sandbox, client: clientOf(sandbox, { account: 'trial' }) }
 }
 
 describe("a person's decision about an order", () => {

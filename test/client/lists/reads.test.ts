@@ -1,6 +1,5 @@
 import {
   type CustomerOrderingClient,
-  CustomerOrderingError,
   InvalidRequestError,
   InvalidResponseError,
   NotFoundError,
@@ -14,6 +13,7 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { API_KEY, clientOf, clientOver } from '../../support/client.ts'
 import { hang, json, problem } from '../../support/fake-fetch.ts'
+import { failure } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 import { throwing } from '../../support/throwing.ts'
 
@@ -86,15 +86,6 @@ const all: [
     undefined,
   ],
 ]
-
-const failure = async (pending: Promise<unknown>): Promise<CustomerOrderingError> => {
-  const error: unknown = await pending.then(
-    () => 'succeeded',
-    (reason: unknown) => reason,
-  )
-  if (!(error instanceof CustomerOrderingError)) throw new Error(`not our error: ${String(error)}`)
-  return error
-}
 
 describe.each(reads)('%s', (_name, call, path, answer) => {
   it('sends one GET without a body and returns what the service sent', async () => {

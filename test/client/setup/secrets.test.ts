@@ -11,6 +11,7 @@ import {
   type StoredRow,
 } from 'customer-ordering-sdk'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { all } from '../../support/all.ts'
 import { sample } from '../../support/effort.ts'
 import { leaks as leaksOf } from '../../support/leaks.ts'
 import { rawServer } from '../../support/raw-server.ts'
@@ -350,32 +351,26 @@ describe.each([
     })
   }
 
-  const list = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
-    const found: T[] = []
-    for await (const item of items) found.push(item)
-    return found
-  }
-
   test('hears of it neither from what is placed or settled, nor from what is remembered', async () => {
     const { client, everything, runtime } = echoing()
     const { orders } = client
     const create = await orders.create(named('r1'))
     const again = await orders.create(named('r1'))
-    const createMany = await list(orders.createMany([named('r2'), named('lost-3'), named('lost-4')]))
+    const createMany = await all(orders.createMany([named('r2'), named('lost-3'), named('lost-4')]))
     expect(createMany.filter((result) => 'order' in result)).toHaveLength(1)
     const enqueue = await orders.enqueue(named('r5'))
-    const unresolved = await list(orders.unresolved())
+    const unresolved = await all(orders.unresolved())
     expect(unresolved).toHaveLength(3)
     const resolve = await orders.resolve({ externalOrderId: 'lost-3' }, { as: 'created', orderId: 'ord_2' })
     expect(resolve).toMatchObject({ state: 'created' })
     // What was lost is too old to be sent again, and is looked up in the list.
     runtime?.jump(60 * 60_000)
-    const recover = await list(orders.recover())
+    const recover = await all(orders.recover())
     expect(recover.map(({ outcome, order }) => [outcome, order?.amount])).toEqual([
       ['created', 1],
       ['created', 1],
     ])
-    const remembered = await list(orders.remembered({ since: 0 }))
+    const remembered = await all(orders.remembered({ since: 0 }))
     expect(remembered).toHaveLength(5)
     const values = { create, again, createMany, enqueue, unresolved, resolve, recover, remembered }
     expect(inspect(values, { depth: 9 })).toContain('[redacted]')
@@ -390,7 +385,7 @@ describe.each([
       retrieve: await client.orders.retrieve('ord_0'),
       waitFor: await client.orders.waitFor('ord_0', { until: () => true }),
       request: await client.request({ method: 'GET', path: '/v1/orders' }),
-      reconcile: await list(client.orders.reconcile()),
+      reconcile: await all(client.orders.reconcile()),
     }
     for (const [name, value] of Object.entries(read)) expect(leaks({ [name]: value }), name).not.toEqual([])
     expect(leaks(await everything())).toEqual([])
