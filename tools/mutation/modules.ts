@@ -100,7 +100,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'placing',
-    files: ['resources/place-order.ts', 'resources/unclaimed.ts'],
+    files: ['resources/place-order.ts', 'resources/claim.ts', 'resources/unclaimed.ts'],
     tests: [
       'unit/**/place-order.test.ts',
       'client/**/{idempotency,anonymous,sequences,hooks,generations,conflicts,retry,abort,enqueue}.test.ts',

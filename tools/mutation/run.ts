@@ -8,29 +8,11 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core'
 import { oneOf, readArguments } from '../../scripts/arguments.ts'
 import { MODULES, type Module } from './modules.ts'
-
-/** What may survive. A mutant is named by texts, so that the list outlives edits elsewhere in the file. */
-interface Survivor {
-  readonly file: string
-  readonly mutator: string
-  /** The line it begins on. */
-  readonly line: string
-  /** Which one it is, from 1, where several lines of the file read the same. */
-  readonly nth?: number
-  readonly original: string
-  readonly replacement: string
-  /** How many of that description there are; default one. */
-  readonly count?: number
-  readonly reason: string
-}
+import { nameOf, survivors } from './survivors.ts'
 
 /** What all the modules together have to reach, percent. Of one that was chosen, the list alone decides. */
 const LEAST = 95
 const RESULTS = '.tmp/mutation'
-
-const survivors: readonly Survivor[] = JSON.parse(
-  readFileSync(new URL('survivors.json', import.meta.url), 'utf8'),
-)
 
 const { names, incremental } = readArguments(
   {
@@ -113,13 +95,17 @@ async function mutate({ name, files, tests }: Module): Promise<MutantResult[]> {
 /** Prints what differs from the list; returns how much. */
 function compare(module: Module, alive: readonly MutantResult[]): number {
   const found = new Map<string, number>()
+  const places = new Map<string, string>()
   for (const mutant of alive) {
-    const name = nameOf(describe(mutant))
+    const { name, place } = describe(module, mutant)
     found.set(name, (found.get(name) ?? 0) + 1)
+    places.set(name, `${places.get(name) ?? ''} ${place}`)
   }
   const listed = new Map<string, number>()
-  for (const { count = 1, reason: _reason, ...described } of survivors)
-    if (module.files.includes(described.file)) listed.set(nameOf(described), count)
+  for (const survivor of survivors.filter((each) => each.module === module.name)) {
+    const name = nameOf(survivor)
+    listed.set(name, (listed.get(name) ?? 0) + (survivor.count ?? 1))
+  }
   let differences = 0
   for (const key of new Set([...found.keys(), ...listed.keys()])) {
     const survived = found.get(key) ?? 0
@@ -127,37 +113,25 @@ function compare(module: Module, alive: readonly MutantResult[]): number {
     if (survived === expected) continue
     differences++
     console.log(
-      `${survived > expected ? 'survives and is not listed' : 'is listed and does not survive'} (${survived}, listed ${expected}): ${key}`,
+      `${survived > expected ? 'survives and is not listed' : 'is listed and does not survive'} (${survived}, listed ${expected}): ${key}${places.get(key) ?? ''}`,
     )
   }
   return differences
 }
 
-type Described = Omit<Survivor, 'count' | 'reason'>
-
-/** The same for the same mutant, in whatever order its texts are listed. */
-function nameOf({ file, mutator, line, nth, original, replacement }: Described): string {
-  return JSON.stringify({ file, mutator, line, nth, original, replacement })
-}
-
-function describe({ fileName, mutatorName, location, replacement }: MutantResult): Described {
-  const path = fileName.slice(fileName.lastIndexOf('src/') + 'src/'.length)
-  const lines = readFileSync(`src/${path}`, 'utf8').split('\n')
+function describe(
+  { name: module }: Module,
+  { fileName, mutatorName: mutator, location, replacement = '' }: MutantResult,
+): { readonly name: string; readonly place: string } {
+  const path = fileName.slice(fileName.lastIndexOf('src/'))
   const { start, end } = location
   // Lines and columns count from 1.
-  const original = lines.slice(start.line - 1, end.line)
-  original[original.length - 1] = (original.at(-1) ?? '').slice(0, end.column - 1)
-  original[0] = (original[0] ?? '').slice(start.column - 1)
-  const line = (lines[start.line - 1] ?? '').trim()
-  const alike = lines.flatMap((other, index) => (other.trim() === line ? [index + 1] : []))
-  return {
-    file: path,
-    mutator: mutatorName,
-    line,
-    ...(alike.length > 1 ? { nth: alike.indexOf(start.line) + 1 } : {}),
-    original: original.map((line) => line.trim()).join(' '),
-    replacement: (replacement ?? '').replace(/\s+/g, ' '),
-  }
+  const lines = readFileSync(path, 'utf8')
+    .split('\n')
+    .slice(start.line - 1, end.line)
+  lines.push((lines.pop() ?? '').slice(0, end.column - 1))
+  const original = [(lines.shift() ?? '').slice(start.column - 1), ...lines].join('\n')
+  return { name: nameOf({ module, mutator, original, replacement }), place: `${path}:${start.line}` }
 }
 
 function count(value: number): string {

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { MODULES } from '../../../tools/mutation/modules.ts'
+import { nameOf, survivors } from '../../../tools/mutation/survivors.ts'
+
+const mutation = (original: string, replacement: string) =>
+  nameOf({ module: 'placing', mutator: 'ConditionalExpression', original, replacement })
+
+describe('a mutant that may survive', () => {
+  it.each([
+    [
+      'a name was changed',
+      'found.record?.key',
+      'found.record.key',
+      'loaded.entry?.name',
+      'loaded.entry.name',
+    ],
+    ['a private field was renamed', 'this.#live.get(id)', 'true', 'this.#calls.find(row)', 'true'],
+    [
+      'lines were broken otherwise',
+      '{ return undefined }',
+      '{}',
+      '{\n  // Why.\n  return undefined\n}',
+      '{}',
+    ],
+  ])('is known again after %s', (_change, original, replacement, renamed, replaced) => {
+    expect(mutation(renamed, replaced)).toBe(mutation(original, replacement))
+  })
+
+  it.each([
+    ['another operator', 'a === b', 'a !== b'],
+    ['another string', "step.action === 'reopen'", "step.action === 'read'"],
+    ['another number of parts', 'a.b', 'a.b.c'],
+    ['a check of the type', 'a instanceof B', 'a === B'],
+  ])('is not taken for one with %s', (_difference, original, other) => {
+    expect(mutation(other, 'true')).not.toBe(mutation(original, 'true'))
+  })
+
+  it('belongs to a module that is mutated', () => {
+    const names = MODULES.map(({ name }) => name)
+    expect(survivors.filter(({ module }) => !names.includes(module))).toEqual([])
+  })
+})
