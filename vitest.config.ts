@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { seamsForVite } from './test/harness/crash/seams.ts'
 
 const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url))
 
@@ -14,9 +15,21 @@ const alias = [
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/http/msw.ts') },
 ]
 
+/** With a name in SEEDED_BUG, all tests run with that bug in the source. */
+const bug = process.env['SEEDED_BUG']
+const sown = bug === undefined ? {} : { setupFiles: ['test/harness/crash/sow.ts'] }
+
 export const project = (name: string, extra: Record<string, unknown> = {}) => ({
   resolve: { alias },
-  test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', testTimeout: 60_000, ...extra },
+  plugins: bug === undefined ? [] : [seamsForVite()],
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    environment: 'node',
+    testTimeout: 60_000,
+    ...sown,
+    ...extra,
+  },
 })
 
 /** A project whose tests are those of a harness. */

@@ -57,7 +57,7 @@ export const CLOCK_SKEW: number = 30 * 1000
 type Timing = Pick<Circumstances, 'now' | 'safeRetryWindow' | 'totalTimeout'>
 
 /** True while the service still remembers a key that was first sent at that time, with room for a whole call. */
-function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
+export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
   // A negative age means that the clock went back, so the real age is not known and may be anything.
   return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow

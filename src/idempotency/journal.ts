@@ -211,7 +211,7 @@ export class Journal {
         grace = new Deadline(this.#runtime, GRACE, undefined)
         applied = await new Deadline(this.#runtime, GRACE / 2, undefined).race(pending)
       }
-      if (applied === true) return written
+      if (isConfirmed(applied)) return written
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
@@ -220,7 +220,7 @@ export class Journal {
     const read = await this.#read(id, grace, store).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
-    if (current?.version === version && current.data === row.data) return written
+    if (isThisWrite(current, row)) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
     // A client that repeats a statement may be refused the second time after the first was applied, so the row decides, too.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
@@ -292,7 +292,7 @@ export class Journal {
     const settled = kept / 4
     for (const factor of WITNESS_AGES) {
       const { rows } = await this.#page({ since: Math.floor(Math.max(0, now - settled * factor)) })
-      const witness = rows.find(({ updatedAt }) => updatedAt <= now - settled)
+      const witness = witnessOf(rows, now - settled)
       if (witness !== undefined) return Math.floor(Math.min(now - kept, witness.updatedAt - (kept * 3) / 4))
     }
     return 0
@@ -456,6 +456,24 @@ export class Journal {
   async #call<T>(operation: () => Promise<T>): Promise<T> {
     return await operation()
   }
+}
+
+/** True if the store has said that it wrote: one that has not responded in time may have written nothing. */
+export function isConfirmed(applied: boolean | Interruption): boolean {
+  return applied === true
+}
+
+/** True if what is stored is this very write. No other has its text, because every call's `claim` is in there. */
+export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): boolean {
+  return stored?.version === row.version && stored.data === row.data
+}
+
+/** A row that proves by its age that time has passed, whatever this process's clock says. */
+export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
+  rows: readonly Row[],
+  latest: number,
+): Row | undefined {
+  return rows.find(({ updatedAt }) => updatedAt <= latest)
 }
 
 /** The end of a call; its store was given up if it has not come. */

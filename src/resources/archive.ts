@@ -56,7 +56,7 @@ export async function loadNewest(
 }
 
 /** True if an anonymous slot has another order than a call's. */
-function servesAnother(newest: JournalRecord, mine: JournalRecord): boolean {
+export function servesAnother(newest: JournalRecord, mine: JournalRecord): boolean {
   return isAnonymous(newest.slot) && newest.key !== mine.key
 }
 

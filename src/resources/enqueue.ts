@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { decideAction } from '../idempotency/decision.ts'
+import { type Action, decideAction } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
 import { type Intent, readIntent, slotOfInvalid } from '../idempotency/intent.ts'
 import type { RecordContent } from '../idempotency/journal.ts'
@@ -76,8 +76,7 @@ export async function enqueueOrder(
       // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
       // wait for its end would hold the caller's transaction.
       if (step.action === 'wait') throw errors.unresolved(record, 'busy')
-      // The same goes for a call whose machine sleeps. It can close nothing that was written since.
-      if (step.action === 'continue' && !isUnsent(record)) taken = takenOver(runtime, record)
+      if (mayBeAsleep(step, record)) taken = takenOver(runtime, record)
       else if (step.action !== 'reopen') return publicRecord(record)
       else moved = step.key === 'given'
     }
@@ -100,6 +99,11 @@ export async function enqueueOrder(
     }
     await deadline.sleep(PAUSE)
   }
+}
+
+/** True if the call that left the order open may wake and close it. It can close nothing that was written since. */
+export function mayBeAsleep({ action }: Action, record: JournalRecord): boolean {
+  return action === 'continue' && !isUnsent(record)
 }
 
 /** The record of a call that is taken for dead, as it is, but no longer that call's. */

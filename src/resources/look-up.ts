@@ -115,7 +115,7 @@ export async function* lookUp(
     }
     const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
     try {
-      for (const source of new Set([sourceSystem, undefined])) {
+      for (const source of placesToLook(sourceSystem)) {
         const narrowed = source === sourceSystem
         const isWanted = (): boolean =>
           narrowed ? wanted.size > 0 : [...wanted.values()].some(({ unsent }) => unsent)
@@ -157,6 +157,11 @@ export async function* lookUp(
       }
     }
   }
+}
+
+/** Beyond its own source system, too: the service may go by another name for it, or take it from the API key. */
+export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
+  return new Set([sourceSystem, undefined])
 }
 
 /** Another integration's orders need not be read where the request names its own. */

@@ -7,7 +7,7 @@ import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { segment } from '../http/path.ts'
 import { answerFacts, factsOf, headersLater, noHeaders } from '../http/read.ts'
-import { type Action, CLOCK_SKEW, decideAction, mayBeRestored, startOf } from '../idempotency/decision.ts'
+import { CLOCK_SKEW, decideAction, mayBeRestored } from '../idempotency/decision.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
 import {
   differingRequestFields,
@@ -16,7 +16,7 @@ import {
   readIntent,
   slotOfInvalid,
 } from '../idempotency/intent.ts'
-import type { Found, FoundRecord, RecordContent } from '../idempotency/journal.ts'
+import type { Found, FoundRecord } from '../idempotency/journal.ts'
 import type { LiveCall } from '../idempotency/live.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from '../idempotency/record.ts'
 import type { ResponseInfo } from '../response-info.ts'
@@ -24,6 +24,7 @@ import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { archiveOrder, loadNewest, withTrustedTimes } from './archive.ts'
+import { begunContent, claimedContent, type Step } from './claim.ts'
 import { lookUp, readOrder } from './look-up.ts'
 import {
   CREATE_ORDER,
@@ -32,13 +33,11 @@ import {
   type PlacedOrder,
   rememberedOrder,
   sameApiKey,
-  tagOf,
 } from './order-context.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
-import { heardUnder, startedWith } from './record-endings.ts'
+import { heardUnder } from './record-endings.ts'
 import { sendOrder } from './send-order.ts'
 import { GRACE, UnclaimedOrder } from './unclaimed.ts'
-import { unsentContent } from './unsent.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
 export interface PlaceOrderOptions<Output> {
@@ -124,9 +123,6 @@ interface Sending {
   /** True if its key was never sent. */
   readonly unused: boolean
 }
-
-/** What a call does with what it found: nothing was there, or the record says what. */
-type Step = Action | { readonly action: 'begin' }
 
 /** A step that does not wait for another call. */
 type Settled = Exclude<Step, { readonly action: 'wait' }>
@@ -214,13 +210,12 @@ class Placement {
 
   /** The order of a call of this process that is placing the same one; nothing if that call ended without it. */
   async #join(twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
-    const { slot, fingerprint, idempotencyKey, request } = this.#intent
-    const otherKey = idempotencyKey !== undefined && twin.idempotencyKey !== undefined
-    if (otherKey && twin.idempotencyKey !== idempotencyKey)
-      throw this.#errors.conflict(['idempotencyKey'], undefined)
-    if (twin.fingerprint !== fingerprint)
+    const { idempotencyKey, request } = this.#intent
+    const reason = whyNotJoin(this.#intent, twin)
+    if (reason === 'key') throw this.#errors.conflict(['idempotencyKey'], undefined)
+    if (reason === 'payload')
       throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)
-    if (isAnonymous(slot)) throw this.#errors.duplicate(undefined)
+    if (reason === 'anonymous') throw this.#errors.duplicate(undefined)
     const placed = await this.#deadline.race(twin.ended.then(copyOf))
     if (placed instanceof Interruption) throw this.#errors.interrupted(placed, 'unknown', twin.idempotencyKey)
     if (placed === undefined) return undefined
@@ -247,11 +242,11 @@ class Placement {
       if (first && record?.state === 'open' && isAnonymous(record.slot)) this.#asked = record
       first = false
       const credential = await this.#askCredential(record)
-      const step = this.#decide(record, credential, waited >= LONGEST_WAIT)
+      const pause = pauseBefore(look, waited)
+      const step = this.#decide(record, credential, pause <= 0)
       if (record !== undefined) {
         if (step.action === 'wait') {
           if (waited === 0) this.#reportWait(record)
-          const pause = Math.min(look, LONGEST_WAIT - waited)
           await this.#wait(pause)
           waited += pause
           continue
@@ -277,8 +272,10 @@ class Placement {
       // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
       const fresh = step.action === 'archive' || (step.action === 'reopen' && step.key === 'fresh')
       const same = fresh ? undefined : record
-      const begun = this.#begun(same, step)
-      const content = this.#claimed(begun, credential)
+      const { totalTimeout } = this.#settings
+      const further = { totalTimeout, duplicateKey: this.#duplicateKey }
+      const begun = begunContent(this.#context, this.#intent, same, step, further)
+      const content = claimedContent(this.#context, begun, this.#deadline.remaining(), credential)
       const base: Found = fresh ? { id: found.id, ...defined({ row: found.row }) } : found
       const written = await journal.write(base, content, this.#deadline)
       if (written.result === 'lost') {
@@ -447,9 +444,7 @@ class Placement {
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
     const newest = sent.overtaken ? await this.#newest(claimed) : undefined
-    // Not one of another payload, which somebody has ordered under this name once this call was refused.
-    const same = newest?.fingerprint === this.#intent.fingerprint
-    if (same && newest.state === 'created' && newest.readable) return this.#remembered(newest)
+    if (newest !== undefined && mayReturn(newest, this.#intent.fingerprint)) return this.#remembered(newest)
     const charged = newest?.state === 'created' ? 'yes' : sent.charged
     throw this.#errors.sent(sent, charged, this.#context.connection.runtime.now())
   }
@@ -470,7 +465,7 @@ class Placement {
   async #proven(asked: JournalRecord): Promise<JournalRecord | undefined> {
     const found = await loadNewest(this.#context, { id: this.#intent.rowId, record: asked }, this.#deadline)
     if (found instanceof Interruption) throw await this.#interruptedEarly(found)
-    return found.record?.state === 'created' && found.record.key === asked.key ? found.record : undefined
+    return hasBought(found.record, asked) ? found.record : undefined
   }
 
   /** The API key, where the record may lead to a request. */
@@ -486,47 +481,6 @@ class Placement {
     }
     this.#credential = asked
     return asked
-  }
-
-  /**
-   * What this call continues or begins.
-   * @param record what is remembered of this intent; absent for a new one
-   */
-  #begun(record: JournalRecord | undefined, step: Step): RecordContent {
-    const context = this.#context
-    const now = context.connection.runtime.now()
-    if (record !== undefined && (step.action === 'continue' || step.action === 'read')) {
-      const { hold: _hold, rejection: _rejection, ...rest } = record
-      // Whoever opened it may have sent it: nothing that this call hears is clean.
-      if (!isUnsent(record)) return { ...rest, ambiguous: true }
-      const { safeRetryWindow } = context
-      const timing = { now, safeRetryWindow, totalTimeout: this.#settings.totalTimeout }
-      const { rejection: _heard, ...started } = startedWith(
-        context,
-        record,
-        startOf(record, timing) ?? 'same',
-      )
-      return started
-    }
-    const key = step.action === 'reopen' ? step.key : 'fresh'
-    const again = key === 'given' || key === 'fresh' ? record : record && startedWith(context, record, key)
-    return unsentContent(context, this.#intent, again, {
-      moved: key === 'given',
-      duplicateKey: this.#duplicateKey,
-    })
-  }
-
-  /** The record as this call claims it; its write is what allows the call to send. */
-  #claimed(content: RecordContent, credential: string | null): RecordContent {
-    const { runtime } = this.#context.connection
-    const now = runtime.now()
-    return {
-      ...content,
-      firstSentAt: content.firstSentAt ?? now,
-      busyUntil: now + this.#deadline.remaining(),
-      claim: runtime.randomId(),
-      apiKeyTag: tagOf(this.#context, content.key, credential, content.apiKeyTag),
-    }
   }
 
   /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */
@@ -619,6 +573,35 @@ class Placement {
     const { charged, record } = await this.#unclaimed.leaveBehind(this.#asked)
     return this.#errors.interrupted(interruption, charged, record?.key)
   }
+}
+
+/** Why a call must not take the order of a call beside it, which it meets under its own name. */
+export function whyNotJoin(
+  { slot, fingerprint, idempotencyKey }: Intent,
+  twin: LiveCall<PlacedOrder>,
+): 'key' | 'payload' | 'anonymous' | undefined {
+  const bothKeys = idempotencyKey !== undefined && twin.idempotencyKey !== undefined
+  if (bothKeys && twin.idempotencyKey !== idempotencyKey) return 'key'
+  if (twin.fingerprint !== fingerprint) return 'payload'
+  return isAnonymous(slot) ? 'anonymous' : undefined
+}
+
+/** How long a call waits before it looks again at a record that is claimed; nothing once it has waited long enough. */
+export function pauseBefore(look: number, waited: number): number {
+  return Math.min(look, LONGEST_WAIT - waited)
+}
+
+/** True if the newest record is that of the order asked for, bought, and not the next one in its slot. */
+export function hasBought(newest: JournalRecord | undefined, { key }: Pick<JournalRecord, 'key'>): boolean {
+  return newest?.state === 'created' && newest.key === key
+}
+
+/**
+ * True if a call whose own ending was overtaken returns the order that is there now: not one of another payload, which
+ * somebody has ordered under this name once this call was refused.
+ */
+export function mayReturn(newest: JournalRecord, fingerprint: string): boolean {
+  return newest.fingerprint === fingerprint && newest.state === 'created' && newest.readable
 }
 
 /** A twin's order as an object of its own, made before anybody who hears of it can change it. */

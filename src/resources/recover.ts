@@ -3,7 +3,7 @@ import { type AnyCustomerOrderingError, isCustomerOrderingError, StoreError } fr
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/read.ts'
-import { inWindow, isBusy, mayBeRestored, startOf } from '../idempotency/decision.ts'
+import { inWindow, isBusy, mayBeRestored } from '../idempotency/decision.ts'
 import { isGenuine } from '../idempotency/intent.ts'
 import type { FoundRecord } from '../idempotency/journal.ts'
 import { OUTCOMES } from '../idempotency/outcome.ts'
@@ -15,16 +15,10 @@ import {
   unusableError,
 } from '../idempotency/record.ts'
 import { withTrustedTimes } from './archive.ts'
+import { claimedContent, repeatedContent } from './claim.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
-import {
-  CREATE_ORDER,
-  chargedOf,
-  ORDERS_PATH,
-  type OrderContext,
-  sameApiKey,
-  tagOf,
-} from './order-context.ts'
-import { heardUnder, requestOf, startedWith } from './record-endings.ts'
+import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext, sameApiKey } from './order-context.ts'
+import { heardUnder, requestOf } from './record-endings.ts'
 import {
   type AttentionReason,
   createdOutcome,
@@ -164,7 +158,8 @@ async function pendingRecords(
   return { ids, unusable }
 }
 
-async function recoverOne(
+/** Settles one record; a {@link Lookup} where its request must not be repeated. */
+export async function recoverOne(
   context: OrderContext,
   id: string,
   options: RecoverSettings<unknown>,
@@ -220,23 +215,11 @@ async function replay(
   const { runtime } = connection
   const { settings } = options
   const { record } = found
-  const queued = isUnsent(record)
-  // Nothing is in doubt, so the order is sent as if it were asked for again now.
-  const start = queued ? startOf(record, timingOf(context, settings)) : undefined
-  const started = startedWith(context, record, start ?? 'same')
-  const earlier = heardUnder(record, started)
-  const { rejection: _rejection, ...rest } = started
+  const repeated = repeatedContent(context, record, settings.timeout)
+  const earlier = heardUnder(record, repeated)
   const claimed = await journal.write(
     found,
-    {
-      ...rest,
-      // Whoever opened it may have sent it: nothing that is heard from now on is clean. Only a first claim knows better.
-      ...(queued ? {} : { ambiguous: true }),
-      firstSentAt: started.firstSentAt ?? runtime.now(),
-      claim: runtime.randomId(),
-      busyUntil: runtime.now() + deadline.remaining(),
-      apiKeyTag: tagOf(context, started.key, credential, started.apiKeyTag),
-    },
+    claimedContent(context, repeated, deadline.remaining(), credential),
     deadline,
   )
   // Somebody else has it now; that is their outcome to report.
@@ -257,9 +240,9 @@ async function replay(
     credential,
     operation: OPERATION,
     once: true,
-    queued,
+    queued: isUnsent(record),
     earlier,
-    unused: started.firstSentAt === undefined,
+    unused: repeated.firstSentAt === undefined,
     ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
   })
   const { order, ending, outcome } = sent
@@ -287,7 +270,7 @@ async function replay(
 }
 
 /** Why the request must not be repeated, or nothing if it may. */
-function whyNotReplay(
+export function whyNotReplay(
   context: OrderContext,
   { id: rowId, record }: FoundRecord,
   { replay, notListed, settings }: RecoverSettings<unknown>,

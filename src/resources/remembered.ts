@@ -134,9 +134,7 @@ export async function resolve(
   if (record.state === 'created')
     throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned', record)
   if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
-  // A call that wrote it since may have sent it, which the person who gives it up has not seen. What is far ahead was
-  // written before, by a clock that is wrong.
-  if (record.updatedAt > decidedAt && record.updatedAt <= runtime.now() + CLOCK_SKEW) throw notStored(record)
+  if (isChangedSince(record, decidedAt, runtime.now())) throw notStored(record)
   // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
   // a key that stays, a later refusal still proves nothing.
   const next = record.slot.startsWith('key:')
@@ -154,6 +152,18 @@ export async function resolve(
   )
   if (written.result !== 'written') throw notStored(record)
   return publicRecord(written.found.record)
+}
+
+/**
+ * True if a call wrote the record after a person decided to give it up: it may have sent the order, which that person has
+ * not seen. What is far ahead was written before, by a clock that is wrong.
+ */
+export function isChangedSince(
+  { updatedAt }: Pick<JournalRecord, 'updatedAt'>,
+  decidedAt: number,
+  now: number,
+): boolean {
+  return updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW
 }
 
 /** Forgets a closed record: whoever orders under its name again buys again. */

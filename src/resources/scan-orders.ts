@@ -84,9 +84,14 @@ export async function* scanOrders(
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)
-    offset += received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
+    offset += advanceBy(received)
   }
   options.onCut?.()
+}
+
+/** How far the next page begins behind a page of so many rows. */
+export function advanceBy(received: number): number {
+  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
 }
 
 function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope> {

@@ -104,13 +104,7 @@ export async function sendOrder(
 
     const headers: Record<string, string> = { ...options.settings.headers }
 
-    const isLate = (): boolean => {
-      const now = runtime.now()
-      const { busyUntil = 0, updatedAt } = mine.record
-      // A process that was stopped after its claim, or whose clock jumped, must not send what others may have taken over.
-      const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
-      return !claimHolds || now > sendUntil
-    }
+    const isLate = (): boolean => isTooLate(mine.record, sendUntil, runtime.now())
 
     const ending: Ending<Order> = await perform<Order>(connection, {
       endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
@@ -150,9 +144,7 @@ export async function sendOrder(
         const tag = unchanged ? apiKeyTag : tagOf(context, key, apiKey, apiKeyTag)
         if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
         if (tag === apiKeyTag) return true
-        // Under another API key the same key may be a new order, also where the answer is only to be read again.
-        const sentBefore = history.ambiguous || history.proven
-        if (sentBefore && !sameApiKey(context, mine.record, apiKey)) return false
+        if (!mayBeSentUnder(context, mine.record, history, apiKey)) return false
         // The key was rotated. The record must say whose key is sent before it is, or another process would take the wrong one for it.
         const written = await context.journal.write(
           mine,
@@ -178,8 +170,7 @@ export async function sendOrder(
     const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
     const unordered = ({ result }: Written): Sent => ({
       ...sent,
-      // What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send.
-      charged: result !== 'written' ? 'unknown' : moves ? 'no' : meaning.charged,
+      charged: chargedAsStored(result, moves ? 'no' : meaning.charged),
       remembered: result === 'written',
       overtaken: result === 'lost',
       fresh: false,
@@ -250,10 +241,34 @@ export async function sendOrder(
 }
 
 /**
+ * True once nothing may be sent on this claim. A process that was stopped after it, or whose clock jumped, must not send
+ * what others may have taken over.
+ */
+export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: number, now: number): boolean {
+  const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
+  return !claimHolds || now > until
+}
+
+/** Under another API key the same key may be a new order, also where the response is only to be read again. */
+export function mayBeSentUnder(
+  context: OrderContext,
+  record: JournalRecord,
+  { ambiguous, proven }: History,
+  credential: string | null,
+): boolean {
+  return !(ambiguous || proven) || sameApiKey(context, record, credential)
+}
+
+/** What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send. */
+export function chargedAsStored(result: Written['result'], charged: Charged): Charged {
+  return result === 'written' ? charged : 'unknown'
+}
+
+/**
  * What the end of a run means: its last attempt's row, or the row of a call that ended without one. A call that ends
  * between two attempts adds nothing: what is worth another attempt means the same as if none had followed.
  */
-function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
+export function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
   const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
   // A key that belongs to a payload which this store never saw: nothing said under it proves that nothing was bought.
   if (record.foreign && meaning.charged === 'no')
@@ -277,7 +292,7 @@ function rejectionOf(
  * says that the key belongs to another payload although it refused every payload that was ever sent under it. Servers
  * that remember refusals would respond the same for ever; on servers that do not, the first key stays valid.
  */
-function movesOn(
+export function movesOn(
   context: OrderContext,
   record: JournalRecord,
   heard: Rejection,
@@ -300,7 +315,7 @@ function movesOn(
 }
 
 /** True if a process that knows nothing of this store may have sent the key: it computes the same one. */
-function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
+export function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
   return keyOrigin === 'derived' && journal.store.durability === 'memory'
 }
 

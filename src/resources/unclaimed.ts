@@ -2,7 +2,7 @@ import type { Charged, CustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { isAnonymous } from '../idempotency/identity.ts'
 import type { Intent } from '../idempotency/intent.ts'
-import type { Found, RecordContent, Unwritten } from '../idempotency/journal.ts'
+import type { Found, Journal, RecordContent, Unwritten } from '../idempotency/journal.ts'
 import type { JournalRecord } from '../idempotency/record.ts'
 import type { OrderContext } from './order-context.ts'
 import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
@@ -60,24 +60,13 @@ export class UnclaimedOrder {
       const grace = new Deadline(connection.runtime, time, undefined)
       // A codec that has just failed is not asked again.
       const fenced =
-        written.result === 'failed' ? journal.fence(base, grace) : this.#close(base, closed, grace)
+        written.result === 'failed' ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
       if (!(await fenced)) charged = 'unknown'
     }
     const over = deadline.over()
     return over === undefined
       ? errors.notStored(written, charged, content.key, record)
       : errors.interrupted(over, charged, content.key)
-  }
-
-  /**
-   * Puts a closed record over what was found; where the codec cannot seal one, what was found itself. A store that refuses
-   * it is certain that no write before it is still on its way.
-   */
-  async #close(found: Found, content: RecordContent, deadline: Deadline): Promise<boolean> {
-    const { journal } = this.#call.context
-    const { result } = await journal.write(found, content, deadline)
-    if (result === 'failed') return await journal.fence(found, deadline)
-    return result === 'written' || result === 'refused'
   }
 
   /**
@@ -107,6 +96,21 @@ export class UnclaimedOrder {
       record === undefined
         ? closedContent(unsentContent(context, intent, undefined, begun), { kind: 'cancelled' }, 0)
         : { ...record, claim: runtime.randomId() }
-    return { charged: (await this.#close(found, content, grace)) ? 'no' : 'unknown', record: own }
+    return { charged: (await writeOver(journal, found, content, grace)) ? 'no' : 'unknown', record: own }
   }
+}
+
+/**
+ * Puts a closed record over what was found; where the codec cannot seal one, what was found itself. A store that refuses it
+ * is certain that no write before it is still on its way.
+ */
+export async function writeOver(
+  journal: Journal,
+  found: Found,
+  content: RecordContent,
+  deadline: Deadline,
+): Promise<boolean> {
+  const { result } = await journal.write(found, content, deadline)
+  if (result === 'failed') return await journal.fence(found, deadline)
+  return result === 'written' || result === 'refused'
 }

@@ -117,6 +117,18 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     },
   )
 
+  it('is not bought again where the list shows it in a form that cannot be read and the store fails at the write of that', async (lab) => {
+    await restored(lab)
+    const change = (rows: readonly unknown[]) => rows.map((row) => ({ ...Object(row), amount: 'much' }))
+    lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'mutateList', change } })
+    const client = lab.elsewhere({}, on('update', 'rejects', 1))
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
+      code: 'unresolved_order',
+      charged: 'yes',
+    })
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
   it('is not sent where only the list of all source systems shows it, because the service names the source itself', async () => {
     const lab = new Lab({ behaviour: { sourceSystemFrom: 'apiKey' } })
     const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }

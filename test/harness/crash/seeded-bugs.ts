@@ -1,760 +1,959 @@
 /**
  * Realistic faults, each of which turns one safeguard off. The tests of this project must notice every one of them; a
- * harness that misses one is the bug. An edit must fit exactly one place, so that a list that has fallen behind the
- * source fails instead of testing nothing.
+ * harness that misses one is the bug. Each replaces what modules of `src` export (see `seams.ts`), so that a line may move
+ * and a name may change without one that falls behind.
  */
-
-/** One change of one file below `src`. */
-export interface Edit {
-  readonly file: string
-  readonly search: string
-  readonly replace: string
-}
+import { defined } from '../../../src/defined.ts'
+import { InvalidRequestError, isCustomerOrderingError, StoreError } from '../../../src/errors.ts'
+import { perform } from '../../../src/http/call.ts'
+import { Deadline } from '../../../src/http/deadline.ts'
+import { kyTransport } from '../../../src/http/ky-transport.ts'
+import { decide } from '../../../src/http/retry.ts'
+import { classify } from '../../../src/idempotency/classify.ts'
+import {
+  decideAction,
+  distrusted,
+  isBusy,
+  isRemembered,
+  mayBeRestored,
+  startOf,
+} from '../../../src/idempotency/decision.ts'
+import { isGenuine, readIntent, slotOfInvalid } from '../../../src/idempotency/intent.ts'
+import {
+  isConfirmed,
+  isThisWrite,
+  Journal,
+  type JournalOptions,
+  witnessOf,
+} from '../../../src/idempotency/journal.ts'
+import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/idempotency/outcome.ts'
+import { isPending, isUnsent, type JournalRecord, publicRecord } from '../../../src/idempotency/record.ts'
+import type { OrderStore } from '../../../src/idempotency/store.ts'
+import { Pages } from '../../../src/pages.ts'
+import type { FetchPage, Start } from '../../../src/read-ahead.ts'
+import { archiveOrder, servesAnother } from '../../../src/resources/archive.ts'
+import { begunContent, claimedContent, repeatedContent } from '../../../src/resources/claim.ts'
+import { mayBeAsleep } from '../../../src/resources/enqueue.ts'
+import { contradiction } from '../../../src/resources/evidence.ts'
+import { lookUpById, placesToLook, readOrder } from '../../../src/resources/look-up.ts'
+import { sameApiKey, tagOf } from '../../../src/resources/order-context.ts'
+import { hasBought, mayReturn, pauseBefore, whyNotJoin } from '../../../src/resources/place-order.ts'
+import { leftKeys, openContent } from '../../../src/resources/record-endings.ts'
+import { recoverOne, whyNotReplay } from '../../../src/resources/recover.ts'
+import {
+  createdOutcome,
+  markCreated,
+  newestRecord,
+  type RecoveryOutcome,
+  settledOutcome,
+} from '../../../src/resources/recovery-outcome.ts'
+import { isChangedSince, resolve } from '../../../src/resources/remembered.ts'
+import { advanceBy, scanOrders } from '../../../src/resources/scan-orders.ts'
+import {
+  chargedAsStored,
+  isShared,
+  isTooLate,
+  mayBeSentUnder,
+  meaningOf,
+  movesOn,
+  sendOrder,
+} from '../../../src/resources/send-order.ts'
+import { writeOver } from '../../../src/resources/unclaimed.ts'
+import { readProblem } from '../../../src/schemas/problem.ts'
+import { holdIfLate } from '../../../src/undici/held-back.ts'
+import { put, swap, swapMethod } from './swap.ts'
 
 /** A safeguard, and how it is turned off. */
 export interface SeededBug {
   readonly name: string
-  readonly edits: readonly Edit[]
+  /** Puts it into the modules that are loaded. */
+  readonly sow: () => void
+  /** The file of tests that notices it, below `test`. */
+  readonly noticedBy: string
   /** Why the simulation cannot notice it, where it cannot. The tests of this project notice every one all the same. */
   readonly outOfSimulation?: string
 }
 
-const edit = (file: string, search: string, replace: string): Edit => ({ file, search, replace })
-
 export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'the request is sent before the record is stored',
-    edits: [
-      edit(
-        'idempotency/journal.ts',
-        'applied = await this.#bounded(pending, deadline)',
-        'pending.catch(() => {})\n      applied = true',
-      ),
-    ],
+    noticedBy: 'client/create/idempotency',
+    sow: () =>
+      overStore((store) => ({
+        insert: async (row) => {
+          void store.insert(row).catch(() => {})
+          return { inserted: true }
+        },
+        update: async (row, version) => {
+          void store.update(row, version).catch(() => {})
+          return true
+        },
+      })),
   },
   {
     name: 'every attempt has a key of its own',
-    edits: [
-      edit(
-        'http/call.ts',
-        "headers['idempotency-key'] = call.idempotencyKey",
-        "headers['idempotency-key'] = connection.runtime.randomId()",
-      ),
-    ],
+    noticedBy: 'client/create/idempotency',
+    sow: () =>
+      swap(perform, (original) => (connection, call) => {
+        const { send, runtime } = connection
+        const changed: typeof send = (request) => {
+          const { 'idempotency-key': key, ...headers } = request.headers
+          const own = key === undefined ? {} : { 'idempotency-key': runtime.randomId() }
+          return send({ ...request, headers: { ...headers, ...own } })
+        }
+        return original({ ...connection, send: changed }, call)
+      }),
   },
   {
     name: 'the caller hears of a refusal before it is stored',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        'return unordered(await context.journal.settle(mine, content, options.deadline))',
-        "void context.journal.settle(mine, content, options.deadline)\n    return unordered({ result: 'written', found: mine })",
+    noticedBy: 'unit/resources/send-order',
+    sow: () =>
+      swapMethod(
+        Journal,
+        'settle',
+        (original) =>
+          function (this: Journal, found, content, deadline) {
+            void original.call(this, found, content, deadline)
+            return Promise.resolve({ result: 'written', found })
+          },
       ),
-    ],
   },
   {
     name: 'a refusal that could not be stored is told as a refusal',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        "charged: result !== 'written' ? 'unknown' : moves ? 'no' : meaning.charged,",
-        "charged: moves ? 'no' : meaning.charged,",
-      ),
-    ],
+    noticedBy: 'unit/resources/send-order',
+    sow: () => swap(chargedAsStored, () => (_result, charged) => charged),
   },
   {
     name: 'a record that another call opened is taken for clean',
-    edits: [edit('resources/place-order.ts', 'return { ...rest, ambiguous: true }', 'return rest')],
+    noticedBy: 'client/create/sequences',
+    sow: () =>
+      swap(begunContent, (original) => (context, intent, record, step, further) => {
+        const content = original(context, intent, record, step, further)
+        const resumes = record !== undefined && (step.action === 'continue' || step.action === 'read')
+        return resumes && !isUnsent(record) ? { ...content, ambiguous: record.ambiguous } : content
+      }),
   },
   {
     name: 'an attempt in doubt leaves no doubt',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        'ambiguous: history.ambiguous || row.leavesDoubt',
-        'ambiguous: history.ambiguous',
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => {
+      for (const kind of Object.keys(OUTCOMES))
+        put<{ leavesDoubt: boolean }, string>(OUTCOMES, kind, { leavesDoubt: false })
+    },
   },
   {
     name: 'a write goes over the version of somebody else',
-    edits: [
-      edit(
-        'idempotency/journal.ts',
-        'this.#call(() => store.update(row, base.version))',
-        'this.#call(async () => {\n            const there = (await this.store.get(this.scope, row.id))?.version ?? 0\n            return await this.store.update({ ...row, version: there + 1 }, there)\n          })',
-      ),
-    ],
+    noticedBy: 'client/create/sequences',
+    sow: () =>
+      overStore((store) => ({
+        update: async (row) => {
+          const there = (await store.get(row.scope, row.id))?.version ?? 0
+          return await store.update({ ...row, version: there + 1 }, there)
+        },
+      })),
   },
   {
     name: 'a late proof of a charge gives way to what was stored meanwhile',
-    edits: [edit('idempotency/journal.ts', "if (result !== 'lost') return false", 'return false')],
+    noticedBy: 'unit/idempotency/journal',
+    sow: () =>
+      swapMethod(
+        Journal,
+        'prove',
+        (original) =>
+          async function (this: Journal, found, merge, deadline, elsewhere, signal) {
+            const content = merge(found.record)
+            if (content !== undefined && elsewhere?.(found.record) === undefined) {
+              const { result } = await this.settle(found, content, deadline)
+              if (result === 'written' || result === 'lost') return result === 'written'
+            }
+            return await original.call(this, found, merge, deadline, elsewhere, signal)
+          },
+      ),
   },
   {
     name: 'a write whose answer was lost is not read back',
-    edits: [
-      edit(
-        'idempotency/journal.ts',
-        'if (current?.version === version && current.data === row.data) return written',
-        '',
-      ),
-    ],
+    noticedBy: 'unit/idempotency/journal',
+    sow: () => swap(isThisWrite, () => () => false),
     outOfSimulation: "no promise is broken: the call ends as 'unknown' where it could have gone on",
   },
   {
     name: 'a process that was stopped after its claim sends when it wakes',
-    edits: [edit('resources/send-order.ts', 'return !claimHolds || now > sendUntil', 'return false')],
+    noticedBy: 'client/create/sequences',
+    sow: () => swap(isTooLate, () => () => false),
   },
   {
     name: 'a key is sent again after its safe-retry window',
-    edits: [
-      edit('idempotency/decision.ts', "if (!fits) return { action: 'unresolved', because: 'window' }", ''),
-    ],
+    noticedBy: 'client/create/sequences',
+    sow: () =>
+      swap(decideAction, (original) => (record, wanted, circumstances) => {
+        const safeRetryWindow = record.state === 'open' ? Infinity : circumstances.safeRetryWindow
+        return original(record, wanted, { ...circumstances, safeRetryWindow })
+      }),
     outOfSimulation: 'the look before every send holds the key back all the same',
   },
   {
     name: 'a first refusal moves the order to a new key',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        "if (earlier === undefined || record.keyOrigin === 'caller') return false",
-        "if (record.keyOrigin === 'caller') return false",
-      ),
-      edit(
-        'resources/send-order.ts',
-        "    earlier.kind === 'refused' &&\n    heard.status === earlier.status &&\n    heard.code === earlier.code",
-        '    true',
-      ),
-    ],
+    noticedBy: 'client/create/generations',
+    sow: () =>
+      swap(movesOn, (original) => (context, record, heard, earlier) => {
+        if (heard.kind === 'refused') return record.keyOrigin !== 'caller'
+        return original(context, record, heard, earlier)
+      }),
   },
   {
     name: 'a key that the caller gave is changed',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        "if (earlier === undefined || record.keyOrigin === 'caller') return false",
-        'if (earlier === undefined) return false',
-      ),
-    ],
+    noticedBy: 'client/create/generations',
+    sow: () =>
+      swap(movesOn, (original) => (context, record, heard, earlier) => {
+        const keyOrigin = record.keyOrigin === 'caller' ? 'random' : record.keyOrigin
+        return original(context, { ...record, keyOrigin }, heard, earlier)
+      }),
   },
   {
     name: 'a key of an unseen payload counts as proof that nothing was bought',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        "if (record.foreign && meaning.charged === 'no')",
-        'if (Date.now() < 0)',
+    noticedBy: 'client/create/conflicts',
+    sow: () =>
+      swap(
+        meaningOf,
+        (original) => (verdict, history, record) => original(verdict, history, { ...record, foreign: false }),
       ),
-    ],
     outOfSimulation: 'all its workers share one store, so that no payload is unseen',
   },
   {
     name: 'an order in doubt is repeated under another API key',
-    edits: [
-      edit(
-        'resources/order-context.ts',
-        "context.idempotencyScope === 'customer' ||",
-        'context.idempotencyScope !== undefined ||',
-      ),
-    ],
+    noticedBy: 'client/create/api-key-rotation',
+    sow: () => swap(sameApiKey, () => () => true),
   },
   {
     name: 'a record that a live call holds is claimed',
-    edits: [
-      edit('idempotency/decision.ts', "if (busy) return { action: anonymous ? 'duplicate' : 'wait' }", ''),
-    ],
+    noticedBy: 'client/create/claims',
+    sow: () =>
+      swap(decideAction, (original) => (record, wanted, circumstances) => {
+        const outwaited = record.state === 'open' || circumstances.outwaited === true
+        return original(record, wanted, { ...circumstances, outwaited })
+      }),
     outOfSimulation:
       'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   },
   {
     name: 'an anonymous order is forgotten when its slot is used again',
-    edits: [edit('resources/place-order.ts', 'await this.#archive(record)', 'break')],
+    noticedBy: 'client/create/anonymous',
+    sow: () => swap(archiveOrder, () => () => Promise.resolve({ result: 'lost' })),
   },
   {
     name: 'a 201 that cannot be read counts as any other answer that cannot be read',
-    edits: [
-      edit(
-        'idempotency/classify.ts',
-        "status === 201 ? 'created_unreadable' : 'success_unreadable'",
-        "'success_unreadable'",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/classify',
+    sow: () =>
+      swap(classify, (original) => (result, differs) => {
+        const outcome = original(result, differs)
+        return outcome.kind === 'created_unreadable' ? { ...outcome, kind: 'success_unreadable' } : outcome
+      }),
   },
   {
     name: 'an error page of a gateway counts as a refusal of the service',
-    edits: [
-      edit(
-        'idempotency/classify.ts',
-        '(problem.recognised ? WITH_ERROR_BODY[status] : undefined)',
-        'WITH_ERROR_BODY[status]',
-      ),
-    ],
+    noticedBy: 'unit/idempotency/classify',
+    sow: () => swap(readProblem, (original) => (text) => ({ ...original(text), recognised: true })),
   },
   {
     name: 'redirects are followed, with the key and the body',
-    edits: [edit('http/ky-transport.ts', "redirect: 'manual' as const,", "redirect: 'follow' as const,")],
+    noticedBy: 'unit/http/transport',
+    sow: () => eachFetch((init) => ({ ...init, redirect: 'follow' })),
   },
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
-    edits: [
-      edit('idempotency/outcome.ts', "...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),", ''),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () =>
+      swap(judgeOutcome, (original) => (kind, history) => {
+        const { hold: _hold, ...verdict } = original(kind, history)
+        return verdict
+      }),
     outOfSimulation: 'no promise is broken: the key is the same, and recovery reports what it hears',
   },
   {
     name: 'an order that was sent counts as one that never was',
-    edits: [
-      edit(
-        'idempotency/record.ts',
-        "return record.state === 'open' && record.apiKeyTag === ''",
-        "return record.state === 'open'",
-      ),
-    ],
+    noticedBy: 'client/create/enqueue',
+    sow: () => swap(isUnsent, () => (record) => record.state === 'open'),
   },
   {
     name: 'a queued order is given up when the service is busy',
-    edits: [edit('resources/send-order.ts', 'options.queued === true && !refused', 'Date.now() < 0')],
+    noticedBy: 'client/create/enqueue',
+    sow: () =>
+      swap(
+        sendOrder,
+        (original) => (context, claimed, options) =>
+          original(context, claimed, { ...options, queued: false }),
+      ),
   },
   {
     name: 'a tampered record is sent',
-    edits: [
-      edit('resources/place-order.ts', 'if (sendsStored && !isGenuine(', 'if (!sendsStored && !isGenuine('),
-    ],
+    noticedBy: 'client/create/store-faults',
+    sow: () => swap(isGenuine, () => () => true),
     outOfSimulation: 'nobody tampers with records',
   },
   {
     name: 'a refusal settles what an earlier attempt left in doubt',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "refused: row(REFUSED, 'stop', 'refused'),",
-        "refused: { ...row(REFUSED, 'stop', 'refused'), ambiguous: REFUSED },",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => put(OUTCOMES, 'refused', { ambiguous: OUTCOMES.refused.clean }),
   },
   {
     name: 'an attempt without an answer in time counts as not sent',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "timed_out: row(UNKNOWN, 'backoff'),",
-        "timed_out: row(NOT_PROCESSED, 'backoff'),",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => countsAsUnsent('timed_out'),
   },
   {
     name: 'a connection that closes before an answer counts as not sent',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "connection_closed: row(UNKNOWN, 'now'),",
-        "connection_closed: row(NOT_PROCESSED, 'now'),",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => countsAsUnsent('connection_closed'),
   },
   {
     name: 'an error of the server counts as a refusal',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "server_error: row(UNKNOWN, 'backoff'),",
-        "server_error: row(NOT_PROCESSED, 'backoff'),",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => countsAsUnsent('server_error'),
   },
   {
     name: 'an order in progress counts as refused',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "in_progress: row(UNKNOWN, 'poll'),",
-        "in_progress: { ...row(REFUSED, 'stop'), ambiguous: REFUSED },",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => {
+      const { clean } = OUTCOMES.refused
+      put(OUTCOMES, 'in_progress', { clean, ambiguous: clean, next: 'stop', leavesDoubt: false })
+    },
   },
   {
     name: 'a key that belongs to another payload is told as not charged',
-    edits: [
-      edit(
-        'idempotency/outcome.ts',
-        "const CONFLICT: Meaning = { charged: 'unknown', ",
-        "const CONFLICT: Meaning = { charged: 'no', ",
-      ),
-    ],
+    noticedBy: 'unit/idempotency/outcome',
+    sow: () => put(OUTCOMES, 'conflict', { clean: { ...OUTCOMES.conflict.clean, charged: 'no' } }),
   },
   {
     name: 'recovery takes the record of a dead call for clean',
-    edits: [edit('resources/recover.ts', '...(queued ? {} : { ambiguous: true }),', '')],
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      swap(repeatedContent, (original) => (context, record, totalTimeout) => {
+        const content = original(context, record, totalTimeout)
+        return isUnsent(record) ? content : { ...content, ambiguous: record.ambiguous }
+      }),
   },
   {
     name: 'no key is ever too old to be sent',
-    edits: [
-      edit(
-        'idempotency/decision.ts',
-        'return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow',
-        'return since + totalTimeout + safeRetryWindow < Number.POSITIVE_INFINITY',
-      ),
-      edit('resources/send-order.ts', '!claimHolds || now > sendUntil', '!claimHolds'),
-    ],
+    noticedBy: 'client/create/sequences',
+    sow: () => {
+      swap(isRemembered, () => () => true)
+      swap(isTooLate, (original) => (record, _until, now) => original(record, Infinity, now))
+    },
   },
   {
     name: 'recovery repeats a request under another API key',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        "if (!sameApiKey(context, record, credential)) return 'api_key_changed'",
-        '',
+    noticedBy: 'client/create/api-key-rotation',
+    sow: () =>
+      swap(
+        whyNotReplay,
+        (original) => (context, found, options, credential) =>
+          original({ ...context, idempotencyScope: 'customer' }, found, options, credential),
       ),
-    ],
   },
   {
     name: 'a retry goes on under another API key',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        'if (sentBefore && !sameApiKey(context, mine.record, apiKey)) return false',
-        'if (sentBefore && apiKey === null) return false',
-      ),
-    ],
+    noticedBy: 'client/create/api-key-rotation',
+    sow: () => swap(mayBeSentUnder, () => (_context, _record, _history, credential) => credential !== null),
   },
   {
     name: 'a row that is there already counts as inserted',
-    edits: [edit('idempotency/journal.ts', 'then(({ inserted }) => inserted)', 'then(() => true)')],
+    noticedBy: 'unit/idempotency/journal',
+    sow: () =>
+      overStore((store) => ({
+        insert: async (row) => ({ ...(await store.insert(row)), inserted: true }),
+      })),
   },
   {
     name: 'a write that the store does not answer counts as written',
-    edits: [
-      edit(
-        'idempotency/journal.ts',
-        'if (applied === true) return written',
-        'if (applied !== false) return written',
-      ),
-    ],
+    noticedBy: 'client/create/store-faults',
+    sow: () => swap(isConfirmed, () => (applied) => applied !== false),
   },
   {
     name: 'an error of the store is swallowed',
-    edits: [
-      edit('idempotency/journal.ts', "failure = cause ?? new Error('the store failed')", 'return written'),
-    ],
+    noticedBy: 'client/create/store-faults',
+    sow: () =>
+      overStore((store) => ({
+        insert: async (row) => await store.insert(row).catch(() => ({ inserted: true })),
+        update: async (row, version) => await store.update(row, version).catch(() => true),
+      })),
   },
   {
     name: "a resumed order is sent with the new call's body",
-    edits: [
-      edit(
-        'resources/place-order.ts',
-        'return { ...rest, ambiguous: true }',
-        'return { ...rest, body: this.#intent.body, ambiguous: true }',
-      ),
-    ],
+    noticedBy: 'client/create/idempotency',
+    sow: () =>
+      swap(begunContent, (original) => (context, intent, record, step, further) => {
+        const content = original(context, intent, record, step, further)
+        const resumes = record !== undefined && (step.action === 'continue' || step.action === 'read')
+        return resumes && !isUnsent(record) ? { ...content, body: intent.body } : content
+      }),
   },
   {
     name: 'the API key itself is kept beside the order',
-    edits: [
-      edit(
-        'resources/order-context.ts',
-        'if (credential !== null) return apiKeyTag(runtime.deriveId, key, credential)',
-        'if (credential !== null) return credential',
+    noticedBy: 'client/setup/secrets',
+    sow: () =>
+      swap(
+        tagOf,
+        (original) => (context, key, credential) => credential ?? original(context, key, credential),
       ),
-    ],
   },
   {
     name: "a call stays among the listeners of its caller's signal",
-    edits: [edit('http/deadline.ts', "this.signal?.removeEventListener('abort', onAbort)", '')],
+    noticedBy: 'client/create/abort',
+    sow: () =>
+      swapMethod(
+        Deadline,
+        'race',
+        (original) =>
+          function (this: Deadline, pending) {
+            this.signal?.addEventListener('abort', () => {})
+            return original.call(this, pending)
+          } as typeof original,
+      ),
   },
   {
     name: 'a call retries once more than it may',
-    edits: [edit('http/retry.ts', 'if (counts.retries >= maxRetries)', 'if (counts.retries > maxRetries)')],
+    noticedBy: 'client/create/retry',
+    sow: () =>
+      swap(
+        decide,
+        (original) => (situation) => original({ ...situation, maxRetries: situation.maxRetries + 1 }),
+      ),
   },
   {
     name: 'a list goes on by the limit that was asked for',
-    edits: [
-      edit(
-        'pages.ts',
-        'const end = offset + received',
-        'const end = offset + (this.#start.limit ?? received)',
+    noticedBy: 'client/lists/paging',
+    sow: () =>
+      swap(
+        Pages,
+        (Original) =>
+          class<T> extends Original<T> {
+            constructor(fetch: FetchPage<T>, start: Start) {
+              super(goingOnByLimit(fetch, start), start)
+            }
+          },
       ),
-    ],
   },
   {
     name: 'a recovery that looks for an order goes on by the limit that it asked for',
-    edits: [
-      edit('resources/scan-orders.ts', 'offset += received - Math.min', 'offset += PAGE_SIZE - Math.min'),
-    ],
+    noticedBy: 'unit/resources/scan-orders',
+    sow: () => swap(advanceBy, (original) => (received) => original(received) - received + 50),
   },
   {
     name: 'a call that ends early believes the record that it has only read',
-    edits: [
-      edit('resources/unclaimed.ts', '(await this.#close(found, content, grace))', '(content !== undefined)'),
-    ],
+    noticedBy: 'client/create/store-faults',
+    sow: () => swap(writeOver, () => () => Promise.resolve(true)),
   },
   {
     name: 'a call takes the order that it asked for again for the one before it',
-    edits: [
-      edit(
-        'resources/place-order.ts',
-        'this.#asked && (await this.#proven(this.#asked))',
-        'this.#asked && undefined',
-      ),
-    ],
+    noticedBy: 'client/create/anonymous',
+    sow: () => swap(hasBought, () => () => false),
   },
   {
     name: 'a call whose codec fails believes the record that it has only read',
-    edits: [
-      edit(
-        'idempotency/journal.ts',
-        "return (await this.#apply(base, row, deadline, this.store)).result === 'written'",
-        'return row !== undefined',
-      ),
-    ],
+    noticedBy: 'client/setup/codec',
+    sow: () => swapMethod(Journal, 'fence', () => () => Promise.resolve(true)),
   },
   {
     name: 'the proof of an order is written over the next one in its slot',
-    edits: [
-      edit(
-        'resources/archive.ts',
-        'return isAnonymous(newest.slot) && newest.key !== mine.key',
-        'return false',
-      ),
-    ],
+    noticedBy: 'client/create/anonymous',
+    sow: () => swap(servesAnother, () => () => false),
   },
   {
     name: 'a machine that slept while it connected sends when it wakes',
-    edits: [edit('undici/late.ts', 'if (this.#isLate())', 'if (Date.now() < 0)')],
+    noticedBy: 'server/sleep',
+    sow: () => swap(holdIfLate, (original) => () => original(() => false)),
     outOfSimulation: 'it has no connections',
   },
   {
     name: 'a machine that slept while it wrote down another API key sends when it wakes',
-    edits: [edit('resources/send-order.ts', 'return !isLate()', 'return true')],
+    noticedBy: 'client/create/api-key-rotation',
+    sow: () => {
+      const rewritten = new WeakSet<JournalRecord>()
+      swapMethod(
+        Journal,
+        'write',
+        (original) =>
+          async function (this: Journal, found, content, deadline, store) {
+            const written = await original.call(this, found, content, deadline, store)
+            const again =
+              found.record?.claim === content.claim && found.record.apiKeyTag !== content.apiKeyTag
+            if (again && written.result === 'written') rewritten.add(written.found.record)
+            return written
+          },
+      )
+      swap(
+        isTooLate,
+        (original) => (record, until, now) => !rewritten.has(record) && original(record, until, now),
+      )
+    },
   },
   {
     name: 'a person gives up what another call has worked on since',
-    edits: [
-      edit(
-        'resources/remembered.ts',
-        'if (record.updatedAt > decidedAt && record.updatedAt <= runtime.now() + CLOCK_SKEW)',
-        'if (record.updatedAt < 0)',
-      ),
-    ],
+    noticedBy: 'client/recover/resolve',
+    sow: () => swap(isChangedSince, () => () => false),
   },
   {
     name: 'recovery does nothing and leaves every order to a person',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        'const { record } = found\n\n  const credential',
-        "const { record } = found\n  if (found.id === id) return { outcome: 'needs_attention', record: publicRecord(record), reason: 'past_window' }\n  const credential",
-      ),
-    ],
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      insteadOfRecovery((record) => ({
+        outcome: 'needs_attention',
+        record: publicRecord(record),
+        reason: 'past_window',
+      })),
   },
   {
     name: 'recovery never repeats a request',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        'const reason = whyNotReplay(context, found, options, credential)',
-        "const reason = whyNotReplay(context, found, options, credential) ?? 'past_window'",
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      swap(
+        whyNotReplay,
+        (original) =>
+          (...args) =>
+            original(...args) ?? 'past_window',
       ),
-    ],
   },
   {
     name: 'recovery does nothing and says that every order exists',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        'const { record } = found\n\n  const credential',
-        "const { record } = found\n  if (found.id === id) return settledOutcome({ ...record, state: 'created' })\n  const credential",
-      ),
-    ],
+    noticedBy: 'client/recover/recover',
+    sow: () => insteadOfRecovery((record) => settledOutcome({ ...record, state: 'created' })),
   },
   {
     name: 'recovery says of an order that is still open that it was rejected',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        "return { outcome: 'still_open', record: view, ...why }",
-        "return { outcome: 'rejected', record: view, ...why }",
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      afterRecovery((outcome) =>
+        outcome.outcome === 'still_open' ? { outcome: 'rejected', record: outcome.record } : outcome,
       ),
-    ],
   },
   {
     name: 'recovery says of an order that it has just proven that it was rejected',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        'if (order !== undefined) return createdOutcome(settled.record, order)',
-        "if (order !== undefined) return { outcome: 'rejected', record: settled.record }",
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      afterRecovery((outcome) =>
+        outcome.order === undefined ? outcome : { outcome: 'rejected', record: outcome.record },
       ),
-    ],
   },
   {
     name: 'recovery does not find in the list what it shows',
-    edits: [
-      edit(
-        'resources/look-up.ts',
-        'const lookup = wanted.get(listed.externalOrderId)',
-        'const lookup = wanted.get(listed.id)',
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      swap(
+        scanOrders,
+        (original) =>
+          async function* (context, options) {
+            for await (const listed of original(context, options))
+              yield { ...listed, externalOrderId: listed.id }
+          },
       ),
-    ],
   },
   {
     name: 'recovery reads an order a hundred times over',
-    edits: [
-      edit(
-        'resources/look-up.ts',
-        "const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)",
-        "for (let time = 1; time < 100; time++)\n      await readOrder(context, operation, orderId, 'charged', once, found.record)\n    const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)",
-      ),
-    ],
+    noticedBy: 'unit/resources/look-up',
+    sow: () =>
+      swap(lookUpById, (original) => async (context, operation, found, orderId, settings) => {
+        const once = { ...settings, maxRetries: 0 }
+        for (let time = 1; time < 100; time++)
+          await readOrder(context, operation, orderId, 'charged', once, found.record).catch(() => {})
+        return await original(context, operation, found, orderId, settings)
+      }),
   },
   {
     name: 'recovery goes through the list forty times over',
-    edits: [edit('resources/look-up.ts', 'const SWEEPS = 2', 'const SWEEPS = 40')],
+    noticedBy: 'unit/resources/look-up',
+    sow: () =>
+      swap(
+        scanOrders,
+        (original) =>
+          async function* (context, options) {
+            for (let sweep = 0; sweep < 20; sweep++) yield* original(context, options)
+          },
+      ),
   },
   {
     name: 'recovery sends an order without the headers of its call',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        'settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },',
-        'settings: { ...settings, headers: {}, maxRetries: earlier === undefined ? 0 : 1 },',
-      ),
-    ],
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      swap(sendOrder, (original) => (context, claimed, options) => {
+        const settings = options.once === true ? { ...options.settings, headers: {} } : options.settings
+        return original(context, claimed, { ...options, settings })
+      }),
   },
   {
     name: 'a join in flight takes the order of a call beside it, whatever that one asks for and without a name',
-    edits: [
-      edit(
-        'resources/place-order.ts',
-        'if (twin.fingerprint !== fingerprint)\n      throw this.#errors.conflict(differingRequestFields(twin.request, request), undefined)\n    if (isAnonymous(slot)) throw this.#errors.duplicate(undefined)',
-        'void [slot, fingerprint, request, differingRequestFields]',
+    noticedBy: 'client/create/idempotency',
+    sow: () =>
+      swap(
+        whyNotJoin,
+        (original) => (intent, twin) => (original(intent, twin) === 'key' ? 'key' : undefined),
       ),
-    ],
   },
   {
     name: 'whoever asks for another quantity gets the order that there is',
-    edits: [
-      edit(
-        'resources/place-order.ts',
-        'if (twin.fingerprint !== fingerprint)\n      throw',
-        'if (Date.now() < 0)\n      throw',
-      ),
-      edit(
-        'idempotency/decision.ts',
-        "if (record.fingerprint !== wanted.fingerprint) return { action: 'conflict', over: 'payload' }",
-        '',
-      ),
-    ],
+    noticedBy: 'client/create/idempotency',
+    sow: () => {
+      swap(
+        whyNotJoin,
+        (original) => (intent, twin) => original({ ...intent, fingerprint: twin.fingerprint }, twin),
+      )
+      swap(
+        decideAction,
+        (original) => (record, wanted, circumstances) =>
+          original(record, { ...wanted, fingerprint: record.fingerprint }, circumstances),
+      )
+    },
   },
   {
     name: 'every order in doubt counts as one whose caller has given up',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        "const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'",
-        "const hold = 'aborted' as const",
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      swap(
+        openContent,
+        (original) => (record, ambiguous, _hold, attempts) =>
+          original(record, ambiguous, 'aborted', attempts),
       ),
-    ],
   },
   {
     name: 'an order is taken to be sent later and not written down',
-    edits: [
-      edit(
-        'resources/enqueue.ts',
-        'const written = await journal.write(found, content, deadline, within)',
-        'if (record === undefined)\n      return publicRecord({ ...content, version: 1, createdAt: runtime.now(), updatedAt: runtime.now() })\n    const written = await journal.write(found, content, deadline, within)',
+    noticedBy: 'client/create/enqueue',
+    sow: () =>
+      swapMethod(
+        Journal,
+        'write',
+        (original) =>
+          async function (this: Journal, found, content, deadline, store) {
+            const written = await original.call(this, found, content, deadline, store)
+            const enqueued = found.row === undefined && isUnsent(content)
+            if (enqueued && written.result === 'written') await this.forget(written.found, deadline)
+            return written
+          },
       ),
-    ],
   },
   {
     name: 'a decision that an order exists is not stored',
-    edits: [
-      edit(
-        'resources/remembered.ts',
-        'const outcome = await markCreated(context, found, { id: order.id, order }, deadline)',
-        "const outcome = { record: publicRecord({ ...record, state: 'created' }) }\n  void markCreated",
-      ),
-    ],
+    noticedBy: 'client/recover/resolve',
+    sow: () =>
+      swap(markCreated, (original) => async (context, found, listed, deadline) => {
+        // Only a decision has the deadline of a call.
+        if (deadline === undefined) return await original(context, found, listed, deadline)
+        return createdOutcome(publicRecord({ ...found.record, state: 'created' }), listed.order)
+      }),
   },
   {
     name: 'a decision that the store does not take is told as not charged',
-    edits: [
-      edit(
-        'resources/remembered.ts',
-        '{ charged: chargedOf(record), ...facts(record) },\n  )',
-        "{ charged: 'no', ...facts(record) },\n  )",
-      ),
-    ],
+    noticedBy: 'client/recover/resolve',
+    sow: () =>
+      swap(resolve, (original) => async (...args) => {
+        try {
+          return await original(...args)
+        } catch (error) {
+          if (!isCustomerOrderingError(error) || error.code !== 'store') throw error
+          const { idempotencyKey, externalOrderId } = error
+          throw new StoreError(error.message, {
+            charged: 'no',
+            ...defined({ idempotencyKey, externalOrderId }),
+          })
+        }
+      }),
   },
   {
     name: 'an order that is to be sent later is left to a call that may only be asleep',
-    edits: [
-      edit(
-        'resources/enqueue.ts',
-        "if (step.action === 'continue' && !isUnsent(record)) taken = takenOver(runtime, record)\n      else if (step.action !== 'reopen')",
-        "if (step.action === 'continue' && !isUnsent(record)) void takenOver\n      if (step.action !== 'reopen')",
-      ),
-    ],
+    noticedBy: 'client/create/enqueue',
+    sow: () => swap(mayBeAsleep, () => () => false),
   },
   {
     name: 'a key is sent minutes after the safe-retry window',
-    edits: [
-      edit(
-        'idempotency/decision.ts',
-        'since + totalTimeout <= safeRetryWindow',
-        'since + 0 * totalTimeout <= safeRetryWindow + 120_000',
-      ),
-      edit(
-        'resources/send-order.ts',
-        '(record.firstSentAt ?? runtime.now()) + context.safeRetryWindow',
-        '(record.firstSentAt ?? runtime.now()) + context.safeRetryWindow + 180_000',
-      ),
-    ],
+    noticedBy: 'client/create/sequences',
+    sow: () => {
+      swap(isRemembered, (original) => (sentAt, timing) => {
+        const safeRetryWindow = timing.safeRetryWindow + 120_000
+        return original(sentAt, { ...timing, totalTimeout: 0, safeRetryWindow })
+      })
+      swap(isTooLate, (original) => (record, until, now) => original(record, until + 180_000, now))
+    },
   },
   {
     name: 'recovery waits for an hour at each record',
-    edits: [
-      edit(
-        'resources/recover.ts',
-        '  const { journal, live, connection } = context\n  const { settings } = options\n',
-        '  const { journal, live, connection } = context\n  const { settings } = options\n  await new Promise<void>((done) => void connection.runtime.setTimer(done, 3_600_000))\n',
-      ),
-    ],
+    noticedBy: 'client/recover/recover',
+    sow: () =>
+      swap(recoverOne, (original) => async (context, id, options) => {
+        const { runtime } = context.connection
+        await new Promise<void>((done) => void runtime.setTimer(done, 3_600_000))
+        return await original(context, id, options)
+      }),
   },
   {
     name: 'any success with an id counts as an order',
-    edits: [
-      edit(
-        'idempotency/classify.ts',
-        'if (status === 201 && orderId !== undefined)',
-        'if (orderId !== undefined)',
-      ),
-    ],
+    noticedBy: 'unit/idempotency/classify',
+    sow: () =>
+      swap(classify, (original) => (result, differs) => {
+        const outcome = original(result, differs)
+        if (outcome.kind !== 'success_unreadable' || result.kind !== 'answer') return outcome
+        const created = original({ ...result, status: 201 }, differs)
+        return created.kind === 'created_flawed' ? { ...created, status: result.status } : outcome
+      }),
   },
   {
     name: 'a refused call is given what somebody else ordered under its name',
-    edits: [
-      edit(
-        'resources/place-order.ts',
-        "if (same && newest.state === 'created' && newest.readable)",
-        "void same\n    if (newest?.state === 'created' && newest.readable)",
-      ),
-    ],
+    noticedBy: 'unit/resources/place-order',
+    sow: () => swap(mayReturn, (original) => (newest) => original(newest, newest.fingerprint)),
   },
   {
     name: 'one clock decides what is old enough to be removed',
-    edits: [
-      edit(
-        'idempotency/journal.ts',
-        '    const settled = kept / 4\n',
-        '    if (kept > 0) return now - kept\n    const settled = kept / 4\n',
-      ),
-    ],
+    noticedBy: 'client/recover/pruning',
+    sow: () =>
+      swap(witnessOf, () => <Row>(rows: readonly Row[], latest: number) => ({
+        ...(rows[0] as Row),
+        updatedAt: latest,
+      })),
   },
   {
     name: 'reads may come from an HTTP cache',
-    edits: [
-      edit(
-        'http/ky-transport.ts',
-        "            ...((method === 'GET' || method === 'HEAD') && uncached()),\n",
-        '',
-      ),
-    ],
+    noticedBy: 'unit/http/transport',
+    sow: () => eachFetch(({ cache: _cache, ...init }) => init),
   },
   {
     name: 'an order of another integration with the same reference counts as found',
-    edits: [
-      edit(
-        'resources/look-up.ts',
-        "if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue",
-        'if (lookup === undefined) continue',
+    noticedBy: 'client/recover/contradictions',
+    sow: () =>
+      swap(
+        scanOrders,
+        (original) =>
+          async function* (context, options) {
+            for await (const { serviceId: _serviceId, quantity: _quantity, ...listed } of original(
+              context,
+              options,
+            ))
+              yield listed
+          },
       ),
-    ],
   },
   {
     name: 'a person resolves an order with the order of another integration',
-    edits: [
-      edit(
-        'resources/remembered.ts',
-        "const field = contradiction(deriveId, record, echoOf(order), 'list')",
-        "const field = contradiction(deriveId, record, {}, 'list')",
+    noticedBy: 'client/recover/contradictions',
+    sow: () =>
+      swap(
+        contradiction,
+        (original) => (derive, asked, echo, found) =>
+          found === 'list' ? undefined : original(derive, asked, echo, found),
       ),
-    ],
   },
   {
     name: 'a response that names another order counts as this one',
-    edits: [edit('idempotency/classify.ts', '  if (field !== undefined)\n', "  if (field === 'nothing')\n")],
+    noticedBy: 'unit/idempotency/classify',
+    sow: () => swap(classify, (original) => (result) => original(result, () => undefined)),
   },
   {
     name: 'a call begins with the latest key, which a lost store does not compute',
-    edits: [
-      edit(
-        'idempotency/decision.ts',
-        "  if (isRemembered(first?.sentAt ?? createdAt, timing)) return 'first'",
-        "  if (isOpen) return 'same'\n  if (isRemembered(first?.sentAt ?? createdAt, timing)) return 'first'",
-      ),
-    ],
+    noticedBy: 'client/create/generations',
+    sow: () =>
+      swap(startOf, (original) => (record, timing) => {
+        const start = original(record, timing)
+        const isOpen = record.firstSentAt === undefined || isRemembered(record.firstSentAt, timing)
+        return start === 'first' && isOpen ? 'same' : start
+      }),
   },
   {
     name: 'a conflict moves to another key although stores are not shared',
-    edits: [
-      edit(
-        'resources/send-order.ts',
-        "return keyOrigin === 'derived' && journal.store.durability === 'memory'",
-        "return keyOrigin === 'derived' && journal.store === undefined",
-      ),
-    ],
+    noticedBy: 'client/create/conflicts',
+    sow: () => swap(isShared, () => () => false),
   },
   {
     name: 'reopening a refused order restarts the window of its key',
-    edits: [
-      edit('resources/place-order.ts', 'firstSentAt: content.firstSentAt ?? now,', 'firstSentAt: now,'),
-    ],
+    noticedBy: 'client/create/sequences',
+    sow: () =>
+      swap(claimedContent, (original) => (context, content, remaining, credential) => {
+        const claimed = original(context, content, remaining, credential)
+        return { ...claimed, firstSentAt: context.connection.runtime.now() }
+      }),
   },
   {
     name: 'an order in conflict is settled as if it were refused',
-    edits: [edit('idempotency/record.ts', "return record.rejection?.kind === 'conflict'", 'return false')],
+    noticedBy: 'client/create/conflicts',
+    sow: () => swap(isPending, (original) => (record) => record.state !== 'rejected' && original(record)),
   },
   {
     name: 'an old order that looks never sent is sent without a look at the list',
-    edits: [
-      edit(
-        'idempotency/decision.ts',
-        'return isUnsent(record) && !isRemembered(record.updatedAt, timing)',
-        'return isUnsent(record) && !isRemembered(record.updatedAt, timing) && timing.now < 0',
-      ),
-    ],
+    noticedBy: 'client/recover/restored',
+    sow: () => swap(mayBeRestored, () => () => false),
   },
   {
     name: 'a look-up that could not read the whole list says nothing of it',
-    edits: [edit('resources/look-up.ts', 'if (cut) cuts.add(wanted.values())', '')],
+    noticedBy: 'unit/resources/look-up',
+    sow: () =>
+      swap(
+        scanOrders,
+        (original) =>
+          (context, { onCut: _onCut, ...options }) =>
+            original(context, options),
+      ),
   },
   {
     name: 'a key that was first sent by a clock ahead comes back into its window',
-    edits: [
-      edit(
-        'idempotency/decision.ts',
-        '  if (latest === 0 || (latest <= known && updatedAt <= now + CLOCK_SKEW)) return record',
-        '  if (latest >= 0 || known < 0) return record',
-      ),
-    ],
+    noticedBy: 'client/create/sequences',
+    sow: () => swap(distrusted, () => (record) => record),
   },
   {
     name: 'a call waits for a dead process to the end of its claim',
-    edits: [edit('resources/place-order.ts', 'const LONGEST_WAIT = 15_000', 'const LONGEST_WAIT = 150_000')],
+    noticedBy: 'client/create/claims',
+    sow: () => swap(pauseBefore, (original) => (look, waited) => original(look, waited / 10)),
   },
   {
     name: 'a service that has changed makes an order that was sent look like none',
-    edits: [
-      edit(
-        'idempotency/intent.ts',
-        '  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)\n',
-        "  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)\n  if (misfit !== undefined) throw new InvalidRequestError('It does not fit.', { issues: [misfit] })\n",
+    noticedBy: 'client/create/changed-arguments',
+    sow: () => {
+      swap(readIntent, (original) => (derive, request, options) => {
+        const intent = original(derive, request, options)
+        if (intent.misfit === undefined) return intent
+        throw new InvalidRequestError('It does not fit.', { issues: [intent.misfit] })
+      })
+      swap(slotOfInvalid, () => () => undefined)
+    },
+  },
+  {
+    name: 'a key that the caller has left is sent again',
+    noticedBy: 'client/create/generations',
+    sow: () => swap(leftKeys, () => () => undefined),
+  },
+  {
+    name: 'a proof that the store did not take counts as stored',
+    noticedBy: 'client/recover/restored',
+    sow: () =>
+      swap(markCreated, (original) => async (context, found, listed, deadline) => {
+        const { record } = await original(context, found, listed, deadline)
+        return createdOutcome({ ...record, state: 'created' }, listed.order)
+      }),
+  },
+  {
+    name: 'an old order that looks never sent is looked up within its source system alone',
+    noticedBy: 'client/recover/restored',
+    sow: () => swap(placesToLook, () => (sourceSystem) => new Set([sourceSystem])),
+  },
+  {
+    name: 'a claim from the future never ends',
+    noticedBy: 'unit/idempotency/decision',
+    sow: () =>
+      swap(
+        isBusy,
+        () =>
+          ({ busyUntil = 0 }, now) =>
+            now < busyUntil,
       ),
-      edit(
-        'idempotency/intent.ts',
-        "  if (typeof externalOrderId === 'string') return ",
-        '  if (externalOrderId === null) return ',
-      ),
-    ],
+  },
+  {
+    name: 'a claim by a clock that is a little ahead is taken over immediately',
+    noticedBy: 'unit/idempotency/decision',
+    sow: () => swap(isBusy, (original) => (record, now) => original(record, now) && now >= record.updatedAt),
+  },
+  {
+    name: 'a clock that is ahead is its own witness for what is old enough to be removed',
+    noticedBy: 'client/recover/pruning',
+    sow: () => swap(witnessOf, () => (rows) => rows.at(-1)),
   },
 ]
+
+/** No mistakes in what is promised, and so none that a harness may take for one. */
+const BROKEN_BUGS: readonly Pick<SeededBug, 'name' | 'sow'>[] = [
+  {
+    name: 'a bug that only throws',
+    sow: () =>
+      swap(isTooLate, () => () => {
+        throw new TypeError('the bug does not work')
+      }),
+  },
+  {
+    name: 'a bug that cannot be sown',
+    sow: () => {
+      throw new TypeError('the bug cannot be sown')
+    },
+  },
+  {
+    name: 'a promise that nobody handles',
+    sow: () =>
+      swapMethod(
+        Journal,
+        'prune',
+        (original) =>
+          async function (this: Journal, kept) {
+            void Promise.reject(new Error('planted'))
+            await original.call(this, kept)
+          },
+      ),
+  },
+]
+
+/** Puts a bug into the modules that are loaded; an unknown name is a mistake. */
+export function sow(name: string): void {
+  const bug = [...SEEDED_BUGS, ...BROKEN_BUGS].find((candidate) => candidate.name === name)
+  if (bug === undefined) throw new Error(`there is no seeded bug "${name}"`)
+  bug.sow()
+}
+
+/** Every journal gets a store that does some things otherwise. */
+function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
+  const changed = new WeakMap<OrderStore, OrderStore>()
+  const over = (store: OrderStore): OrderStore => {
+    const changes = change(store)
+    return new Proxy(store, {
+      get(target, name) {
+        if (name in changes) return Reflect.get(changes, name)
+        const value: unknown = Reflect.get(target, name)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+  }
+  swap(
+    Journal,
+    (Original) =>
+      class extends Original {
+        constructor(options: JournalOptions) {
+          const store = changed.get(options.store) ?? over(options.store)
+          changed.set(options.store, store)
+          super({ ...options, store })
+        }
+      },
+  )
+}
+
+/** Every request goes out otherwise, below ky. */
+function eachFetch(change: (init: RequestInit) => RequestInit): void {
+  swap(
+    kyTransport,
+    (original) => (given) => original((url, init) => (given ?? fetch)(url, change({ ...init }))),
+  )
+}
+
+/** An attempt that ends so counts as one that was never made. */
+function countsAsUnsent(kind: OutcomeKind): void {
+  const { clean, ambiguous, leavesDoubt } = OUTCOMES.unreachable
+  put(OUTCOMES, kind, { clean, ambiguous, leavesDoubt })
+}
+
+/** Recovery says this of every order that is left to settle, and does nothing. */
+function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): void {
+  swap(recoverOne, (original) => async (context, id, options) => {
+    const record = await newestRecord(context, { id })
+    const busy = record !== undefined && isBusy(record, context.connection.runtime.now())
+    if (record === undefined || busy || !isPending(record)) return await original(context, id, options)
+    return say(record)
+  })
+}
+
+/** Recovery says something else of what it did. */
+function afterRecovery(say: (outcome: RecoveryOutcome) => RecoveryOutcome): void {
+  swap(recoverOne, (original) => async (context, id, options) => {
+    const step = await original(context, id, options)
+    return step === undefined || 'found' in step ? step : say(step)
+  })
+}
+
+/** The next page is asked for as far on as the limit says, however short the page was. */
+function goingOnByLimit<T>(fetch: FetchPage<T>, { offset: begin, limit }: Start): FetchPage<T> {
+  let skipped = 0
+  return async (at) => {
+    if (at.offset === begin) skipped = 0
+    const page = await fetch({ ...at, offset: at.offset + skipped })
+    if (limit !== undefined && page.items.length > 0) skipped += limit - page.items.length
+    return page
+  }
+}

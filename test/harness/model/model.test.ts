@@ -2,11 +2,9 @@
  * The public API against a model, one command after the other, and side by side under fast-check's scheduler. A failing
  * run is printed with its seed and path, made short.
  */
-import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { effort, sample } from '../../support/effort.ts'
-import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
-import { bundle } from '../simulation/threads.ts'
+import { withBug } from '../simulation/threads.ts'
 import { checkInterleavings, checkModel } from './checks.ts'
 
 const SEED = 1
@@ -36,19 +34,14 @@ describe('the public API', () => {
 
 describe('the model', () => {
   it.each(sample(NOTICED, 4))('notices it when %s (%s)', async (name, by) => {
-    const bug = SEEDED_BUGS.find((candidate) => candidate.name === name)
-    if (bug === undefined) throw new Error(`there is no seeded bug ${name}`)
-    const { file, remove } = await bundle(bug.edits, new URL('./checks.ts', import.meta.url))
-    try {
-      const checks: typeof import('./checks.ts') = await import(pathToFileURL(file).href)
+    const program = new URL('./checks.ts', import.meta.url)
+    await withBug<typeof import('./checks.ts')>(name, program, async (checks) => {
       const report = await (by === 'model'
         ? checks.checkModel(RUNS, SEED)
         : checks.checkInterleavings(RUNS, SEED))
       expect(report).toBeDefined()
-      // An edit that does not even work proves nothing about the model.
+      // A bug that does not even work proves nothing about the model.
       expect(report).not.toMatch(/(Type|Reference|Range|Syntax)Error/)
-    } finally {
-      remove()
-    }
+    })
   })
 })

@@ -1,6 +1,7 @@
-/** Runs seeds in a worker thread. It is bundled before it runs, so that a seeded bug can be put into the source. */
+/** Runs seeds in a worker thread. It is bundled before it runs, with seams for a seeded bug. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { nextLoop } from '../../support/virtual-time.ts'
+import { sow } from '../crash/seeded-bugs.ts'
 import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 
@@ -11,6 +12,8 @@ export interface Batch {
   readonly stride: number
   /** True to stop at the first seed that breaks a promise; a run that threw an error is no proof of that. */
   readonly untilFailure: boolean
+  /** Name of the seeded bug that is in the source. */
+  readonly bug?: string | undefined
 }
 
 /** A run with something wrong. */
@@ -35,7 +38,8 @@ export interface Progress {
 /** Seeds between two reports. */
 const REPORT = 500
 
-async function run({ from, to, stride, untilFailure }: Batch): Promise<void> {
+async function run({ from, to, stride, untilFailure, bug }: Batch): Promise<void> {
+  if (bug !== undefined) sow(bug)
   // Thousands of runs a second throw errors that nobody looks at.
   Error.stackTraceLimit = 0
   const began = process.threadCpuUsage()

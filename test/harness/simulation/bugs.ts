@@ -1,12 +1,12 @@
 /**
- * Seeded bugs against the simulation: each is put into the source, and seeds run until a promise is broken.
+ * Seeded bugs against the simulation: each is sown, and seeds run until a promise is broken.
  *
  * As a program: `npx node test/harness/simulation/bugs.ts [PART_OF_A_NAME] [MOST_SEEDS]`.
  */
 import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
-import { SEEDED_BUGS, type SeededBug } from '../crash/seeded-bugs.ts'
-import { bundle, runSeeds } from './threads.ts'
+import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
+import { type Bundle, bundle, runSeeds } from './threads.ts'
 
 /** A bug that is not noticed in so many runs has got away. */
 export const MOST_SEEDS = 50_000
@@ -23,28 +23,24 @@ export interface Noticed {
 export interface Hunt {
   /** Absent if the bug got away. */
   readonly noticed?: Noticed
-  /** The first error that a run threw. An edit that merely does not work proves nothing about the simulation. */
+  /** The first error that a run threw. A bug that merely does not work proves nothing about the simulation. */
   readonly threw?: string
 }
 
-/** Runs seeds on the source with the bug in it, until a promise is broken. */
-export async function hunt({ edits }: SeededBug, threads: number, most: number = MOST_SEEDS): Promise<Hunt> {
-  const built = await bundle(edits)
-  try {
-    const { failures, seeds } = await runSeeds(built, {
-      from: 1,
-      count: most,
-      threads,
-      untilFailure: true,
-    })
-    const broken = failures.find(({ threw }) => !threw)
-    const threw = failures.find((failure) => failure.threw)?.broken[0]
-    return {
-      ...(broken && { noticed: { seed: broken.seed, runs: seeds, broken: broken.broken[0] ?? '' } }),
-      ...(threw === undefined ? {} : { threw }),
-    }
-  } finally {
-    built.remove()
+/** Runs seeds with a bug, until a promise is broken. */
+export async function hunt(
+  built: Bundle,
+  bug: string,
+  threads: number,
+  most: number = MOST_SEEDS,
+): Promise<Hunt> {
+  const options = { from: 1, count: most, threads, untilFailure: true, bug }
+  const { failures, seeds } = await runSeeds(built, options)
+  const broken = failures.find(({ threw }) => !threw)
+  const threw = failures.find((failure) => failure.threw)?.broken[0]
+  return {
+    ...(broken && { noticed: { seed: broken.seed, runs: seeds, broken: broken.broken[0] ?? '' } }),
+    ...(threw === undefined ? {} : { threw }),
   }
 }
 
@@ -64,16 +60,18 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       return { bugs, most: positiveInteger('MOST_SEEDS', most) }
     },
   )
+  const built = await bundle()
   let missed = 0
   let slowest = 0
   for (const bug of bugs) {
-    const { noticed, threw } = await hunt(bug, 2, most)
+    const { noticed, threw } = await hunt(built, bug.name, 2, most)
     if (noticed === undefined) missed++
     else slowest = Math.max(slowest, noticed.seed)
     const [how] = (noticed?.broken ?? threw ?? '').split('\n')
     const gotAway = threw === undefined ? 'NOT NOTICED' : `NOT NOTICED (${how})`
     console.log(`${bug.name}\n  ${noticed === undefined ? gotAway : `seed ${noticed.seed}: ${how}`}`)
   }
+  built.remove()
   const others = slowest === 0 ? '' : `, the slowest of the others at seed ${slowest}`
   console.log(`seeded bugs: ${bugs.length}, not noticed within ${most} seeds: ${missed}${others}`)
   process.exitCode = missed === 0 ? 0 : 1

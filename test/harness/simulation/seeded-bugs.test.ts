@@ -1,10 +1,10 @@
 /**
  * Seeded bugs that the simulation has to notice. Each day has its own few; `npm run verify bugs` takes them all.
  */
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { hunt, MOST_SEEDS } from './bugs.ts'
-import { bundle, runSeeds } from './threads.ts'
+import { type Bundle, bundle, runSeeds } from './threads.ts'
 
 const SAMPLE = 4
 const DAY = 24 * 60 * 60 * 1000
@@ -17,36 +17,26 @@ const chosen = Array.from(
 ).flatMap((bug) => bug ?? [])
 
 describe('the simulation', () => {
-  it.each(chosen)(`notices in ${MOST_SEEDS} seeds when $name`, async (bug) => {
-    const { noticed, threw } = await hunt(bug, 2)
+  let built: Bundle
+  beforeAll(async () => {
+    built = await bundle()
+  })
+  afterAll(() => built.remove())
+
+  it.each(chosen)(`notices in ${MOST_SEEDS} seeds when $name`, async ({ name }) => {
+    const { noticed, threw } = await hunt(built, name, 2)
     expect(noticed, threw).toBeDefined()
   })
 
-  it('does not take an error that an edit throws for a broken promise', async () => {
-    const edits = [
-      {
-        file: 'resources/send-order.ts',
-        search: 'return !claimHolds || now > sendUntil',
-        replace: "throw new TypeError('the edit does not work')",
-      },
-    ]
-    const { noticed, threw } = await hunt({ name: 'an edit that only throws', edits }, 2, 500)
+  it('does not take an error that a bug throws for a broken promise', async () => {
+    const { noticed, threw } = await hunt(built, 'a bug that only throws', 2, 500)
     expect(noticed).toBeUndefined()
-    expect(threw).toContain('threw TypeError: the edit does not work')
+    expect(threw).toContain('threw TypeError: the bug does not work')
   })
 
   it('finds a promise that is rejected and handled by nobody', async () => {
-    const edits = [
-      {
-        file: 'resources/remembered.ts',
-        search: 'journal.prune(retention).catch(({ code }: StoreError) => {',
-        replace: "Promise.reject(new Error('planted')).then(() => {\n    const code = ''",
-      },
-    ]
-    const built = await bundle(edits)
-    const { failures } = await runSeeds(built, { from: 1, count: 400, threads: 2 }).finally(() =>
-      built.remove(),
-    )
+    const options = { from: 1, count: 400, threads: 2, bug: 'a promise that nobody handles' }
+    const { failures } = await runSeeds(built, options)
     const told = failures.filter(({ broken }) => broken.some((text) => text.includes('nobody handled it')))
     expect(told.length).toBeGreaterThan(0)
     expect(told.every(({ threw }) => threw)).toBe(true)

@@ -1,6 +1,8 @@
 import type { Plan } from './plan.ts'
 import { type Result, simulate } from './simulate.ts'
 
+export { simulate }
+
 /** A failing run without everything that it does not need to fail. */
 export interface Shrunk extends Result {
   /** The plan, whose service has only those switches that matter; all others are as they usually are. */

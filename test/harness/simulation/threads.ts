@@ -1,15 +1,14 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { build, type Plugin } from 'esbuild'
-import type { Edit } from '../crash/seeded-bugs.ts'
+import { build } from 'esbuild'
+import { seamsForEsbuild } from '../crash/seams.ts'
 import type { Batch, Failure, Progress } from './batch.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const SOURCE = join(ROOT, 'src')
 
-/** The simulation as one file, with changes to the source. Call `remove` when no thread needs it any more. */
+/** The simulation as one file. Call `remove` when no thread needs it any more. */
 export interface Bundle {
   readonly file: string
   remove(): void
@@ -18,53 +17,47 @@ export interface Bundle {
 let bundles = 0
 
 /**
- * Bundles the simulation, or another program of the tests.
- * @throws if an edit does not fit exactly one place
+ * Bundles the simulation, or another program of the tests, with seams: what `sow` of the bundle puts into the source is
+ * there for the whole program.
  */
-export async function bundle(
-  edits: readonly Edit[] = [],
-  program: URL = new URL('./batch.ts', import.meta.url),
-): Promise<Bundle> {
+export async function bundle(program: URL = new URL('./batch.ts', import.meta.url)): Promise<Bundle> {
   const folder = join(ROOT, '.tmp')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, `simulation-${process.pid}-${++bundles}.mjs`)
+  const parts = [program, new URL('../crash/seeded-bugs.ts', import.meta.url)].map((url) =>
+    fileURLToPath(url),
+  )
   await build({
-    entryPoints: [fileURLToPath(program)],
+    stdin: {
+      contents: parts.map((part) => `export * from ${JSON.stringify(part)}`).join('\n'),
+      resolveDir: ROOT,
+    },
     outfile: file,
     bundle: true,
     platform: 'node',
     format: 'esm',
     target: 'node22',
     logLevel: 'silent',
-    plugins: [edited(edits)],
+    plugins: [seamsForEsbuild],
+    // The programs do their work when they are loaded, whatever package.json says of side effects.
+    ignoreAnnotations: true,
   })
   return { file, remove: () => rmSync(file, { force: true }) }
 }
 
-/** Puts edits into the files that they are for. */
-function edited(edits: readonly Edit[]): Plugin {
-  return {
-    name: 'edits',
-    setup({ onLoad, onEnd }) {
-      const applied = new Set<Edit>()
-      onLoad({ filter: /\.ts$/ }, ({ path }) => {
-        const own = edits.filter(({ file }) => path === join(SOURCE, file))
-        if (own.length === 0) return undefined
-        let contents = readFileSync(path, 'utf8')
-        for (const edit of own) {
-          const parts = contents.split(edit.search)
-          if (parts.length !== 2)
-            throw new Error(`${edit.file} has ${parts.length - 1} places that fit "${edit.search}"`)
-          contents = parts.join(edit.replace)
-          applied.add(edit)
-        }
-        return { contents, loader: 'ts' }
-      })
-      onEnd(() => {
-        const missed = edits.find((edit) => !applied.has(edit))
-        if (missed !== undefined) throw new Error(`the bundle does not reach ${missed.file}`)
-      })
-    },
+/** A program of the tests in this process, with a seeded bug. */
+export async function withBug<Program>(
+  name: string,
+  program: URL,
+  use: (program: Program) => Promise<void>,
+): Promise<void> {
+  const { file, remove } = await bundle(program)
+  try {
+    const loaded: Program & typeof import('../crash/seeded-bugs.ts') = await import(pathToFileURL(file).href)
+    loaded.sow(name)
+    await use(loaded)
+  } finally {
+    remove()
   }
 }
 
@@ -87,12 +80,14 @@ export interface RunOptions {
   readonly threads: number
   /** Stops at the first seed that breaks a promise; a run that threw an error is no proof of that. */
   readonly untilFailure?: boolean
+  /** Name of a seeded bug that is put into the source. */
+  readonly bug?: string
   readonly onProgress?: (summary: Summary) => void
 }
 
 /** Runs seeds in threads. */
 export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<Summary> {
-  const { from, count, threads, untilFailure = false, onProgress } = options
+  const { from, count, threads, untilFailure = false, bug, onProgress } = options
   const began = performance.now()
   const summary: Summary = {
     seeds: 0,
@@ -110,7 +105,13 @@ export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<S
       { length: threads },
       (_, index) =>
         new Promise<void>((resolve, reject) => {
-          const workerData: Batch = { from: from + index, to: from + count, stride: threads, untilFailure }
+          const workerData: Batch = {
+            from: from + index,
+            to: from + count,
+            stride: threads,
+            untilFailure,
+            bug,
+          }
           const worker = new Worker(file, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 384 } })
           all.push(worker)
           worker.on('message', (progress: Progress) => {

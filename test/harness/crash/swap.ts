@@ -1,0 +1,32 @@
+/** What seeded bugs are made with, in modules that were loaded with `seams.ts`. */
+
+/** A function or class, whatever its parameters. */
+type Replaceable = ((...args: never) => unknown) | (abstract new (...args: never) => object)
+
+/** Replaces a function or class that a module of `src` exports, for everybody who imports it. */
+export function swap<T extends Replaceable>(original: T, replace: (original: T) => T): void {
+  const seams: unknown = Reflect.get(globalThis, Symbol.for('customer-ordering-sdk.seams'))
+  const assign: unknown = seams instanceof Map ? seams.get(original) : undefined
+  if (typeof assign !== 'function') throw new Error(`${original.name} was not loaded with seams`)
+  assign(replace(original))
+}
+
+type MethodName<T> = { [K in keyof T]: T[K] extends (...args: never) => unknown ? K : never }[keyof T]
+
+/** Replaces a method of a class. */
+export function swapMethod<T extends object, K extends MethodName<T>>(
+  { prototype }: { readonly prototype: T },
+  name: K,
+  replace: (original: T[K]) => T[K],
+): void {
+  Object.defineProperty(prototype, name, { configurable: true, value: replace(prototype[name]) })
+}
+
+/** Changes a row of a table. */
+export function put<Row extends object, K extends string>(
+  table: Readonly<Record<K, Row>>,
+  key: K,
+  change: Partial<Row>,
+): void {
+  Object.assign(table[key], change)
+}
