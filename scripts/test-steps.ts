@@ -25,7 +25,11 @@ export const LEFT_OUT: readonly {
   },
   {
     what: 'PostgreSQL and Redis, their clients, and fleets over them',
-    files: ['test/stores/{postgres,redis}/**', 'test/harness/fleet/{postgres,redis}.test.ts'],
+    files: [
+      'test/stores/{postgres,redis}/**',
+      'test/stores/types.test.ts',
+      'test/harness/fleet/{postgres,redis}.test.ts',
+    ],
     command: 'npx vitest run --project stores --project fleet',
   },
   {

@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it, onTestFinished } from 'vitest'
+import { root } from '../../scripts/ensure-built.ts'
+import { describeWith } from './support/postgres.ts'
+import { enginesFolder } from './support/postgres-clients.ts'
+
+const POSTGRES = `
+import { PGlite } from '@electric-sql/pglite'
+import { Client, Pool } from 'pg'
+import postgres from 'postgres'
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
+
+const pool = new Pool()
+const store = new PostgresStore({ client: pool })
+export const stores: PostgresStore[] = [
+  store,
+  new PostgresStore({ client: new Client() }),
+  new PostgresStore({ client: await PGlite.create() }),
+]
+
+const connection = await pool.connect()
+export const outbox = store.within(connection)
+await new PGlite().transaction(async (transaction) => {
+  await store.within(transaction).get('scope', 'id')
+  await new CustomerOrderingClient().orders.enqueue(
+    { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r' } },
+    { within: store.within(transaction) },
+  )
+})
+
+const sql = postgres()
+const client: PostgresClient = {
+  query: async (text, parameters) => ({ rows: await sql.unsafe(text, parameters) }),
+  getTransactionStatus: () => 'I',
+}
+stores.push(new PostgresStore({ client }))
+
+// @ts-expect-error It has no \`query\`.
+stores.push(new PostgresStore({ client: { connect: () => {} } }))
+`
+
+const REDIS = `
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
+import { RedisStore } from 'customer-ordering-sdk/stores/redis'
+
+new RedisStore({ client: new Redis() })
+new RedisStore({ client: new Cluster([]) })
+new RedisStore({ client: createClient() })
+new RedisStore({ client: createClient({ RESP: 3 }) })
+new RedisStore({ client: createClientPool() })
+new RedisStore({ client: createCluster({ rootNodes: [] }), prefix: 'shop:' })
+new RedisStore({ client: createSentinel({ name: 'shop', sentinelRootNodes: [] }), persistence: 'assume' })
+new RedisStore({ client: await createClient().on('error', () => {}).connect() })
+
+// @ts-expect-error
+new RedisStore({ client: { query: async () => [] } })
+// @ts-expect-error
+new RedisStore({})
+`
+
+describeWith('clients', 'the types of stores on servers', () => {
+  it.each([
+    ['PostgresStore', 'pg, PGlite and postgres.js', POSTGRES],
+    ['RedisStore', 'node-redis and ioredis', REDIS],
+  ])('%s takes what %s declare, and nothing else', (_store, _clients, program) => {
+    // In there the packages are found.
+    const folder = mkdtempSync(fileURLToPath(new URL('node_modules/.types-', enginesFolder)))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    writeFileSync(join(folder, 'program.mts'), program)
+    const config = {
+      extends: join(root, 'tsconfig.test.json'),
+      compilerOptions: { typeRoots: [join(root, 'node_modules/@types')] },
+      files: ['program.mts'],
+    }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    const { stdout, status } = spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
+    expect({ stdout, status }).toEqual({ stdout: '', status: 0 })
+  })
+})
