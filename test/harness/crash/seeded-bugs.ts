@@ -790,7 +790,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a key that was first sent by a clock ahead comes back into its window',
-    noticedBy: 'client/create/sequences',
+    noticedBy: 'client/recover/recover',
     sow: () => swap(distrusted, () => (record) => record),
   },
   {
@@ -882,8 +882,12 @@ const BROKEN_BUGS: readonly Pick<SeededBug, 'name' | 'sow'>[] = [
   },
 ]
 
-/** Puts a bug into the modules that are loaded; an unknown name is a mistake. */
+const sown = new Set<string>()
+
+/** Puts a bug into the modules that are loaded, once: files of tests may share them. An unknown name is a mistake. */
 export function sow(name: string): void {
+  if (sown.has(name)) return
+  sown.add(name)
   const bug = [...SEEDED_BUGS, ...BROKEN_BUGS].find((candidate) => candidate.name === name)
   if (bug === undefined) throw new Error(`there is no seeded bug "${name}"`)
   bug.sow()
