@@ -114,6 +114,11 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     overrides: Partial<ClientOptions<Changed>>,
   ): CustomerOrderingClient<Changed> {
     const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
+    const { connection } = this.#settings
+    const its = derived.#settings.connection
+    // What the proxy calls its API key, or the derived client's first retry would go out under any.
+    if (its.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
+      its.credentials.proxyTag = connection.credentials.proxyTag
     derived.#sharesStore = derived.#settings.store === this.#settings.store
     if (derived.#sharesStore) derived.#lifetime.follow(this.#lifetime)
     return derived

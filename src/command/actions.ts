@@ -10,6 +10,7 @@ export interface Flags {
   readonly redis?: string | undefined
   readonly account?: string | undefined
   readonly server?: string | undefined
+  readonly 'safe-retry-window'?: string | undefined
   readonly key?: string | undefined
   readonly as?: string | undefined
   readonly 'order-id'?: string | undefined
@@ -99,7 +100,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
           reason: reason ?? error?.code,
         }),
         ({ outcome }) => {
-          if (outcome === 'needs_attention' || outcome === 'still_open') left++
+          if (outcome !== 'created' && outcome !== 'rejected') left++
         },
       )
       return attention(left)

@@ -52,7 +52,10 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
 }
 
 interface NodeRedis {
-  createClient(options: { readonly url: string }): NodeRedisClient & {
+  createClient(options: {
+    readonly url: string
+    readonly socket: { readonly reconnectStrategy: false }
+  }): NodeRedisClient & {
     on(event: 'error', listener: () => void): unknown
     connect(): Promise<unknown>
     destroy(): void
@@ -72,7 +75,8 @@ interface Ioredis {
 async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   const nodeRedis = await load<NodeRedis>(terminal, 'redis')
   if (nodeRedis !== undefined) {
-    const client = nodeRedis.createClient({ url })
+    // By default it connects again for ever, and the command would never end.
+    const client = nodeRedis.createClient({ url, socket: { reconnectStrategy: false } })
     client.on('error', () => {})
     await client.connect()
     return { store: new RedisStore({ client }), close: async () => client.destroy() }

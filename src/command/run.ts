@@ -20,6 +20,8 @@ Where orders are remembered
   --redis URL         a server of RedisStore, with your project's redis or ioredis
   --account LABEL     as in your program; required with a store
   --server LABEL      as in your program, if it sets one
+  --safe-retry-window MILLISECONDS
+                      as in your program, 1200000 if it sets none; required for recover
 
 Flags of some commands
   --key KEY           the Idempotency-Key, in place of the reference
@@ -42,6 +44,7 @@ const OPTIONS = {
   redis: { type: 'string' },
   account: { type: 'string' },
   server: { type: 'string' },
+  'safe-retry-window': { type: 'string' },
   key: { type: 'string' },
   as: { type: 'string' },
   'order-id': { type: 'string' },
@@ -55,7 +58,10 @@ const OPTIONS = {
 
 /** Flags that every command takes. */
 const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server']
-const STORES = ['sqlite', 'postgres', 'redis']
+const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window']
+
+/** Whatever is old, the program's own client decides when it is removed. */
+const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
 /** Runs the command with these parameters; never throws. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
@@ -86,6 +92,12 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   for (const url of [flags.postgres, flags.redis]) secrets.push(...passwordsIn(url))
   if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set.')
   if (action.sends && !apiKey) throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set.')
+  const safeRetryWindow = windowOf(flags)
+  // With a window longer than the service keeps keys, an order would be charged twice: nobody but the program knows it.
+  if (name === 'recover' && safeRetryWindow === undefined)
+    throw new UsageError(
+      'recover needs --safe-retry-window MILLISECONDS, as in your program: 1200000 if it sets none.',
+    )
   const opened = action.store ? await openStore(terminal, flags) : undefined
   try {
     const client = new CustomerOrderingClient({
@@ -94,6 +106,8 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
       ...(flags.account !== undefined && { account: flags.account }),
       ...(flags.server !== undefined && { server: flags.server }),
       ...(opened !== undefined && { store: opened.store }),
+      ...(safeRetryWindow !== undefined && { safeRetryWindow }),
+      retention: KEPT,
       logger: { debug() {}, info() {}, warn() {}, error() {} },
     })
     try {
@@ -131,6 +145,12 @@ function check(name: string, action: Action, flags: Flags, reference: string | u
     throw new UsageError(`${name} takes no reference, and was given ${JSON.stringify(reference)}.`)
   if (action.named && (reference === undefined) === (flags.key === undefined))
     throw new UsageError(`${name} needs the order's reference, or its key by --key KEY.`)
+}
+
+function windowOf({ 'safe-retry-window': given }: Flags): number | undefined {
+  if (given === undefined) return undefined
+  if (!/^\d{1,15}$/.test(given)) throw new UsageError('--safe-retry-window must be a number of milliseconds.')
+  return Number(given)
 }
 
 function passwordsIn(url: string | undefined): string[] {

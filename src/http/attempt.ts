@@ -22,6 +22,9 @@ export interface AttemptRequest {
 /** Most bytes of an error's body that are read, after decompression. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
+/** Milliseconds in which a transport hands over what it has read of a body that was discarded. */
+const LET_GO = 100
+
 /** Why a body is not there as a whole. */
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
@@ -99,11 +102,20 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         discard(response)
         return { kind: 'redirect', status, headers }
       }
-      leave = () => discard(response)
-      const body = response.read(status >= 200 && status < 300 ? request.maxBytes : MAX_ERROR_BYTES)
-      // The caller may have given up between the response and this read.
-      if (stopped !== undefined) leave()
-      const { text, problem } = await body
+      const reading = response.read(status >= 200 && status < 300 ? request.maxBytes : MAX_ERROR_BYTES)
+      const { text, problem } = await new Promise<BodyText>((resolve) => {
+        const cut = (): void => resolve({ text: '', problem: 'cut' })
+        leave = () => {
+          discard(response)
+          // A transport that does not end its read must not keep the caller waiting.
+          const cancel = runtime.setTimer(cut, LET_GO)
+          reading.then(cancel, cancel)
+        }
+        // The request was sent: a transport that fails now proves nothing by its error.
+        reading.then(resolve, cut)
+        // The caller may have given up between the response and this read.
+        if (stopped !== undefined) leave()
+      })
       return {
         kind: 'answer',
         status,

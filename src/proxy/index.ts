@@ -4,7 +4,7 @@ import { ConfigurationError } from '../errors.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { REQUEST_ID } from '../http/failure.ts'
 import { pathProblem } from '../http/path.ts'
-import { redact } from '../http/redact.ts'
+import { LIKE_A_KEY, redact } from '../http/redact.ts'
 import { apiKeyTag, proxiedTag } from '../idempotency/identity.ts'
 import { callable, duration, flag, type Read, type Readers, readFields } from '../option-readers.ts'
 import { uuidV5 } from '../uuid-v5.ts'
@@ -176,7 +176,7 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     }
     const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))
     returned.set('cache-control', 'no-store')
-    const content = WITHOUT_BODY.includes(status) ? null : redact(text, [key])
+    const content = WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
     return tagged(new Response(content, { status, headers: returned }))
   }
 }

@@ -99,6 +99,9 @@ export async function sendOrder(
     let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
     let verdict: Verdict | undefined
     let outcome: Outcome | undefined
+    // True once the proxy has named its API key and the record in the store does not say so: a process that comes after
+    // this one would repeat the order under whatever key the proxy has then.
+    let unwritten = false
     // Recovery keeps its window open until the caller says so; a call's own is the record's.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
@@ -121,8 +124,10 @@ export async function sendOrder(
       judge: (result, { secrets }): Judgement<Order> => {
         const { key, apiKeyTag } = mine.record
         // What the record could not say before the proxy's first response. Written with what this response means.
-        if (claimedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag))
+        if (claimedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag)) {
           mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
+          unwritten = true
+        }
         // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
@@ -143,8 +148,8 @@ export async function sendOrder(
         const unchanged = apiKey === claimedFor && apiKey !== null
         const tag = unchanged ? apiKeyTag : tagOf(context, key, apiKey, apiKeyTag)
         if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
-        if (tag === apiKeyTag) return true
-        if (!mayBeSentUnder(context, mine.record, history, apiKey)) return false
+        if (tag === apiKeyTag && !unwritten) return true
+        if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
         // The key was rotated. The record must say whose key is sent before it is, or another process would take the wrong one for it.
         const written = await context.journal.write(
           mine,
@@ -153,6 +158,7 @@ export async function sendOrder(
         )
         if (written.result !== 'written') return false
         mine = written.found
+        unwritten = false
         claimedFor = apiKey
         // The machine may have been asleep while it was written.
         return !isLate()

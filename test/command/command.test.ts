@@ -59,12 +59,15 @@ interface Given {
   readonly folder?: string
 }
 
+const WINDOW = ['--safe-retry-window', '1200000']
+
 /** Runs the command without a process; `~` stands for the flags of the store. */
 async function command(line: string, given: Given = {}) {
   const output = { out: '', err: '', asked: '' }
+  const window = /^recover\b/.test(line) ? WINDOW : []
   const flags = line
     .split(' ')
-    .flatMap((word) => (word === '~' ? ['--sqlite', path, '--account', 'shop'] : [word]))
+    .flatMap((word) => (word === '~' ? ['--sqlite', path, '--account', 'shop', ...window] : [word]))
   const code = await run(flags.filter(Boolean), {
     env: { CUSTOMER_ORDERING_BASE_URL: service.url, CUSTOMER_ORDERING_API_KEY: sandbox.apiKey, ...given.env },
     folder: given.folder ?? folder,
@@ -226,6 +229,8 @@ describe('customer-ordering-sdk', () => {
     ['show r1 --key k1 ~', "needs the order's reference"],
     ['show r1 r2 ~', 'one reference too many: "r2"'],
     ['recover r1 ~', 'takes no reference'],
+    ['recover --sqlite orders.db --account shop', 'recover needs --safe-retry-window'],
+    ['recover --sqlite orders.db --account shop --safe-retry-window 20m', 'must be a number of milliseconds'],
     ['balance --sqlite x.db', 'balance has no flag --sqlite'],
     ['unresolved --take-over ~', 'unresolved has no flag --take-over'],
     ['resolve r1 --as created ~', '--order-id ID goes with'],
@@ -308,7 +313,7 @@ describe('customer-ordering-sdk', () => {
     }
     const flags = ['--sqlite', path, '--account', 'shop', '--json', '--yes']
     const start = (name: string) =>
-      promisify(execFile)(process.execPath, [main, name, ...flags], { env }).then(
+      promisify(execFile)(process.execPath, [main, name, ...flags, ...WINDOW], { env }).then(
         ({ stdout }) => ({ code: 0, lines: stdout.split('\n').filter(Boolean).length }),
         ({ code, stdout }) => ({ code, lines: stdout.split('\n').filter(Boolean).length }),
       )

@@ -110,6 +110,33 @@ describe('a page behind the proxy', () => {
     expect(here.lab.posts).toHaveLength(1)
   })
 
+  it('never repeats it within a call of a client that withOptions() made', async () => {
+    const here = shop()
+    const client = here.page({ hooks: { onRetry: here.rotate } })
+    await client.balance.retrieve()
+    here.lose(1)
+    const error = await failure(client.withOptions({ maxRetries: 3 }).orders.create(order('r1')))
+    expect(error).toMatchObject({ charged: 'unknown' })
+    here.sandbox.expectChargedOnce('r1')
+    expect(here.lab.posts).toHaveLength(1)
+  })
+
+  it('writes down which key the first response named before it sends again', async () => {
+    const here = shop()
+    here.fault({ type: 'commitThenDrop' })
+    const tags: unknown[] = []
+    const client = here.page({
+      hooks: {
+        onRequest: async () => {
+          tags.push((await here.lab.record('ref:r1'))?.apiKeyTag)
+        },
+      },
+    })
+    await client.orders.create(order('r1'))
+    here.sandbox.expectChargedOnce('r1')
+    expect(tags).toEqual(['none', expect.stringMatching(/^p/)])
+  })
+
   it('goes on with the new API key where nothing was in doubt', async () => {
     const here = shop()
     const client = here.page()

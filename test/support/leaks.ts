@@ -217,15 +217,25 @@ function json(value: unknown): string {
   }
 }
 
+/** Nothing where a database has removed the file since the folder was read. */
+function bytesOf(file: string): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
+}
+
 /** Says which files of a folder, or which one file, hold a secret: databases, their logs and whatever lies beside. */
 export function leaksInFiles(secret: string, path: string): string[] {
   const files = statSync(path).isDirectory()
     ? readdirSync(path, { recursive: true, encoding: 'utf8' }).map((name) => join(path, name))
     : [path]
   return files
-    .filter((file) => statSync(file).isFile())
+    .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile())
     .flatMap((file) => {
-      const bytes = readFileSync(file)
+      const bytes = bytesOf(file)
       return spellingsOf(secret)
         .filter(({ text }) => bytes.includes(text, 0, 'utf8') || bytes.includes(text, 0, 'utf16le'))
         .map(({ how }) => `${file}: ${how}`)

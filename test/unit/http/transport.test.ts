@@ -544,6 +544,24 @@ describe('a transport of the application', () => {
     expect(await over(transport)).toEqual({ kind: 'failed', unsent, closed: false, detail })
   })
 
+  test('proves nothing by an error of its own once the response has begun', async () => {
+    const send = async () => ({ status: 201, headers: new Headers(), read: reject, discard: () => {} })
+    expect(await over({ send, whyUnsent: () => 'unreachable' })).toMatchObject({
+      kind: 'answer',
+      status: 201,
+      problem: 'cut',
+    })
+  })
+
+  test('does not keep the caller waiting for a body that it never ends', async () => {
+    const runtime = fakeRuntime()
+    const send = async () => ({ status: 201, headers: new Headers(), read: never, discard: () => {} })
+    const pending = sendOver({ send }, runtime)(request)
+    await runtime.advance(5200)
+    expect(await pending).toMatchObject({ kind: 'answer', status: 201, text: '', problem: 'timeout' })
+    expect(runtime.timers).toBe(0)
+  })
+
   test('is read to as many bytes as the status allows, and none of a redirect', async () => {
     const read = vi.fn(async () => ({ text: '{}', problem: undefined }))
     const discard = vi.fn()
