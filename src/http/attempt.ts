@@ -102,7 +102,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         discard(response)
         return { kind: 'redirect', status, headers }
       }
-      const reading = response.read(status >= 200 && status < 300 ? request.maxBytes : MAX_ERROR_BYTES)
+      const most = status >= 200 && status < 300 ? request.maxBytes : MAX_ERROR_BYTES
+      const reading = (async () => await response.read(most))()
       const { text, problem } = await new Promise<BodyText>((resolve) => {
         const cut = (): void => resolve({ text: '', problem: 'cut' })
         leave = () => {

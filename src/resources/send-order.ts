@@ -150,7 +150,8 @@ export async function sendOrder(
         if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
         if (tag === apiKeyTag && !unwritten) return true
         if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
-        // The key was rotated. The record must say whose key is sent before it is, or another process would take the wrong one for it.
+        // The key was rotated, or is known only now. The record must say whose key is sent before it
+        // is sent, or another process takes the wrong one for it.
         const written = await context.journal.write(
           mine,
           { ...mine.record, apiKeyTag: tag },

@@ -18,12 +18,13 @@ import {
   mayBeRestored,
   startOf,
 } from '../../../src/idempotency/decision.ts'
-import { isGenuine, readIntent, slotOfInvalid } from '../../../src/idempotency/intent.ts'
+import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/idempotency/intent.ts'
 import {
   isConfirmed,
   isThisWrite,
   Journal,
   type JournalOptions,
+  type RecordContent,
   witnessOf,
 } from '../../../src/idempotency/journal.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/idempotency/outcome.ts'
@@ -126,12 +127,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a record that another call opened is taken for clean',
     noticedBy: 'client/create/sequences',
-    sow: () =>
-      swap(begunContent, (original) => (context, intent, record, step, further) => {
-        const content = original(context, intent, record, step, further)
-        const resumes = record !== undefined && (step.action === 'continue' || step.action === 'read')
-        return resumes && !isUnsent(record) ? { ...content, ambiguous: record.ambiguous } : content
-      }),
+    sow: () => whereResumed((record) => ({ ambiguous: record.ambiguous })),
   },
   {
     name: 'an attempt in doubt leaves no doubt',
@@ -380,12 +376,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: "a resumed order is sent with the new call's body",
     noticedBy: 'client/create/idempotency',
-    sow: () =>
-      swap(begunContent, (original) => (context, intent, record, step, further) => {
-        const content = original(context, intent, record, step, further)
-        const resumes = record !== undefined && (step.action === 'continue' || step.action === 'read')
-        return resumes && !isUnsent(record) ? { ...content, body: intent.body } : content
-      }),
+    sow: () => whereResumed((_record, intent) => ({ body: intent.body })),
   },
   {
     name: 'the API key itself is kept beside the order',
@@ -917,6 +908,15 @@ function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
         }
       },
   )
+}
+
+/** An order that another call has opened is continued with other content. */
+function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial<RecordContent>): void {
+  swap(begunContent, (original) => (context, intent, record, step, further) => {
+    const content = original(context, intent, record, step, further)
+    const resumes = record !== undefined && (step.action === 'continue' || step.action === 'read')
+    return resumes && !isUnsent(record) ? { ...content, ...change(record, intent) } : content
+  })
 }
 
 /** Every request goes out otherwise, below ky. */

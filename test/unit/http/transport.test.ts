@@ -544,8 +544,14 @@ describe('a transport of the application', () => {
     expect(await over(transport)).toEqual({ kind: 'failed', unsent, closed: false, detail })
   })
 
-  test('proves nothing by an error of its own once the response has begun', async () => {
-    const send = async () => ({ status: 201, headers: new Headers(), read: reject, discard: () => {} })
+  const throws = (): never => {
+    throw refused
+  }
+  test.each([
+    ['rejects', reject],
+    ['throws', throws],
+  ])('proves nothing by its error once the response has begun, where its read %s', async (_how, read) => {
+    const send = async () => ({ status: 201, headers: new Headers(), read, discard: () => {} })
     expect(await over({ send, whyUnsent: () => 'unreachable' })).toMatchObject({
       kind: 'answer',
       status: 201,
