@@ -1,4 +1,4 @@
-import type { OrderStore } from '../src/idempotency/store.ts'
+import type { OrderStore } from '../src/stores/store.ts'
 
 /** A store that keeps nothing and costs nothing: what `create()` does besides storing. */
 export const noStore: OrderStore = {

@@ -6,7 +6,7 @@
  * With `--check` it writes nothing and fails if a table is not current.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/idempotency/outcome.ts'
+import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/outcome.ts'
 import { OUTCOME_WORDS } from './outcome-words.ts'
 
 const page = new URL('../docs/errors.md', import.meta.url)

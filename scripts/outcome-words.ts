@@ -1,4 +1,4 @@
-import type { OutcomeKind } from '../src/idempotency/outcome.ts'
+import type { OutcomeKind } from '../src/orders/outcome.ts'
 
 /** What an attempt ended with, in words: the first column of the table in `docs/errors.md`. */
 export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {

@@ -53,17 +53,6 @@ export type {
   TransportResponse,
   Unsent,
 } from './http/transport.ts'
-export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from './idempotency/record.ts'
-export type {
-  InsertResult,
-  ListRowsOptions,
-  OrderOutbox,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from './idempotency/store.ts'
 export type { Lazy } from './lazy.ts'
 export { formatAmount, type Money } from './money.ts'
 export type {
@@ -87,12 +76,9 @@ export type {
   ServiceOf,
   WaitForOptions,
 } from './options.ts'
-export type { Page, Pages } from './pages.ts'
-export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
-export type { Wallet } from './resources/balance.ts'
-export type { CreateManyFailure, CreateManyResult, CreateManySuccess } from './resources/create-many.ts'
-export type { Orders } from './resources/orders.ts'
-export type { Reconciled } from './resources/reconcile.ts'
+export type { CreateManyFailure, CreateManyResult, CreateManySuccess } from './orders/create-many.ts'
+export type { Reconciled } from './orders/reconcile.ts'
+export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record.ts'
 export type {
   AttentionReason,
   RecordInNeed,
@@ -100,11 +86,15 @@ export type {
   RecoveredRecord,
   RecoveryOutcome,
   UnreadableOrder,
-} from './resources/recover.ts'
-export type { OrderName, RememberedQuery, Resolution } from './resources/remembered.ts'
+} from './orders/recover.ts'
+export type { OrderName, RememberedQuery, Resolution } from './orders/remembered.ts'
+export type { CreateManySummary, RecoverySummary } from './orders/summary.ts'
+export type { Page, Pages } from './pages.ts'
+export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
+export type { Wallet } from './resources/balance.ts'
+export type { Orders } from './resources/orders.ts'
 export type { RawRequest, RawResult, RequestMethod } from './resources/request.ts'
 export type { Services } from './resources/services.ts'
-export type { CreateManySummary, RecoverySummary } from './resources/summary.ts'
 export { type ResponseInfo, responseInfo } from './response-info.ts'
 export type { Runtime } from './runtime.ts'
 export type { Balance } from './schemas/balance.ts'
@@ -114,3 +104,13 @@ export type { ErrorResponse } from './schemas/problem.ts'
 export type { Service } from './schemas/service.ts'
 export type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 export { MemoryStore } from './stores/memory.ts'
+export type {
+  InsertResult,
+  ListRowsOptions,
+  OrderOutbox,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from './stores/store.ts'

@@ -1,12 +1,12 @@
 import type { Hooks, Logger, LogLevel } from './hooks.ts'
 import type { Transport } from './http/transport.ts'
-import type { Codec } from './idempotency/record.ts'
-import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
+import type { Codec } from './orders/record.ts'
 import type { Balance } from './schemas/balance.ts'
 import type { ListEnvelope } from './schemas/list.ts'
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
 import type { Service } from './schemas/service.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
+import type { OrderOutbox, OrderStore } from './stores/store.ts'
 
 /**
  * Schemas of your own, for fields of the service that the API document does not show. Anything that follows Standard

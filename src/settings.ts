@@ -6,8 +6,6 @@ import { Reporter } from './hooks.ts'
 import { sendOver } from './http/attempt.ts'
 import type { CallSettings, Connection } from './http/call.ts'
 import { kyTransport } from './http/ky-transport.ts'
-import { checkIdempotencyKey, normalizeServer } from './idempotency/identity.ts'
-import type { OrderOutbox, OrderStore } from './idempotency/store.ts'
 import {
   callable,
   duration,
@@ -38,10 +36,12 @@ import type {
   Schemas,
   WaitForOptions,
 } from './options.ts'
+import { checkIdempotencyKey, normalizeServer } from './orders/identity.ts'
 import { platformRuntime, type Runtime } from './runtime.ts'
 import type { ListEnvelope } from './schemas/list.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import { MemoryStore } from './stores/memory.ts'
+import type { OrderOutbox, OrderStore } from './stores/store.ts'
 import { VERSION } from './version.ts'
 
 /** Options of a client, checked, with all defaults filled in. */

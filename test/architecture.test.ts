@@ -26,14 +26,16 @@ const sources: Sources = Object.fromEntries(
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['defined.ts'],
-  ['errors.ts', 'version.ts', 'idempotency/canonical.ts', 'idempotency/store.ts'],
+  ['errors.ts', 'version.ts', 'orders/canonical.ts'],
+  ['stores/'],
   [
     'hooks.ts',
     'lifetime.ts',
     'response-info.ts',
     'money.ts',
     'option-readers.ts',
-    'idempotency/identity.ts',
+    'orders/identity.ts',
+    'orders/record.ts',
     'schemas/',
   ],
   ['quantity.ts', 'uuid-v5.ts', 'lazy.ts', 'read-ahead.ts'],
@@ -41,11 +43,13 @@ const LAYERS: readonly (readonly string[])[] = [
   ['pages.ts'],
   ['http/'],
   ['undici/'],
-  ['idempotency/'],
-  ['stores/', 'options.ts'],
+  ['options.ts'],
   ['credentials.ts', 'base-url.ts'],
   ['proxy/'],
   ['settings.ts'],
+  ['resources/context.ts'],
+  ['resources/list-pages.ts'],
+  ['orders/'],
   ['resources/'],
   ['client.ts'],
   ['index.ts', 'command/'],
@@ -167,7 +171,7 @@ function sandboxFaults(files: Sources): string[] {
 function storeFaults(files: Sources): string[] {
   return importsOf(files)
     .filter(({ from, to }) => from.startsWith('stores/') && isOurs(to, files) && !to.startsWith('stores/'))
-    .filter(({ to }) => !['idempotency/store.ts', 'errors.ts', 'defined.ts'].includes(to))
+    .filter(({ to }) => !['errors.ts', 'defined.ts'].includes(to))
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
@@ -210,10 +214,10 @@ const checks: readonly [
     layerFaults,
     [
       { 'http/retry.ts': "import { Orders } from '../resources/orders.ts'" },
-      { 'resources/wait.ts': "import type { CustomerOrderingClient } from '../client.ts'" },
+      { 'orders/wait-for.ts': "import type { CustomerOrderingClient } from '../client.ts'" },
       { 'errors.ts': "import { VERSION } from './version.ts'" },
       { 'schemas/order.ts': "export * from '../http/read.ts'" },
-      { 'http/call.ts': "import {\n  type JournalRecord,\n} from '../idempotency/record.ts'" },
+      { 'http/call.ts': "import {\n  type JournalRecord,\n} from '../orders/record.ts'" },
       { 'pages.ts': "const later = import('./client.ts')" },
       { 'stray.ts': 'export {}' },
       { 'sandbox/service/wire.ts': "import { parseDataFile } from '../control/data-file.ts'" },
@@ -250,14 +254,14 @@ const checks: readonly [
     [
       { 'sandbox/service/reading.ts': "import { orderSchema } from '../../schemas/order.ts'" },
       { 'sandbox/service/wire.ts': "import type { Charged } from '../../errors.ts'" },
-      { 'sandbox/service/json.ts': "import { canonicalJson } from '../../idempotency/canonical.ts'" },
+      { 'sandbox/service/json.ts': "import { canonicalJson } from '../../orders/canonical.ts'" },
       { 'client.ts': "import { createSandbox } from './sandbox/index.ts'" },
     ],
   ],
   [
     'stores know the interface and the errors, nothing else',
     storeFaults,
-    [{ 'stores/sqlite.ts': "import type { JournalRecord } from '../idempotency/record.ts'" }],
+    [{ 'stores/sqlite.ts': "import type { JournalRecord } from '../orders/record.ts'" }],
   ],
   [
     'nothing that the main entry reaches mentions node:',
@@ -274,7 +278,7 @@ const checks: readonly [
       { 'utils.ts': '' },
       { 'http/retry-helpers.ts': '' },
       { 'helpers/text.ts': '' },
-      { 'idempotency/order-manager.ts': '' },
+      { 'orders/order-manager.ts': '' },
     ],
   ],
   [
@@ -335,6 +339,7 @@ describe('the reading of imports', () => {
     expect(reached.has('http/ky-transport.ts')).toBe(true)
     expect([...reached].filter((file) => file.startsWith('sandbox/') || file.startsWith('stores/'))).toEqual([
       'stores/memory.ts',
+      'stores/store.ts',
     ])
   })
 })

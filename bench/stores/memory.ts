@@ -10,9 +10,9 @@
  */
 import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
-import type { StoredRow } from '../../src/idempotency/store.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import type { StoredRow } from '../../src/stores/store.ts'
 
 const REQUESTS = readArguments(
   {

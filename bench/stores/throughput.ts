@@ -11,8 +11,8 @@
  */
 import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
-import type { OrderStore } from '../../src/idempotency/store.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
+import type { OrderStore } from '../../src/stores/store.ts'
 import { noStore } from '../no-store.ts'
 import { openEngines } from './engines.ts'
 

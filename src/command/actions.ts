@@ -1,6 +1,6 @@
 import type { CustomerOrderingClient } from '../client.ts'
-import type { OrderRecord } from '../idempotency/record.ts'
 import { formatAmount } from '../money.ts'
+import type { OrderRecord } from '../orders/record.ts'
 import { EXIT, type Exit, plain, print, type Row, type Terminal, time, UsageError } from './terminal.ts'
 
 /** The flags, as given. */

@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type { OrderStore } from '../idempotency/store.ts'
 import { type PostgresClient, PostgresStore } from '../stores/postgres.ts'
 import { type IoredisClient, type NodeRedisClient, RedisStore } from '../stores/redis.ts'
 import { SqliteStore } from '../stores/sqlite.ts'
+import type { OrderStore } from '../stores/store.ts'
 import { type Terminal, UsageError } from './terminal.ts'
 
 /** A store, and what ends the connections that the command has made for it. */

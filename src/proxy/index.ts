@@ -5,8 +5,8 @@ import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { REQUEST_ID } from '../http/failure.ts'
 import { pathProblem } from '../http/path.ts'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
-import { apiKeyTag, proxiedTag } from '../idempotency/identity.ts'
 import { callable, duration, flag, type Read, type Readers, readFields } from '../option-readers.ts'
+import { apiKeyTag, proxiedTag } from '../orders/identity.ts'
 import { uuidV5 } from '../uuid-v5.ts'
 
 /** Options of {@link createProxy}. */

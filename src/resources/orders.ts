@@ -10,8 +10,6 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence, failureOf } from '../http/failure.ts'
 import { segment } from '../http/path.ts'
 import { answerFacts } from '../http/read.ts'
-import { slotOfInvalid } from '../idempotency/intent.ts'
-import type { OrderRecord } from '../idempotency/record.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
 import type {
   CreateManyOptions,
@@ -27,21 +25,16 @@ import type {
   Schemas,
   WaitForOptions,
 } from '../options.ts'
-import type { Pages } from '../pages.ts'
-import { attachInfo } from '../response-info.ts'
-import { issuesText } from '../schemas/check.ts'
-import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
-import { callSettings, readArguments, refuseArgument } from '../settings.ts'
-import { type ResourceContext, retrieve, rowReader, withId } from './context.ts'
-import { type CreateManyResult, createMany } from './create-many.ts'
-import { enqueueOrder } from './enqueue.ts'
-import { type ListEndpoint, listPages } from './list-pages.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './order-context.ts'
-import { type OrderReply, placeOrder, responseInfoOf } from './place-order.ts'
-import { argumentError } from './place-order-errors.ts'
-import { type Reconciled, reconcile } from './reconcile.ts'
-import { type RecoveryOutcome, recover } from './recover.ts'
-import type { Finish } from './recovery-outcome.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../orders/context.ts'
+import { type OrderReply, placeOrder, responseInfoOf } from '../orders/create.ts'
+import { type CreateManyResult, createMany } from '../orders/create-many.ts'
+import { enqueueOrder } from '../orders/enqueue.ts'
+import { slotOfInvalid } from '../orders/intent.ts'
+import { argumentError } from '../orders/place-order-errors.ts'
+import { type Reconciled, reconcile } from '../orders/reconcile.ts'
+import type { OrderRecord } from '../orders/record.ts'
+import { type RecoveryOutcome, recover } from '../orders/recover.ts'
+import type { Finish } from '../orders/recovery-outcome.ts'
 import {
   forget,
   type OrderName,
@@ -51,14 +44,21 @@ import {
   remembered,
   resolve,
   unresolved,
-} from './remembered.ts'
+} from '../orders/remembered.ts'
 import {
   type CreateManySummary,
   createManySummary,
   type RecoverySummary,
   recoverySummary,
-} from './summary.ts'
-import { waitForOrder } from './wait.ts'
+} from '../orders/summary.ts'
+import { waitForOrder } from '../orders/wait-for.ts'
+import type { Pages } from '../pages.ts'
+import { attachInfo } from '../response-info.ts'
+import { issuesText } from '../schemas/check.ts'
+import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
+import { callSettings, readArguments, refuseArgument } from '../settings.ts'
+import { type ResourceContext, retrieve, rowReader, withId } from './context.ts'
+import { type ListEndpoint, listPages } from './list-pages.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const

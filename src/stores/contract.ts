@@ -1,10 +1,10 @@
-import type { OrderStore } from '../idempotency/store.ts'
 import type { ContractCase } from './contract/case.ts'
 import { claimsNoMoreThanMemory, lifetime } from './contract/lifetime.ts'
 import { paging } from './contract/paging.ts'
 import { pruning } from './contract/pruning.ts'
 import { racing } from './contract/racing.ts'
 import { writing } from './contract/writing.ts'
+import type { OrderStore } from './store.ts'
 
 export { type HistoryOptions, type RecordedHistory, recordHistory } from './contract/history.ts'
 export { type CallSpan, explainHistory, type RecordedCall } from './contract/linearizability.ts'

@@ -1,4 +1,8 @@
 import { StoreError } from '../errors.ts'
+import { Connection } from './indexeddb/connection.ts'
+import { codeOf, explain, outOfTurn } from './indexeddb/failure.ts'
+import { type RowIndex, toIndexed, toRow } from './indexeddb/schema.ts'
+import { begin, type Patience, type Transacting, transact } from './indexeddb/transaction.ts'
 import type {
   InsertResult,
   ListRowsOptions,
@@ -7,11 +11,7 @@ import type {
   RowPage,
   StoreDurability,
   StoredRow,
-} from '../idempotency/store.ts'
-import { Connection } from './indexeddb/connection.ts'
-import { codeOf, explain, outOfTurn } from './indexeddb/failure.ts'
-import { type RowIndex, toIndexed, toRow } from './indexeddb/schema.ts'
-import { begin, type Patience, type Transacting, transact } from './indexeddb/transaction.ts'
+} from './store.ts'
 import { UncertainWrites } from './uncertain-writes.ts'
 
 /** Options of {@link IndexedDbStore}. */

@@ -6,7 +6,7 @@ import type {
   RowPage,
   StoreDurability,
   StoredRow,
-} from '../idempotency/store.ts'
+} from './store.ts'
 
 /** A row and where it stands in the order in which rows are listed. */
 interface Slot {

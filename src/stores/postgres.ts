@@ -1,14 +1,4 @@
 import { StoreError } from '../errors.ts'
-import type {
-  InsertResult,
-  ListRowsOptions,
-  OrderOutbox,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from '../idempotency/store.ts'
 import { explain, explainWrite, isMisfit, KEYLESS } from './postgres/failure.ts'
 import {
   inspection,
@@ -29,6 +19,16 @@ import {
   transactionOf,
 } from './postgres/session.ts'
 import { fromStored, toStored } from './postgres/text.ts'
+import type {
+  InsertResult,
+  ListRowsOptions,
+  OrderOutbox,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from './store.ts'
 import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { PostgresClient, PostgresParameter } from './postgres/session.ts'

@@ -1,13 +1,4 @@
 import { StoreError } from '../errors.ts'
-import type {
-  InsertResult,
-  ListRowsOptions,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from '../idempotency/store.ts'
 import { type Evaluate, evaluateWith, onConnected, type RedisClient } from './redis/client.ts'
 import { explain } from './redis/failures.ts'
 import { type Inspected, inspect, type Vouched } from './redis/inspection.ts'
@@ -22,6 +13,15 @@ import {
 } from './redis/rows.ts'
 import { GET, INSERT, INSPECT, MARK_LENGTH, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
 import { storable } from './storable.ts'
+import type {
+  InsertResult,
+  ListRowsOptions,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from './store.ts'
 import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'

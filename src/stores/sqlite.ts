@@ -1,13 +1,4 @@
 import { StoreError } from '../errors.ts'
-import type {
-  InsertResult,
-  ListRowsOptions,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from '../idempotency/store.ts'
 import { plainError } from './plain-error.ts'
 import {
   DEFAULT_BUSY_TIMEOUT,
@@ -24,6 +15,15 @@ import { DatabaseFiles } from './sqlite/files.ts'
 import { fromCursor, toPage, toRow } from './sqlite/rows.ts'
 import { checkVersion, migrate, PRUNE_BATCH, prepare, type Statements, versionOf } from './sqlite/schema.ts'
 import { storable } from './storable.ts'
+import type {
+  InsertResult,
+  ListRowsOptions,
+  OrderStore,
+  PruneOptions,
+  RowPage,
+  StoreDurability,
+  StoredRow,
+} from './store.ts'
 import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { SqliteDatabase, SqliteStatement } from './sqlite/database.ts'

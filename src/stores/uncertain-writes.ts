@@ -1,5 +1,5 @@
 import { StoreError } from '../errors.ts'
-import type { StoredRow } from '../idempotency/store.ts'
+import type { StoredRow } from './store.ts'
 
 /** Most rows that are remembered. Beyond that no failure is called certain any more. */
 const MOST_ROWS = 10_000

@@ -1,6 +1,6 @@
 import { type StoreContractOptions, storeContract } from 'customer-ordering-sdk/stores/contract'
 import { describe, expect, it } from 'vitest'
-import type { ListRowsOptions, OrderStore, RowPage, StoredRow } from '../../src/idempotency/store.ts'
+import type { ListRowsOptions, OrderStore, RowPage, StoredRow } from '../../src/stores/store.ts'
 import { CollectingRunner } from './support/collecting-runner.ts'
 import { PlainStore } from './support/plain-store.ts'
 

@@ -1,8 +1,8 @@
 import { explainHistory, type RecordedCall, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { StoredRow } from '../../src/idempotency/store.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import type { StoredRow } from '../../src/stores/store.ts'
 
 /** A version of the one row that these histories are about; `mark` tells writes of the same version apart. */
 function row(version: number, mark = ''): StoredRow {

@@ -1,6 +1,6 @@
 import { StoreError } from '../../src/errors.ts'
-import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
 import type { Runtime } from '../../src/runtime.ts'
+import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 import { storeOver } from './store-over.ts'
 
 /** What goes wrong with one operation of a store. */

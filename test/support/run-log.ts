@@ -1,7 +1,7 @@
 import { isCustomerOrderingError } from '../../src/errors.ts'
-import type { JournalRecord } from '../../src/idempotency/record.ts'
-import type { StoredRow } from '../../src/idempotency/store.ts'
-import type { AttentionReason, RecoveryOutcome } from '../../src/resources/recover.ts'
+import type { JournalRecord } from '../../src/orders/record.ts'
+import type { AttentionReason, RecoveryOutcome } from '../../src/orders/recover.ts'
+import type { StoredRow } from '../../src/stores/store.ts'
 
 /**
  * What happened in one run, of whatever harness: every entry has its place in one order of events (`at`), so that the

@@ -1,4 +1,4 @@
-import type { OrderStore, StoredRow } from '../../src/idempotency/store.ts'
+import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 
 /** A store over another one, with some operations of its own. */
 export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderStore {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { v5 } from 'uuid'
 import { describe, expect, test, vi } from 'vitest'
-import { KEY_NAMESPACE } from '../../src/idempotency/identity.ts'
+import { KEY_NAMESPACE } from '../../src/orders/identity.ts'
 import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
 
 const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')

@@ -18,19 +18,19 @@ const ORDERS = [
 export const MODULES: readonly Module[] = [
   {
     name: 'canonical JSON',
-    files: ['idempotency/canonical.ts'],
+    files: ['orders/canonical.ts'],
     tests: ['unit/**/canonical.test.ts', 'property/canonical.test.ts'],
   },
-  { name: 'identity', files: ['idempotency/identity.ts'], tests: ['unit/**/identity.test.ts'] },
+  { name: 'identity', files: ['orders/identity.ts'], tests: ['unit/**/identity.test.ts'] },
   {
     name: 'outcome table',
-    files: ['idempotency/outcome.ts', 'idempotency/classify.ts'],
+    files: ['orders/outcome.ts', 'orders/classify.ts'],
     tests: ['unit/**/outcome.test.ts', 'unit/**/classify.test.ts'],
   },
-  { name: 'decision', files: ['idempotency/decision.ts'], tests: ['unit/**/decision.test.ts'] },
+  { name: 'decision', files: ['orders/decision.ts'], tests: ['unit/**/decision.test.ts'] },
   {
     name: 'record',
-    files: ['idempotency/record.ts'],
+    files: ['orders/record.ts'],
     tests: [
       'unit/**/record.test.ts',
       'client/recover/create-meanwhile.test.ts',
@@ -55,7 +55,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'intent',
-    files: ['idempotency/intent.ts', 'idempotency/field-names.ts'],
+    files: ['orders/intent.ts', 'orders/field-names.ts'],
     tests: ['unit/**/{intent,field-names}.test.ts'],
   },
   {
@@ -85,46 +85,46 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'endings',
-    files: ['resources/record-endings.ts', 'resources/order-context.ts'],
+    files: ['orders/record-endings.ts', 'orders/context.ts'],
     tests: ['unit/**/record-endings.test.ts'],
   },
   {
     name: 'journal',
-    files: ['idempotency/journal.ts', 'idempotency/live.ts'],
+    files: ['orders/journal.ts', 'orders/live.ts'],
     tests: ['unit/**/{journal,live}.test.ts', 'client/**/{pruning,close}.test.ts'],
   },
   {
     name: 'beginning',
-    files: ['resources/unsent.ts'],
+    files: ['orders/unsent.ts'],
     tests: ['unit/**/unsent.test.ts'],
   },
   {
     name: 'placing',
-    files: ['resources/place-order.ts', 'resources/claim.ts', 'resources/unclaimed.ts'],
+    files: ['orders/create.ts', 'orders/claim.ts', 'orders/unclaimed.ts'],
     tests: [
-      'unit/**/place-order.test.ts',
+      'unit/**/orders/create.test.ts',
       'client/**/{idempotency,anonymous,sequences,hooks,generations,conflicts,retry,abort,enqueue}.test.ts',
       'client/**/{store-faults,codec,api-key-rotation}.test.ts',
     ],
   },
   {
     name: 'sending',
-    files: ['resources/send-order.ts'],
+    files: ['orders/send-order.ts'],
     tests: ['unit/**/send-order.test.ts', ...ORDERS],
   },
   {
     name: 'looking up',
-    files: ['resources/look-up.ts', 'resources/scan-orders.ts', 'resources/evidence.ts'],
+    files: ['orders/look-up.ts', 'orders/scan-orders.ts', 'orders/evidence.ts'],
     tests: ['unit/**/{scan-orders,look-up}.test.ts', 'client/**/{recover,resolve,contradictions}.test.ts'],
   },
   {
     name: 'archive',
-    files: ['resources/archive.ts', 'resources/recovery-outcome.ts'],
+    files: ['orders/archive.ts', 'orders/recovery-outcome.ts'],
     tests: ['unit/**/{archive,recovery-outcome}.test.ts', 'client/**/{anonymous,recover,resolve}.test.ts'],
   },
   {
     name: 'recovery',
-    files: ['resources/recover.ts'],
+    files: ['orders/recover.ts'],
     tests: [
       'unit/**/recover.test.ts',
       'client/**/{recover,enqueue,codec}.test.ts',

@@ -1,4 +1,4 @@
-import type { OrderStore } from '../../idempotency/store.ts'
+import type { OrderStore } from '../store.ts'
 
 /** What a case gets to work with. */
 export interface Bench {

@@ -1,4 +1,4 @@
-import type { StoredRow } from '../../idempotency/store.ts'
+import type { StoredRow } from '../store.ts'
 
 const FIELDS = [
   'scope',

@@ -1,4 +1,4 @@
-import type { OrderStore, StoredRow } from '../../idempotency/store.ts'
+import type { OrderStore, StoredRow } from '../store.ts'
 import type { RecordedCall } from './linearizability.ts'
 import { makeRow } from './rows.ts'
 import { seeded } from './seeded.ts'

@@ -1,4 +1,4 @@
-import type { StoredRow } from '../../idempotency/store.ts'
+import type { StoredRow } from '../store.ts'
 import type { ContractCase } from './case.ts'
 import { expectIds, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE, walk } from './rows.ts'

@@ -1,4 +1,4 @@
-import type { InsertResult, StoredRow } from '../../idempotency/store.ts'
+import type { InsertResult, StoredRow } from '../store.ts'
 import { sameRow, show } from './expect.ts'
 
 /** When a call was made and by whom. Times are ticks of one clock that all clients share; no two are the same. */

@@ -1,4 +1,4 @@
-import type { OrderStore, StoredRow } from '../../idempotency/store.ts'
+import type { OrderStore, StoredRow } from '../store.ts'
 import type { ContractCase } from './case.ts'
 import { expectIds, expectRow, expectSame } from './expect.ts'
 import {

@@ -1,10 +1,4 @@
-import type {
-  ListRowsOptions,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoredRow,
-} from '../../idempotency/store.ts'
+import type { ListRowsOptions, OrderStore, PruneOptions, RowPage, StoredRow } from '../store.ts'
 import { seeded } from './seeded.ts'
 
 /** Scope of all rows that a case does not put elsewhere. */

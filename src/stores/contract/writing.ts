@@ -1,4 +1,4 @@
-import type { StoredRow } from '../../idempotency/store.ts'
+import type { StoredRow } from '../store.ts'
 import type { ContractCase } from './case.ts'
 import { expectIds, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT, walk } from './rows.ts'

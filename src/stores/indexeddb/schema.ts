@@ -1,5 +1,5 @@
 import { StoreError } from '../../errors.ts'
-import type { StoredRow } from '../../idempotency/store.ts'
+import type { StoredRow } from '../store.ts'
 
 /** Version of what {@link createSchema} makes: one more with every change, and never a change that drops anything. */
 export const SCHEMA_VERSION = 1

@@ -1,6 +1,6 @@
 import { StoreError } from '../../errors.ts'
-import type { StoredRow } from '../../idempotency/store.ts'
 import { storable } from '../storable.ts'
+import type { StoredRow } from '../store.ts'
 import { FORMAT } from './scripts.ts'
 
 /** The keys of one scope. They share a hash tag, so that a cluster keeps them together. */

@@ -1,6 +1,6 @@
 import { StoreError } from '../../errors.ts'
-import type { StoreDurability } from '../../idempotency/store.ts'
 import { plainError } from '../plain-error.ts'
+import type { StoreDurability } from '../store.ts'
 import { codeOf, explain } from './failure.ts'
 import { nodeModule } from './node-module.ts'
 

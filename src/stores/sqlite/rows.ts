@@ -1,5 +1,5 @@
 import { StoreError } from '../../errors.ts'
-import type { RowPage, StoredRow } from '../../idempotency/store.ts'
+import type { RowPage, StoredRow } from '../store.ts'
 
 /** A row as a query found it. */
 export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {

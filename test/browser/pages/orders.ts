@@ -9,7 +9,7 @@ import {
   type OrderStore,
 } from 'customer-ordering-sdk'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
 import { storeOver } from '../../support/store-over.ts'
 

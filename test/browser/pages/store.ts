@@ -2,7 +2,7 @@
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 
 /** A row with one or another text in it. */
 function makeRow(id: string, data = 'text'): StoredRow {

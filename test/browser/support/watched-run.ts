@@ -1,6 +1,6 @@
 import type { BrowserContext, Page } from 'playwright-core'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
 import type { Sandbox } from '../../../src/sandbox/sandbox.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { type LoggedCall, RunRecorder } from '../../support/run-log.ts'
 import type { PageEvent, Placing } from '../pages/orders.ts'
 

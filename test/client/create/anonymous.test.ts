@@ -1,6 +1,6 @@
 import { InvalidRequestError } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import { readIntent } from '../../../src/idempotency/intent.ts'
+import { readIntent } from '../../../src/orders/intent.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'

@@ -1,6 +1,6 @@
 import { type OrderOutbox, type RecoveryOutcome, StoreError } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { all } from '../../support/all.ts'
 import { faultyStore, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'

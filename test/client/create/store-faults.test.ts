@@ -1,7 +1,7 @@
 import { StoreError } from 'customer-ordering-sdk'
 import type { FaultRule } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
-import type { Codec } from '../../../src/idempotency/record.ts'
+import type { Codec } from '../../../src/orders/record.ts'
 import { sample } from '../../support/effort.ts'
 import { faultyStore, on, type StoreFault, type StoreOperation } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'

@@ -1,7 +1,7 @@
 import type { OrderRecord, RecoverOptions, RecoveryOutcome } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
-import type { OrderStore } from '../../../src/idempotency/store.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 import { all } from '../../support/all.ts'
 import { faultyStore, on } from '../../support/faulty-store.ts'
 import {

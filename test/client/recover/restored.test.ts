@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { all } from '../../support/all.ts'
 import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'

@@ -70,7 +70,7 @@ describe('the tests that guard the money', () => {
   )
 
   it('do not count as having noticed a bug that cannot be sown', async () => {
-    const nothing = await run('a bug that cannot be sown', ['test/unit/idempotency/outcome.test.ts'])
+    const nothing = await run('a bug that cannot be sown', ['test/unit/orders/outcome.test.ts'])
     expect(objection(nothing)).toContain('no test ran')
   })
 })

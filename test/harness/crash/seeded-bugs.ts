@@ -9,7 +9,11 @@ import { perform } from '../../../src/http/call.ts'
 import { Deadline } from '../../../src/http/deadline.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
-import { classify } from '../../../src/idempotency/classify.ts'
+import { archiveOrder, servesAnother } from '../../../src/orders/archive.ts'
+import { begunContent, claimedContent, repeatedContent } from '../../../src/orders/claim.ts'
+import { classify } from '../../../src/orders/classify.ts'
+import { sameApiKey, tagOf } from '../../../src/orders/context.ts'
+import { hasBought, mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
 import {
   decideAction,
   distrusted,
@@ -17,8 +21,10 @@ import {
   isRemembered,
   mayBeRestored,
   startOf,
-} from '../../../src/idempotency/decision.ts'
-import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/idempotency/intent.ts'
+} from '../../../src/orders/decision.ts'
+import { mayBeAsleep } from '../../../src/orders/enqueue.ts'
+import { contradiction } from '../../../src/orders/evidence.ts'
+import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
 import {
   isConfirmed,
   isThisWrite,
@@ -26,30 +32,21 @@ import {
   type JournalOptions,
   type RecordContent,
   witnessOf,
-} from '../../../src/idempotency/journal.ts'
-import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/idempotency/outcome.ts'
-import { isPending, isUnsent, type JournalRecord, publicRecord } from '../../../src/idempotency/record.ts'
-import type { OrderStore } from '../../../src/idempotency/store.ts'
-import { Pages } from '../../../src/pages.ts'
-import type { FetchPage, Start } from '../../../src/read-ahead.ts'
-import { archiveOrder, servesAnother } from '../../../src/resources/archive.ts'
-import { begunContent, claimedContent, repeatedContent } from '../../../src/resources/claim.ts'
-import { mayBeAsleep } from '../../../src/resources/enqueue.ts'
-import { contradiction } from '../../../src/resources/evidence.ts'
-import { lookUpById, placesToLook, readOrder } from '../../../src/resources/look-up.ts'
-import { sameApiKey, tagOf } from '../../../src/resources/order-context.ts'
-import { hasBought, mayReturn, pauseBefore, whyNotJoin } from '../../../src/resources/place-order.ts'
-import { leftKeys, openContent } from '../../../src/resources/record-endings.ts'
-import { recoverOne, whyNotReplay } from '../../../src/resources/recover.ts'
+} from '../../../src/orders/journal.ts'
+import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
+import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
+import { isPending, isUnsent, type JournalRecord, publicRecord } from '../../../src/orders/record.ts'
+import { leftKeys, openContent } from '../../../src/orders/record-endings.ts'
+import { recoverOne, whyNotReplay } from '../../../src/orders/recover.ts'
 import {
   createdOutcome,
   markCreated,
   newestRecord,
   type RecoveryOutcome,
   settledOutcome,
-} from '../../../src/resources/recovery-outcome.ts'
-import { isChangedSince, resolve } from '../../../src/resources/remembered.ts'
-import { advanceBy, scanOrders } from '../../../src/resources/scan-orders.ts'
+} from '../../../src/orders/recovery-outcome.ts'
+import { isChangedSince, resolve } from '../../../src/orders/remembered.ts'
+import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
 import {
   chargedAsStored,
   isShared,
@@ -58,9 +55,12 @@ import {
   meaningOf,
   movesOn,
   sendOrder,
-} from '../../../src/resources/send-order.ts'
-import { writeOver } from '../../../src/resources/unclaimed.ts'
+} from '../../../src/orders/send-order.ts'
+import { writeOver } from '../../../src/orders/unclaimed.ts'
+import { Pages } from '../../../src/pages.ts'
+import type { FetchPage, Start } from '../../../src/read-ahead.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
 import { put, swap, swapMethod } from './swap.ts'
 
@@ -107,7 +107,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'the caller hears of a refusal before it is stored',
-    noticedBy: 'unit/resources/send-order',
+    noticedBy: 'unit/orders/send-order',
     sow: () =>
       swapMethod(
         Journal,
@@ -121,7 +121,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a refusal that could not be stored is told as a refusal',
-    noticedBy: 'unit/resources/send-order',
+    noticedBy: 'unit/orders/send-order',
     sow: () => swap(chargedAsStored, () => (_result, charged) => charged),
   },
   {
@@ -131,7 +131,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'an attempt in doubt leaves no doubt',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => {
       for (const kind of Object.keys(OUTCOMES))
         put<{ leavesDoubt: boolean }, string>(OUTCOMES, kind, { leavesDoubt: false })
@@ -150,7 +150,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a late proof of a charge gives way to what was stored meanwhile',
-    noticedBy: 'unit/idempotency/journal',
+    noticedBy: 'unit/orders/journal',
     sow: () =>
       swapMethod(
         Journal,
@@ -168,7 +168,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a write whose answer was lost is not read back',
-    noticedBy: 'unit/idempotency/journal',
+    noticedBy: 'unit/orders/journal',
     sow: () => swap(isThisWrite, () => () => false),
     outOfSimulation: "no promise is broken: the call ends as 'unknown' where it could have gone on",
   },
@@ -238,7 +238,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a 201 that cannot be read counts as any other answer that cannot be read',
-    noticedBy: 'unit/idempotency/classify',
+    noticedBy: 'unit/orders/classify',
     sow: () =>
       swap(classify, (original) => (result, differs) => {
         const outcome = original(result, differs)
@@ -247,7 +247,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'an error page of a gateway counts as a refusal of the service',
-    noticedBy: 'unit/idempotency/classify',
+    noticedBy: 'unit/orders/classify',
     sow: () => swap(readProblem, (original) => (text) => ({ ...original(text), recognised: true })),
   },
   {
@@ -257,7 +257,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a refusal after doubt does not keep recovery from repeating the request',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () =>
       swap(judgeOutcome, (original) => (kind, history) => {
         const { hold: _hold, ...verdict } = original(kind, history)
@@ -288,27 +288,27 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a refusal settles what an earlier attempt left in doubt',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => put(OUTCOMES, 'refused', { ambiguous: OUTCOMES.refused.clean }),
   },
   {
     name: 'an attempt without an answer in time counts as not sent',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => countsAsUnsent('timed_out'),
   },
   {
     name: 'a connection that closes before an answer counts as not sent',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => countsAsUnsent('connection_closed'),
   },
   {
     name: 'an error of the server counts as a refusal',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => countsAsUnsent('server_error'),
   },
   {
     name: 'an order in progress counts as refused',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => {
       const { clean } = OUTCOMES.refused
       put(OUTCOMES, 'in_progress', { clean, ambiguous: clean, next: 'stop', leavesDoubt: false })
@@ -316,7 +316,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a key that belongs to another payload is told as not charged',
-    noticedBy: 'unit/idempotency/outcome',
+    noticedBy: 'unit/orders/outcome',
     sow: () => put(OUTCOMES, 'conflict', { clean: { ...OUTCOMES.conflict.clean, charged: 'no' } }),
   },
   {
@@ -353,7 +353,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a row that is there already counts as inserted',
-    noticedBy: 'unit/idempotency/journal',
+    noticedBy: 'unit/orders/journal',
     sow: () =>
       overStore((store) => ({
         insert: async (row) => ({ ...(await store.insert(row)), inserted: true }),
@@ -426,7 +426,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a recovery that looks for an order goes on by the limit that it asked for',
-    noticedBy: 'unit/resources/scan-orders',
+    noticedBy: 'unit/orders/scan-orders',
     sow: () => swap(advanceBy, (original) => (received) => original(received) - received + 50),
   },
   {
@@ -540,7 +540,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'recovery reads an order a hundred times over',
-    noticedBy: 'unit/resources/look-up',
+    noticedBy: 'unit/orders/look-up',
     sow: () =>
       swap(lookUpById, (original) => async (context, operation, found, orderId, settings) => {
         const once = { ...settings, maxRetries: 0 }
@@ -551,7 +551,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'recovery goes through the list forty times over',
-    noticedBy: 'unit/resources/look-up',
+    noticedBy: 'unit/orders/look-up',
     sow: () =>
       swap(
         scanOrders,
@@ -675,7 +675,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'any success with an id counts as an order',
-    noticedBy: 'unit/idempotency/classify',
+    noticedBy: 'unit/orders/classify',
     sow: () =>
       swap(classify, (original) => (result, differs) => {
         const outcome = original(result, differs)
@@ -686,7 +686,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a refused call is given what somebody else ordered under its name',
-    noticedBy: 'unit/resources/place-order',
+    noticedBy: 'unit/orders/create',
     sow: () => swap(mayReturn, (original) => (newest) => original(newest, newest.fingerprint)),
   },
   {
@@ -731,7 +731,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a response that names another order counts as this one',
-    noticedBy: 'unit/idempotency/classify',
+    noticedBy: 'unit/orders/classify',
     sow: () => swap(classify, (original) => (result) => original(result, () => undefined)),
   },
   {
@@ -770,7 +770,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a look-up that could not read the whole list says nothing of it',
-    noticedBy: 'unit/resources/look-up',
+    noticedBy: 'unit/orders/look-up',
     sow: () =>
       swap(
         scanOrders,
@@ -822,7 +822,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a claim from the future never ends',
-    noticedBy: 'unit/idempotency/decision',
+    noticedBy: 'unit/orders/decision',
     sow: () =>
       swap(
         isBusy,
@@ -833,7 +833,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a claim by a clock that is a little ahead is taken over immediately',
-    noticedBy: 'unit/idempotency/decision',
+    noticedBy: 'unit/orders/decision',
     sow: () => swap(isBusy, (original) => (record, now) => original(record, now) && now >= record.updatedAt),
   },
   {

@@ -1,5 +1,5 @@
 /** What a process of the fleet writes down about itself, a line of JSON each, in the order in which it happened to it. */
-import type { StoredRow } from '../../../src/idempotency/store.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import type { Recovered, Told } from '../../support/run-log.ts'
 import type { StoreAddress } from './open-store.ts'
 

@@ -4,8 +4,9 @@
  * confirmation a process may be stopped for long, or killed, while others already see what it wrote; so a row counts as
  * written at the first moment at which anybody knew of it, or of a later version.
  */
-import type { StoredRow } from '../../../src/idempotency/store.ts'
+
 import type { SandboxCharge, SandboxRequest } from '../../../src/sandbox/index.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import {
   type LoggedCall,
   type LoggedRequest,

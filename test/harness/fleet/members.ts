@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
+import type { OrderStore, StoredRow } from '../../../src/stores/store.ts'
 import { type FleetEvent, machineTime, type Task } from './events.ts'
 import type { Life } from './history.ts'
 import { openStore, type StoreAddress } from './open-store.ts'

@@ -1,8 +1,9 @@
 /** Where shared stores are, and how each process opens one for itself. */
-import type { OrderStore } from '../../../src/idempotency/store.ts'
+
 import { PostgresStore } from '../../../src/stores/postgres.ts'
 import { RedisStore } from '../../../src/stores/redis.ts'
 import { SqliteStore } from '../../../src/stores/sqlite.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 import { makePool } from '../../stores/support/postgres-clients.ts'
 import { type ClientName, connect } from '../../stores/support/redis-clients.ts'
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import type { OutcomeKind } from '../../../src/idempotency/outcome.ts'
+import type { OutcomeKind } from '../../../src/orders/outcome.ts'
 import { EXPIRED, OTHER_HOST, SELF_SIGNED } from '../../support/certificates.ts'
 import { answerText } from '../../support/raw-http.ts'
 import { type Behaviour, bytesOf, type Exchange, headOf, type ServiceAnswer } from './fault-proxy.ts'

@@ -1,6 +1,6 @@
 /** Every fault on every kind of connection over every transport on every version of Node: one test a cell. */
 import { beforeAll, describe, expect, inject, it } from 'vitest'
-import { OUTCOMES } from '../../../src/idempotency/outcome.ts'
+import { OUTCOMES } from '../../../src/orders/outcome.ts'
 import { nodeVersions } from '../../package/node-versions.ts'
 import { CELLS } from './cells.ts'
 import { FAULTS } from './faults.ts'

@@ -1,8 +1,7 @@
-import { scopeOf } from '../../../src/idempotency/identity.ts'
-import { readIntent } from '../../../src/idempotency/intent.ts'
-import type { JournalRecord } from '../../../src/idempotency/record.ts'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
 import type { Schemas } from '../../../src/options.ts'
+import { scopeOf } from '../../../src/orders/identity.ts'
+import { readIntent } from '../../../src/orders/intent.ts'
+import type { JournalRecord } from '../../../src/orders/record.ts'
 import {
   createSandbox,
   type Sandbox,
@@ -11,6 +10,7 @@ import {
 } from '../../../src/sandbox/index.ts'
 import type { Settings } from '../../../src/settings.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
 import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
 import { mishapAt, type Strategy } from './mishaps.ts'

@@ -1,7 +1,7 @@
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { OrderStore } from '../../../src/idempotency/store.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import { execute, makePool } from '../support/postgres-clients.ts'
 import { expectOneWinner, race } from '../support/race.ts'

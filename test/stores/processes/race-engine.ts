@@ -1,10 +1,11 @@
 // Races for rows of a server: inserts each row that the parent names, and then replaces its first version, until both
 // are settled, whatever happens to the server. Tells the parent each race that it won, and when it is done. The parent
 // may kill it at any time; no rows at all end it.
-import type { OrderStore, StoredRow } from '../../../src/idempotency/store.ts'
+
 import { makeRow, nextVersion } from '../../../src/stores/contract/rows.ts'
 import { PostgresStore } from '../../../src/stores/postgres.ts'
 import { RedisStore } from '../../../src/stores/redis.ts'
+import type { OrderStore, StoredRow } from '../../../src/stores/store.ts'
 import { makePool } from '../support/postgres-clients.ts'
 import { connect } from '../support/redis-clients.ts'
 

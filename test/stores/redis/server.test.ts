@@ -5,7 +5,6 @@ import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/cont
 import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
-import type { StoredRow } from '../../../src/idempotency/store.ts'
 import {
   EVERYTHING,
   insertAll,
@@ -17,6 +16,7 @@ import {
   WRITTEN_AT,
   walk,
 } from '../../../src/stores/contract/rows.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { failureOf } from '../support/failures.ts'
 import { describeWith, RedisServers } from '../support/redis.ts'
 import {

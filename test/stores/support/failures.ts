@@ -3,8 +3,8 @@ import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { expect } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
-import type { OrderStore } from '../../../src/idempotency/store.ts'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 
 type Call = () => Promise<unknown>
 

@@ -1,7 +1,7 @@
 /** What every store in SQL does with tables that a newer version of the package has updated under it. */
 import { expect, it } from 'vitest'
-import type { OrderStore } from '../../../src/idempotency/store.ts'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 import { expectFailures, readsOf } from './failures.ts'
 
 export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)'

@@ -6,7 +6,7 @@ import type {
   RowPage,
   StoreDurability,
   StoredRow,
-} from '../../../src/idempotency/store.ts'
+} from '../../../src/stores/store.ts'
 
 /** A correct store with its insides open, so that the negative controls can break one rule each. */
 export class PlainStore implements OrderStore {

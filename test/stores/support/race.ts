@@ -2,8 +2,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
-import type { OrderStore } from '../../../src/idempotency/store.ts'
 import { EVERYTHING, makeRow, SCOPE, walk } from '../../../src/stores/contract/rows.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
 
 const PROCESSES = 4
 const ROWS = 200

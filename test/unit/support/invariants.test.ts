@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { JournalRecord } from '../../../src/idempotency/record.ts'
+import type { JournalRecord } from '../../../src/orders/record.ts'
 import {
   agreement,
   amplification,

@@ -2,9 +2,9 @@
 // anything else happens, synchronously: a kill cannot take back what it has heard or told.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { openSync, writeSync } from 'node:fs'
-import type { OrderStore, StoredRow } from '../../../../src/idempotency/store.ts'
 import { CustomerOrderingClient, isCustomerOrderingError, type Order } from '../../../../src/index.ts'
 import { seeded } from '../../../../src/stores/contract/seeded.ts'
+import type { OrderStore, StoredRow } from '../../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told, toldBy } from '../../../support/run-log.ts'
 import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.ts'
 import { openStore } from '../open-store.ts'

@@ -1,0 +1,227 @@
+import { defined } from '../defined.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError, UnresolvedOrderError } from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
+import { segment } from '../http/path.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, type Reply, read } from '../http/read.ts'
+import { withId } from '../resources/context.ts'
+import { type Checked, checkNow } from '../schemas/check.ts'
+import { type Order, orderSchema } from '../schemas/order.ts'
+import type { OrderStore } from '../stores/store.ts'
+import { ORDERS_PATH, type OrderContext } from './context.ts'
+import { type Asked, contradiction, echoOf, sourceSystemOf } from './evidence.ts'
+import type { FoundRecord } from './journal.ts'
+import { type JournalRecord, publicRecord } from './record.ts'
+import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
+import { scanOrders } from './scan-orders.ts'
+
+/** A record to be looked up, because sending its request is not safe. */
+export interface Lookup {
+  readonly found: FoundRecord
+  readonly reason: AttentionReason
+  /** True if the record looks never sent, see {@link mayBeRestored}. */
+  readonly unsent: boolean
+}
+
+/** The service's whole list was read, and an order that looks never sent is not in it. */
+export interface NotListed {
+  readonly outcome: 'not_listed'
+  readonly found: FoundRecord
+}
+
+/** Codes of errors after which looking again later may find what was sought. */
+const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
+/** Statuses of which the same is true: the service did not look at the request, or not in time. */
+const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
+const MAX_PAGES = 200
+/** A second sweep, because rows move while the list is read; more would prove no more. */
+const SWEEPS = 2
+
+/**
+ * Reads the order with this id.
+ * @param asked what is known of it, which the order must not contradict
+ */
+export async function readOrder(
+  context: OrderContext,
+  operation: string,
+  orderId: string,
+  money: 'in_doubt' | 'charged',
+  settings: CallSettings,
+  asked?: Asked,
+): Promise<Reply<Order>> {
+  return await read(context.connection, {
+    ...ADDRESS_ONLY,
+    endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
+    path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
+    settings,
+    maxBytes: MAX_ITEM_BYTES,
+    repeatable: true,
+    money,
+    parse: withId('id', orderId, (body) => readable(context, body, asked)),
+  })
+}
+
+function readable({ connection }: OrderContext, body: unknown, asked: Asked | undefined): Checked<Order> {
+  const checked = checkNow(orderSchema, body)
+  if (!('value' in checked) || asked === undefined) return checked
+  const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value), 'response')
+  return field === undefined ? checked : { issues: [{ path: field, message: 'is not what was sent' }] }
+}
+
+/** Reads an order that is known to exist by its id. */
+export async function lookUpById(
+  context: OrderContext,
+  operation: string,
+  found: FoundRecord,
+  orderId: string,
+  settings: CallSettings,
+): Promise<RecoveryOutcome> {
+  try {
+    const once = { ...settings, maxRetries: 0 }
+    const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)
+    return await markCreated(context, found, { id: order.id, order })
+  } catch (error) {
+    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+    return { outcome: 'created', record: publicRecord(found.record), reason: 'unreadable', error }
+  }
+}
+
+/**
+ * Looks records up in the order list by their reference: found is proof, not found is none. Only an order that looks never
+ * sent may be sent then, which is what it is there for.
+ */
+export async function* lookUp(
+  context: OrderContext,
+  operation: string,
+  lookups: readonly Lookup[],
+  settings: CallSettings,
+  { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
+): AsyncGenerator<RecoveryOutcome | NotListed, void, undefined> {
+  const { deriveId } = context.connection.runtime
+  const cuts = new Cuts(context)
+  let looked = reachable
+  let error: AnyCustomerOrderingError | undefined
+  for (const [sourceSystem, group] of bySourceSystem(lookups)) {
+    // Rows without a reference ask for what is never put in.
+    const wanted = new Map<string | undefined, Lookup>()
+    for (const lookup of group) {
+      const { externalOrderId } = lookup.found.record
+      if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
+    }
+    // References of orders outside of the source system, which may be ours where the service goes by another name for it.
+    const elsewhere = new Set<string | undefined>()
+    let cut = false
+    const onCut = (): void => {
+      cut = true
+    }
+    const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
+    try {
+      for (const source of placesToLook(sourceSystem)) {
+        const narrowed = source === sourceSystem
+        const isWanted = (): boolean =>
+          narrowed ? wanted.size > 0 : [...wanted.values()].some(({ unsent }) => unsent)
+        for (let sweep = 0; sweep < SWEEPS && isWanted() && looked && !cut; sweep++) {
+          for await (const listed of scanOrders(context, { ...scan, sourceSystem: source, onCut })) {
+            const lookup = wanted.get(listed.externalOrderId)
+            // Another integration of the same customer may use the same references.
+            if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue
+            if (!narrowed) {
+              elsewhere.add(listed.externalOrderId)
+              continue
+            }
+            wanted.delete(listed.externalOrderId)
+            yield await markCreated(context, lookup.found, listed)
+            if (wanted.size === 0) break
+          }
+        }
+      }
+    } catch (caught) {
+      if (!isCustomerOrderingError(caught) || caught.code === 'aborted') throw caught
+      // A client that was closed meanwhile ends the walk; an API key that could not be had is a failure as any other.
+      checkOpen()
+      error = caught
+      looked = !PASSING.has(caught.code) && !PASSING_STATUSES.has(caught.status)
+    }
+    if (cut) cuts.add(wanted.values())
+    for (const lookup of group) {
+      const { found, reason, unsent } = lookup
+      const { externalOrderId } = found.record
+      const record = publicRecord(found.record)
+      if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
+      else if (cuts.has(lookup))
+        yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
+      else if (wanted.has(externalOrderId)) {
+        if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
+        else if (unsent && error === undefined && !elsewhere.has(externalOrderId))
+          yield { outcome: 'not_listed', found }
+        else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+      }
+    }
+  }
+}
+
+/** Beyond its own source system, too: the service may go by another name for it, or take it from the API key. */
+export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
+  return new Set([sourceSystem, undefined])
+}
+
+/** Another integration's orders need not be read where the request names its own. */
+function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
+  const groups = new Map<string | undefined, Lookup[]>()
+  for (const lookup of lookups) {
+    const sourceSystem = sourceSystemOf(lookup.found.record)
+    groups.set(sourceSystem, [...(groups.get(sourceSystem) ?? []), lookup])
+  }
+  return groups
+}
+
+/** How long a record is not looked up again after a look-up that could not read the whole list, milliseconds. */
+const CUT_PAUSE = 15 * 60 * 1000
+
+// Not in the record: a lost entry costs one more reading of the list, and a write would compete with calls for the record.
+const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
+
+/** Records whose look-up ended before the list did, lately. By store and not by client, as clients share stores. */
+class Cuts {
+  readonly #context: OrderContext
+  readonly #times: Map<string, number>
+
+  constructor(context: OrderContext) {
+    this.#context = context
+    const { store } = context.journal
+    this.#times = cutTimes.get(store) ?? new Map<string, number>()
+    cutTimes.set(store, this.#times)
+    const now = context.connection.runtime.monotonic()
+    for (const [name, time] of this.#times) if (now - time >= CUT_PAUSE) this.#times.delete(name)
+  }
+
+  has(lookup: Lookup): boolean {
+    return this.#times.has(this.#nameOf(lookup))
+  }
+
+  add(lookups: Iterable<Lookup>): void {
+    const { runtime, reporter } = this.#context.connection
+    let orders = 0
+    for (const lookup of lookups) {
+      this.#times.set(this.#nameOf(lookup), runtime.monotonic())
+      orders++
+    }
+    const fields = { pages: MAX_PAGES, orders, pauseMs: CUT_PAUSE }
+    reporter.log(
+      'warn',
+      'the list of orders is longer than a look-up reads; orders may be in the rest',
+      fields,
+    )
+  }
+
+  #nameOf({ found }: Lookup): string {
+    return `${this.#context.journal.scope} ${found.id}`
+  }
+}
+
+function cutError(record: JournalRecord): UnresolvedOrderError {
+  const { key, externalOrderId } = record
+  return new UnresolvedOrderError(
+    `The look-up stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} and did not find the order; it may be in the rest. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
+    { charged: 'unknown', idempotencyKey: key, ...defined({ externalOrderId }) },
+  )
+}

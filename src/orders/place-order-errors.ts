@@ -1,0 +1,219 @@
+import { bare, defined } from '../defined.ts'
+import {
+  type Charged,
+  type CustomerOrderingError,
+  DuplicateOrderError,
+  type ErrorFacts,
+  IdempotencyConflictError,
+  InvalidRequestError,
+  InvalidResponseError,
+  type Issue,
+  StoreError,
+  UnresolvedOrderError,
+} from '../errors.ts'
+import { noTrail } from '../http/call.ts'
+import { type Deadline, Interruption } from '../http/deadline.ts'
+import { chargedSentence, conflictSentence } from '../http/failure.ts'
+import { type ErrorContext, errorOf, factsOf } from '../http/read.ts'
+import { issuesText } from '../schemas/check.ts'
+import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
+import type { Action } from './decision.ts'
+import { type Derive, differingFields, fieldTags, rowIdOf } from './identity.ts'
+import type { Intent } from './intent.ts'
+import { reasonOf, type Unwritten } from './journal.ts'
+import type { JournalRecord } from './record.ts'
+import type { Sent } from './send-order.ts'
+
+/** Why a record cannot be continued, as `decideAction` says it, or because only its caller may repeat it. */
+type Because = Extract<Action, { readonly action: 'unresolved' }>['because'] | 'held' | 'busy'
+
+/** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
+export class PlaceOrderErrors {
+  readonly #intent: Intent
+  readonly #signal: AbortSignal | undefined
+
+  constructor(intent: Intent, signal: AbortSignal | undefined) {
+    this.#intent = intent
+    this.#signal = signal
+  }
+
+  /** The reference or key stands for another order; `fields` names what differs. */
+  conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
+    const charged = record === undefined ? 'unknown' : chargedOf(record)
+    return new IdempotencyConflictError(
+      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${conflictSentence(charged)}`,
+      { ...this.#facts(record), charged, local: true, fields },
+    )
+  }
+
+  /** {@link conflict} with a remembered order, of which only the fields' tags may be left. */
+  rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
+    const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
+    const known = Object.keys(record.fields).length > 0
+    const differing = over === 'key' ? ['idempotencyKey'] : known ? differingFields(record.fields, own()) : []
+    return this.conflict(differing, record)
+  }
+
+  duplicate(record: JournalRecord | undefined): CustomerOrderingError {
+    return new DuplicateOrderError(
+      'The same order, without reference and key, is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a second one.',
+      { ...this.#facts(record), charged: 'unknown' },
+    )
+  }
+
+  unresolved(record: JournalRecord, because: Because): CustomerOrderingError {
+    const why = {
+      window:
+        'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
+      age: 'is too old to tell whether this call means the same order',
+      api_key: 'was sent with another API key, and the service may keep keys apart by API key',
+      unreadable: 'was created, but its answer was never readable',
+      held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
+      busy: 'is placing it right now',
+    }[because]
+    const charged = chargedOf(record)
+    const next =
+      because === 'busy'
+        ? 'try again'
+        : 'run orders.recover(), then settle what is left with orders.resolve()'
+    return new UnresolvedOrderError(
+      `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
+      { ...this.#facts(record), charged },
+    )
+  }
+
+  /** The order would be sent anew, and does not fit the service that was given with it. */
+  misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
+    return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
+      ...this.#facts(record),
+      charged: moneyOf(record),
+    })
+  }
+
+  /** The service may forget the caller's key before an attempt in doubt could be repeated with it. */
+  spent(record: JournalRecord): CustomerOrderingError {
+    const message =
+      'was used for this order before, and the service may be about to forget it; give a new one'
+    const charged = chargedOf(record)
+    return new InvalidRequestError(
+      `The idempotencyKey ${message}. Nothing was sent by this call. ${chargedSentence(charged)}`,
+      { ...this.#facts(record), charged, issues: [{ path: 'options.idempotencyKey', message }] },
+    )
+  }
+
+  /**
+   * The claim could not be stored, or nobody knows whether it is.
+   * @param charged what is known of the wallet
+   * @param key the key that would have been sent
+   * @param record what is remembered of the same intent
+   */
+  notStored(
+    { result, cause, repair = 'Repair the store' }: Unwritten,
+    charged: Charged,
+    key: string | undefined,
+    record: JournalRecord | undefined,
+  ): CustomerOrderingError {
+    const what =
+      charged === 'unknown' && result !== 'refused'
+        ? 'It is not certain that the order could not be stored'
+        : 'The order could not be stored'
+    return new StoreError(
+      `${what}; nothing was sent by this call. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
+      { ...this.#facts(record), charged, ...defined({ idempotencyKey: key, cause }) },
+    )
+  }
+
+  /** The call ended before it sent anything. */
+  interrupted({ why }: Interruption, charged: Charged, key: string | undefined): CustomerOrderingError {
+    return errorOf({ end: why, trail: noTrail(true) }, this.#context(charged, key))
+  }
+
+  /** No API key could be had. */
+  noCredential(error: unknown, charged: Charged, key: string | undefined): CustomerOrderingError {
+    return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
+  }
+
+  /** The order was sent, and could not be returned. `charged` is what is stored. */
+  sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
+    const { ending, outcome, orderId, record, attempts } = sent
+    // A 201 was heard, so whatever the attempts to read the order ended with, that is what went wrong.
+    const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
+    if (unreadable && ending.end !== 'aborted') {
+      const { status, requestId } = bare(factsOf(ending.trail))
+      const issues = outcome?.issues ?? []
+      const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
+      const answered = sent.charged === 'yes' ? 201 : status
+      return new InvalidResponseError(
+        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}${charged === 'yes' ? ' Call again to read it.' : ''}`,
+        {
+          ...this.#facts(record),
+          charged,
+          attempts,
+          issues,
+          ...defined({ orderId, status: answered, requestId }),
+        },
+      )
+    }
+    if (ending.end === 'done') throw new TypeError('unreachable: a finished call has its order')
+    const trail = { ...ending.trail, attempts }
+    return errorOf({ ...ending, trail }, { ...this.#context(charged, record.key), orderId, now })
+  }
+
+  #facts(record: JournalRecord | undefined): ErrorFacts {
+    return defined({
+      idempotencyKey: record?.key ?? this.#intent.idempotencyKey,
+      externalOrderId: this.#intent.externalOrderId,
+      orderId: record?.order?.id,
+    })
+  }
+
+  #context(charged: Charged, key: string | undefined): ErrorContext {
+    return {
+      endpoint: CREATE_ORDER,
+      path: ORDERS_PATH,
+      charged,
+      idempotencyKey: key ?? this.#intent.idempotencyKey,
+      externalOrderId: this.#intent.externalOrderId,
+      now: 0,
+      reason: this.#signal?.reason,
+    }
+  }
+}
+
+/** What is known of the wallet before a call did anything. */
+export function moneyOf(record: JournalRecord | undefined): Charged {
+  return record === undefined ? 'no' : chargedOf(record)
+}
+
+/**
+ * What was thrown over arguments; where they are not valid, with what is remembered of the order that they name: a row that
+ * was charged when it still was valid is not told as `'no'`.
+ */
+export async function argumentError(
+  { journal, connection }: OrderContext,
+  error: unknown,
+  slot: string | undefined,
+  deadline: Deadline,
+): Promise<unknown> {
+  if (!(error instanceof InvalidRequestError)) return error
+  if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
+  const rowId = rowIdOf(connection.runtime.deriveId, slot)
+  const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
+  if ('record' in found && found.record !== undefined) {
+    const { key, externalOrderId, order } = found.record
+    const names = defined({ idempotencyKey: key, externalOrderId, orderId: order?.id })
+    return invalidOver(error.message, error.issues, { ...names, charged: chargedOf(found.record) })
+  }
+  // Without reading the record nobody knows what an earlier call did.
+  if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
+  return found instanceof Interruption
+    ? invalidOver(error.message, error.issues, { charged: 'unknown' })
+    : error
+}
+
+function invalidOver(what: string, issues: readonly Issue[], facts: ErrorFacts): InvalidRequestError {
+  const { charged = 'no' } = facts
+  const sent = what.endsWith(' Nothing was sent.') ? what : `${what.replace(/\.?$/, '.')} Nothing was sent.`
+  const money = charged === 'no' ? '' : ` Of an earlier call: ${chargedSentence(charged)}`
+  return new InvalidRequestError(sent + money, { ...facts, issues })
+}

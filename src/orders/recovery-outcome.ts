@@ -1,0 +1,194 @@
+import { defined } from '../defined.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { checkNow } from '../schemas/check.ts'
+import { type Order, orderSchema } from '../schemas/order.ts'
+import type { StoredRow } from '../stores/store.ts'
+import { loadNewest, proveCreated } from './archive.ts'
+import { type OrderContext, rememberedOrder } from './context.ts'
+import type { Found, FoundRecord } from './journal.ts'
+import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
+import type { ListedOrder } from './scan-orders.ts'
+
+/** Why a record needs a person. */
+export type AttentionReason =
+  /** Older than the safe-retry window, or the clock went back; the service may have forgotten the key. */
+  | 'past_window'
+  /** The caller's signal ended the call, so repeating it is not recovery's to decide. */
+  | 'aborted'
+  /** Refused after an attempt whose ending is not known; the refusal may exist because that attempt was charged. */
+  | 'refused_after_doubt'
+  /** The key belongs to another payload, which may have been bought. */
+  | 'conflict'
+  /** Sent with another API key; the service may keep keys apart by API key. */
+  | 'api_key_changed'
+  /** The order exists, but nothing readable came back, and its id is not known. */
+  | 'unreadable'
+  /** The stored record is damaged. */
+  | 'corrupt'
+  /** The stored record was written by a newer version of this package. */
+  | 'newer_version'
+
+/** What became of an order. */
+export interface RecoveredOrder<Output = Order> {
+  /** An order exists and was paid. */
+  readonly outcome: 'created'
+  readonly record: OrderRecord
+  readonly order: Output
+  readonly error?: undefined
+  readonly reason?: undefined
+}
+
+/** What became of an order that cannot be shown. */
+export interface UnreadableOrder {
+  /** An order exists and was paid; its id is in `record.order`, if that is known. */
+  readonly outcome: 'created'
+  readonly record: OrderRecord
+  readonly order?: undefined
+  /** Why it could not be read, where that was tried; also if your own schema refuses it. */
+  readonly error?: AnyCustomerOrderingError
+  readonly reason: 'unreadable'
+}
+
+/** What became of a record without an order. */
+export interface RecoveredRecord {
+  /**
+   * `rejected`: closed without an order by its own call; `in_progress`: a live call or the service is at work on it;
+   * `still_open`: the service could not be asked, try again later.
+   */
+  readonly outcome: 'rejected' | 'in_progress' | 'still_open'
+  readonly record: OrderRecord
+  readonly order?: undefined
+  /** What the service or the connection answered, where that is why the record is still open. */
+  readonly error?: AnyCustomerOrderingError
+  readonly reason?: undefined
+}
+
+/** What needs a person. */
+export interface RecordInNeed {
+  /** Nothing safe is left to do without a person. */
+  readonly outcome: 'needs_attention'
+  readonly record: OrderRecord
+  readonly order?: undefined
+  readonly error?: AnyCustomerOrderingError
+  readonly reason: AttentionReason
+}
+
+/**
+ * What became of one record, told apart by `outcome`. Where an order was `created`, `order` is there unless `reason` says
+ * that it is unreadable. `Output` is the type of your own schema, if the client has one.
+ */
+export type RecoveryOutcome<Output = Order> =
+  | RecoveredOrder<Output>
+  | UnreadableOrder
+  | RecoveredRecord
+  | RecordInNeed
+
+/** Makes the caller's own reading of an order that exists; throws one of our errors if there is none. */
+export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
+
+/** How long one look at the store may take, milliseconds. */
+const LOOK = 5000
+/** How long a look may take when its call is over; two end within the second that a call may take past its deadline. */
+const GRACE = 450
+
+/** The outcome of a record that is settled. */
+export function settledOutcome(record: JournalRecord): RecoveryOutcome {
+  const view = publicRecord(record)
+  if (record.state === 'rejected') return { outcome: 'rejected', record: view }
+  const checked = checkNow(orderSchema, record.order)
+  const order = !('value' in checked) ? undefined : checked.value
+  return createdOutcome(view, order)
+}
+
+/** The outcome of an order that exists, whether it is readable or not. */
+export function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
+  if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
+  return { outcome: 'created', record, order }
+}
+
+/** The outcome with the order as the caller's own schema reads it. */
+export async function finished<Output>(
+  outcome: RecoveryOutcome,
+  finish: Finish<Output>,
+): Promise<RecoveryOutcome<Output>> {
+  if (outcome.order === undefined) return outcome
+  const { record } = outcome
+  try {
+    return { outcome: 'created', record, order: await finish(outcome.order, record) }
+  } catch (error) {
+    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+    return { outcome: 'created', record, reason: 'unreadable', error }
+  }
+}
+
+/** What can be said of a row whose record cannot be read. */
+export function unreadableRecord(row: StoredRow): OrderRecord {
+  const { version, createdAt, state } = row
+  return {
+    slot: `row:${row.id}`,
+    key: '',
+    generation: 0,
+    state,
+    ambiguous: true,
+    attempts: 0,
+    createdAt,
+    version,
+  }
+}
+
+/** The newest version of a record; undefined if there is none, or if it cannot be read. */
+export async function newestRecord(
+  context: OrderContext,
+  known: Pick<Found, 'id' | 'record'>,
+  deadline: Deadline = lookOf(context),
+): Promise<JournalRecord | undefined> {
+  const found = await loadNewest(context, known, deadline).catch(() => undefined)
+  return found === undefined || found instanceof Interruption ? undefined : found.record
+}
+
+function lookOf({ connection }: OrderContext): Deadline {
+  return new Deadline(connection.runtime, LOOK, undefined)
+}
+
+/** What is left for looking at what became of a write that may have gone on past the end of its call. */
+function lookAfter({ connection }: OrderContext, deadline: Deadline): Deadline {
+  const time = Math.min(deadline.over() === undefined ? LOOK : GRACE, deadline.remaining() + 2 * GRACE)
+  return new Deadline(connection.runtime, time, undefined)
+}
+
+/**
+ * Stores that an order exists and reports it.
+ * @param deadline the end of the call that waits for it; without one, each step may take a look's time
+ */
+export async function markCreated(
+  context: OrderContext,
+  found: FoundRecord,
+  { order, id: orderId }: ListedOrder,
+  deadline?: Deadline,
+): Promise<RecoveryOutcome> {
+  const { runtime } = context.connection
+  await proveCreated(
+    context,
+    found,
+    (newest) => {
+      if (newest.state === 'created' && newest.readable) return undefined
+      const { body, busyUntil: _busyUntil, hold: _hold, rejection: _rejection, ...rest } = newest
+      return {
+        ...rest,
+        claim: runtime.randomId(),
+        state: 'created',
+        ambiguous: false,
+        readable: order !== undefined,
+        order: order === undefined ? { id: orderId } : rememberedOrder(context, order),
+        // Without the order itself, the body is still needed to ask for it again.
+        ...(order === undefined ? defined({ body }) : {}),
+      }
+    },
+    deadline ?? lookOf(context),
+    deadline?.signal,
+  )
+  const look = deadline === undefined ? lookOf(context) : lookAfter(context, deadline)
+  const record = (await newestRecord(context, found, look)) ?? found.record
+  return createdOutcome(publicRecord(record), order)
+}

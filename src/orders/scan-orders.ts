@@ -1,0 +1,108 @@
+import { defined } from '../defined.ts'
+import type { CallSettings } from '../http/call.ts'
+import type { Endpoint } from '../http/failure.ts'
+import { queryString } from '../http/path.ts'
+import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/read.ts'
+import { Progress, saysEnd } from '../pages.ts'
+import { envelopeOf } from '../resources/list-pages.ts'
+import { type Checked, checkNow } from '../schemas/check.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
+import { type Order, orderSchema } from '../schemas/order.ts'
+import { ORDERS_PATH, type OrderContext } from './context.ts'
+import { type Echo, echoOf } from './evidence.ts'
+
+/** An order as a list shows it. */
+export interface ListedOrder extends Echo {
+  readonly id: string
+  /** The order, where it is readable as one. */
+  readonly order?: Order
+}
+
+/** How to scan. */
+export interface ScanOptions {
+  readonly operation: string
+  readonly settings: CallSettings
+  /** What a failure says of the orders that are sought. */
+  readonly money: 'none' | 'in_doubt'
+  readonly sourceSystem?: string | undefined
+  /** Throws once the client is closed, which must not wait for a whole walk. Asked before each page. */
+  readonly checkOpen: () => void
+  /** Most pages; default no limit. */
+  readonly maxPages?: number
+  /** Told where the list goes on after the last page that is read. */
+  readonly onCut?: () => void
+}
+
+/** The documented default, so no service can find it too large. */
+const PAGE_SIZE = 50
+const MOST_OVERLAP = 10
+
+/**
+ * Walks the order list once, assuming nothing: not the order of rows, not that `limit` is kept, not that rows stay
+ * where they are, not the envelope. Pages overlap, because rows that are removed meanwhile would slip past otherwise.
+ * Rows without an id are passed over; ids may repeat. A row that is not there proves nothing.
+ */
+export async function* scanOrders(
+  context: OrderContext,
+  options: ScanOptions,
+): AsyncGenerator<ListedOrder, void, undefined> {
+  const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
+  const charged = options.money === 'in_doubt' ? 'unknown' : 'no'
+  const seen = new Set<string>()
+  let offset = 0
+  let frontier = 0
+  const progress = new Progress()
+  for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
+    options.checkOpen()
+    const { value: envelope, info } = await read(context.connection, {
+      ...ADDRESS_ONLY,
+      endpoint,
+      path: ORDERS_PATH,
+      query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
+      settings: options.settings,
+      maxBytes: MAX_LIST_BYTES,
+      repeatable: true,
+      money: options.money,
+      parse: (body) => envelopeIn(context, body),
+    })
+    const { items: rows, ...more } = envelope
+    if (rows.length === 0) return
+    let unseen = 0
+    for (const row of rows) {
+      const listed = readRow(row)
+      if (listed === undefined) continue
+      if (!seen.has(listed.id)) unseen++
+      seen.add(listed.id)
+      yield listed
+    }
+    const received = rows.length
+    // A page within what was read already has nothing new because pages overlap, not because offset is ignored.
+    if (unseen > 0 || offset + received > frontier) {
+      progress.take(unseen > 0)
+      const extent = { ...more, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
+      // Asked for all the same, but that nothing else comes is no surprise then.
+      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
+    }
+    frontier = Math.max(frontier, offset + received)
+    offset += advanceBy(received)
+  }
+  options.onCut?.()
+}
+
+/** How far the next page begins behind a page of so many rows. */
+export function advanceBy(received: number): number {
+  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
+}
+
+function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope> {
+  const found = envelopeOf(body, 'id', context.listEnvelope)
+  return 'issues' in found ? found : { value: found.envelope }
+}
+
+function readRow(row: unknown): ListedOrder | undefined {
+  if (typeof row !== 'object' || row === null || !('id' in row) || typeof row.id !== 'string')
+    return undefined
+  const checked = checkNow(orderSchema, row)
+  const order = !('value' in checked) ? undefined : checked.value
+  return { id: row.id, ...defined({ order, ...echoOf(row) }) }
+}

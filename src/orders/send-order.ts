@@ -1,0 +1,337 @@
+import { bare, defined } from '../defined.ts'
+import type { Charged } from '../errors.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
+import { answerOf } from '../http/attempt.ts'
+import { type CallSettings, type Ending, type Judgement, perform, type Trail } from '../http/call.ts'
+import type { Deadline } from '../http/deadline.ts'
+import { MAX_ITEM_BYTES } from '../http/read.ts'
+import { LIKE_A_KEY, redact } from '../http/redact.ts'
+import type { Order } from '../schemas/order.ts'
+import { proveCreated } from './archive.ts'
+import { classify, type Outcome } from './classify.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './context.ts'
+import { CLOCK_SKEW } from './decision.ts'
+import { contradiction, echoOf } from './evidence.ts'
+import { isProxied } from './identity.ts'
+import type { FoundRecord, Written } from './journal.ts'
+import {
+  type History,
+  judgeOutcome,
+  type Meaning,
+  OUTCOMES,
+  type OutcomeKind,
+  type Verdict,
+} from './outcome.ts'
+import type { JournalRecord, Rejection } from './record.ts'
+import {
+  closedContent,
+  createdContent,
+  neverSent,
+  nextGeneration,
+  openContent,
+  requeuedContent,
+} from './record-endings.ts'
+
+/** How a claimed record is to be sent. */
+export interface SendOptions {
+  readonly settings: CallSettings
+  readonly deadline: Deadline
+  readonly callId: string
+  /** API key of the first attempt. */
+  readonly credential: string | null
+  /** The refusal that an earlier call heard under this key; hearing it again leads to a key that was never sent. */
+  readonly earlier?: Rejection | undefined
+  /** Method of the client on whose behalf it is sent, for events. Default `orders.create`. */
+  readonly operation?: string
+  /** True to ask the service only once, whatever it answers; for recovery. */
+  readonly once?: boolean
+  /** True if the order was enqueued and never sent: unless the service itself refuses it, it stays to be sent by the next recovery. */
+  readonly queued?: boolean
+  /** True if the key was never sent before, or never looked at by the service: its window begins with this call. */
+  readonly unused: boolean
+  /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
+  readonly sendUntil?: number
+}
+
+/** How sending a record ended, after it was stored. */
+export interface Sent {
+  readonly charged: Charged
+  /** The order, where it is readable. */
+  readonly order?: Order
+  readonly orderId?: string
+  /** What the last attempt brought, where there was one. */
+  readonly outcome?: Outcome
+  readonly ending: Ending<Order>
+  /** All attempts of the call, over all generations. */
+  readonly attempts: number
+  /** The record as this call knows it. */
+  readonly record: JournalRecord
+  /** False if the ending could not be stored. */
+  readonly remembered: boolean
+  /** True if that is because somebody else wrote the record meanwhile. */
+  readonly overtaken: boolean
+  /** True if a fresh key was sent exactly once and answered, so that the order is this call's doing. */
+  readonly fresh: boolean
+}
+
+/**
+ * Sends a claimed record's key and body until the outcome table says stop, stores what it means and returns it. The
+ * caller must have claimed the record: no byte leaves on anybody else's version.
+ */
+export async function sendOrder(
+  context: OrderContext,
+  claimed: FoundRecord,
+  options: SendOptions,
+): Promise<Sent> {
+  const { connection } = context
+  const { runtime } = connection
+  let mine = claimed
+  let attempts = 0
+  let retriesLeft = options.settings.maxRetries
+  let { earlier, unused } = options
+  let credential: string | null | undefined = options.credential
+  /** The API key that the record's tag was made from. */
+  let claimedFor = options.credential
+  for (;;) {
+    const { record } = mine
+    const fresh =
+      record.keyOrigin === 'random' && !record.ambiguous && record.attempts === 0 && record.state === 'open'
+    let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
+    let verdict: Verdict | undefined
+    let outcome: Outcome | undefined
+    // True once the proxy has named its API key and the record in the store does not say so: a process that comes after
+    // this one would repeat the order under whatever key the proxy has then.
+    let unwritten = false
+    // Recovery keeps its window open until the caller says so; a call's own is the record's.
+    const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
+
+    const headers: Record<string, string> = { ...options.settings.headers }
+
+    const isLate = (): boolean => isTooLate(mine.record, sendUntil, runtime.now())
+
+    const ending: Ending<Order> = await perform<Order>(connection, {
+      endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
+      path: ORDERS_PATH,
+      query: undefined,
+      body: record.body,
+      idempotencyKey: record.key,
+      settings: { ...options.settings, headers, maxRetries: retriesLeft },
+      deadline: options.deadline,
+      callId: options.callId,
+      attemptsBefore: attempts,
+      maxBytes: MAX_ITEM_BYTES,
+      credential,
+      judge: (result, { secrets }): Judgement<Order> => {
+        const { key, apiKeyTag } = mine.record
+        // What the record could not say before the proxy's first response. Written with what this response means.
+        if (claimedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag)) {
+          mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
+          unwritten = true
+        }
+        // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
+        const success = result.kind === 'answer' && result.status < 300
+        outcome = classify(
+          success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
+          (order) => contradiction(runtime.deriveId, record, echoOf(order), 'response'),
+        )
+        unused &&= !isLookedAt(outcome.kind)
+        verdict = judgeOutcome(outcome.kind, history)
+        history = verdict.history
+        if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
+        return verdict.next === 'stop' || options.once === true
+          ? { next: 'stop' }
+          : { next: 'retry', pace: verdict.next }
+      },
+      beforeSend: async (apiKey) => {
+        if (isLate()) return false
+        const { key, apiKeyTag } = mine.record
+        const unchanged = apiKey === claimedFor && apiKey !== null
+        const tag = unchanged ? apiKeyTag : tagOf(context, key, apiKey, apiKeyTag)
+        if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
+        if (tag === apiKeyTag && !unwritten) return true
+        if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
+        // The key was rotated, or is known only now. The record must say whose key is sent before it
+        // is sent, or another process takes the wrong one for it.
+        const written = await context.journal.write(
+          mine,
+          { ...mine.record, apiKeyTag: tag },
+          options.deadline,
+        )
+        if (written.result !== 'written') return false
+        mine = written.found
+        unwritten = false
+        claimedFor = apiKey
+        // The machine may have been asleep while it was written.
+        return !isLate()
+      },
+      isLate,
+    })
+    const { trail } = ending
+    attempts += trail.attempts
+    const known = unused ? neverSent(mine.record) : mine.record
+    const meaning = meaningOf(verdict, history, record)
+    const heard = rejectionOf(meaning, outcome, trail)
+    const moves = heard !== undefined && movesOn(context, record, heard, earlier)
+    // A conflict that the order's own refused payloads explain is one more refusal.
+    const rejection = moves ? { ...heard, kind: 'refused' as const } : heard
+    const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
+    const unordered = ({ result }: Written): Sent => ({
+      ...sent,
+      charged: chargedAsStored(result, moves ? 'no' : meaning.charged),
+      remembered: result === 'written',
+      overtaken: result === 'lost',
+      fresh: false,
+    })
+
+    retriesLeft -= trail.retries + 1
+    // A retry of its own kind: with none left, the order stays refused under this key, and a later call goes on.
+    const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
+    if (moves && goesOn) {
+      const left = {
+        ...mine.record,
+        ...defined({ rejection }),
+        refused: true,
+        attempts: record.attempts + trail.attempts,
+      }
+      const content = { ...nextGeneration(context, left), firstSentAt: runtime.now() }
+      claimedFor = lastOf(trail.secrets)
+      const tag = tagOf(context, content.key, claimedFor)
+      const claim = { ...content, apiKeyTag: tag }
+      const written = await context.journal.write(mine, claim, options.deadline)
+      if (written.result === 'written') {
+        mine = written.found
+        earlier = undefined
+        unused = true
+        credential = undefined
+        continue
+      }
+      // If it is in doubt, closing the record keeps it from being applied later.
+    }
+
+    if (meaning.state === 'created') {
+      const order = outcome?.order
+      const orderId = outcome?.orderId ?? record.order?.id
+      const { record: sentAs } = mine
+      const facts = { order, orderId, attempts: trail.attempts }
+      const remembered = await proveCreated(
+        context,
+        mine,
+        (newest) => createdContent(context, newest, sentAs, facts),
+        options.deadline,
+      )
+      return {
+        ...sent,
+        charged: 'yes',
+        remembered,
+        overtaken: false,
+        fresh: fresh && trail.attempts === 1,
+        ...defined({ order, orderId }),
+      }
+    }
+    // Whoever ends a recovery early has said nothing about the order.
+    const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
+    const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
+    if (rejection !== undefined && options.queued === true && !refused) {
+      const requeued = requeuedContent(known, trail.attempts, earlier)
+      // Not 'no', although nothing was bought so far: the next recovery sends it.
+      return {
+        ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
+        charged: 'unknown',
+      }
+    }
+    const content =
+      rejection !== undefined
+        ? closedContent(known, rejection, trail.attempts, isShared(context, record))
+        : openContent(mine.record, history.ambiguous, hold, trail.attempts)
+    return unordered(await context.journal.settle(mine, content, options.deadline))
+  }
+}
+
+/**
+ * True once nothing may be sent on this claim. A process that was stopped after it, or whose clock jumped, must not send
+ * what others may have taken over.
+ */
+export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: number, now: number): boolean {
+  const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
+  return !claimHolds || now > until
+}
+
+/** Under another API key the same key may be a new order, also where the response is only to be read again. */
+export function mayBeSentUnder(
+  context: OrderContext,
+  record: JournalRecord,
+  { ambiguous, proven }: History,
+  credential: string | null,
+): boolean {
+  return !(ambiguous || proven) || sameApiKey(context, record, credential)
+}
+
+/** What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send. */
+export function chargedAsStored(result: Written['result'], charged: Charged): Charged {
+  return result === 'written' ? charged : 'unknown'
+}
+
+/**
+ * What the end of a run means: its last attempt's row, or the row of a call that ended without one. A call that ends
+ * between two attempts adds nothing: what is worth another attempt means the same as if none had followed.
+ */
+export function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
+  const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
+  // A key that belongs to a payload which this store never saw: nothing said under it proves that nothing was bought.
+  if (record.foreign && meaning.charged === 'no')
+    return { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
+  return meaning
+}
+
+/** What closes the record, where the ending does. */
+function rejectionOf(
+  { rejection: kind }: Meaning,
+  outcome: Outcome | undefined,
+  trail: Trail,
+): Rejection | undefined {
+  if (kind === undefined) return undefined
+  const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
+  return { kind, ...defined({ status: outcome?.status, code }) }
+}
+
+/**
+ * True if the order goes on with a key that was never sent: the service refused the same thing again in a new call, or
+ * says that the key belongs to another payload although it refused every payload that was ever sent under it. Servers
+ * that remember refusals would respond the same for ever; on servers that do not, the first key stays valid.
+ */
+export function movesOn(
+  context: OrderContext,
+  record: JournalRecord,
+  heard: Rejection,
+  earlier: Rejection | undefined,
+): boolean {
+  if (earlier === undefined || record.keyOrigin === 'caller') return false
+  // Also where a call beside this one was refused meanwhile: this one was not made after that refusal.
+  if (heard.kind === 'conflict')
+    return (
+      record.refused &&
+      !isShared(context, record) &&
+      (earlier.kind === 'refused' || earlier.kind === 'conflict')
+    )
+  return (
+    heard.kind === 'refused' &&
+    earlier.kind === 'refused' &&
+    heard.status === earlier.status &&
+    heard.code === earlier.code
+  )
+}
+
+/** True if a process that knows nothing of this store may have sent the key: it computes the same one. */
+export function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
+  return keyOrigin === 'derived' && journal.store.durability === 'memory'
+}
+
+/** False for what ends before the service looks at the order, and so at its key. */
+function isLookedAt(kind: OutcomeKind): boolean {
+  const { rejection } = OUTCOMES[kind].clean
+  return rejection !== 'not_processed' && rejection !== 'cancelled'
+}
+
+function lastOf(secrets: ReadonlySet<string>): string | null {
+  return [...secrets].at(-1) ?? null
+}

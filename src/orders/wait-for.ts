@@ -1,0 +1,110 @@
+import { defined } from '../defined.ts'
+import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
+import type { CallSettings, Connection } from '../http/call.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { type Endpoint, failureOf } from '../http/failure.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
+import type { Parse } from '../resources/context.ts'
+import type { ResponseInfo } from '../response-info.ts'
+import type { Checked } from '../schemas/check.ts'
+import type { Order } from '../schemas/order.ts'
+
+/** What is waited for. */
+export interface Wait<T> {
+  readonly endpoint: Endpoint
+  readonly path: string
+  readonly orderId: string
+  readonly parse: Parse<T>
+  readonly until: (order: T) => boolean | Promise<boolean>
+  /** Milliseconds for the whole wait. */
+  readonly timeout: number
+  /** Settings of each look. */
+  readonly settings: CallSettings
+}
+
+/** First and longest wait between two looks, milliseconds. */
+const FIRST = 1000
+const LONGEST = 30_000
+/** How long a 404 may mean that the order is too new to be read, milliseconds. */
+const LAG = 10_000
+
+/** Looks at an order again and again until the caller is content with it. */
+export async function waitForOrder<T>(
+  connection: Connection,
+  wait: Wait<T>,
+): Promise<{ readonly value: T; readonly info: ResponseInfo }> {
+  const { runtime } = connection
+  const { endpoint, path, orderId, settings } = wait
+  const deadline = new Deadline(runtime, wait.timeout, settings.signal)
+  let attempts = 0
+  let step = FIRST
+  let status: unknown
+  let found = false
+  for (;;) {
+    const left = deadline.remaining()
+    let seen: { readonly value: Seen<T>; readonly info: () => ResponseInfo } | undefined
+    let cause: unknown
+    try {
+      seen = await read<Seen<T>>(connection, {
+        ...ADDRESS_ONLY,
+        endpoint,
+        path,
+        settings: { ...settings, totalTimeout: Math.max(1, Math.min(settings.totalTimeout, left)) },
+        maxBytes: MAX_ITEM_BYTES,
+        repeatable: true,
+        money: 'none',
+        parse: (body) => withStatus(body, wait.parse),
+      })
+      attempts += seen.info().attempts
+    } catch (error) {
+      if (!isCustomerOrderingError(error)) throw error
+      attempts += error.attempts
+      const timedOut = deadline.remaining() <= 0 && error.code !== 'aborted'
+      const tooNew = error.code === 'not_found' && deadline.elapsed() < LAG
+      if (!timedOut && !tooNew) throw error
+      cause = error
+    }
+    if (seen !== undefined) {
+      const { order, status: newStatus } = seen.value
+      found = true
+      const content = await deadline.race(Promise.resolve(wait.until(order)))
+      if (content && !(content instanceof Interruption)) {
+        return { value: order, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
+      }
+      if (newStatus !== status) step = FIRST
+      status = newStatus
+    }
+    // The last look is just before the end, so that a change during a long wait is not missed.
+    const pause = step / 2 + (runtime.random() * step) / 2
+    const remaining = deadline.remaining()
+    const interrupted = await deadline.sleep(
+      pause < remaining ? pause : remaining > FIRST ? remaining - FIRST : remaining,
+    )
+    step = Math.min(LONGEST, step * 2)
+    if (interrupted?.why === 'aborted') {
+      throw failureOf(
+        { kind: 'aborted' },
+        { endpoint, path, attempts, orderId, secrets: [], now: 0, reason: settings.signal?.reason },
+      )
+    }
+    if (interrupted !== undefined || deadline.remaining() <= 0) {
+      const missing = isCustomerOrderingError(cause) && cause.code === 'not_found'
+      const what = found ? 'was not as wanted' : missing ? 'was not found' : 'could not be read'
+      throw new TimeoutError(
+        `orders.waitFor: within ${wait.timeout} ms, the order ${what}. Waiting again is safe.`,
+        { orderId, attempts, deadline: 'total', ...defined({ cause }) },
+      )
+    }
+  }
+}
+
+/** The order as the caller sees it, beside the status that the service sent: the caller's schema may hide that. */
+interface Seen<T> {
+  readonly order: T
+  readonly status: unknown
+}
+
+async function withStatus<T>(body: unknown, parse: Parse<T>): Promise<Checked<Seen<T>>> {
+  const parsed = await parse(body)
+  return 'issues' in parsed ? parsed : { value: { order: parsed.value, status: (body as Order).status } }
+}

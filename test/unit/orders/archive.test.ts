@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { Deadline, Interruption } from '../../../src/http/deadline.ts'
+import { archiveOrder, loadNewest, proveCreated } from '../../../src/orders/archive.ts'
+import type { OrderContext } from '../../../src/orders/context.ts'
+import { rowIdOf } from '../../../src/orders/identity.ts'
+import type { RecordContent } from '../../../src/orders/journal.ts'
+import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
+import { hangs, placeWith } from '../../support/place.ts'
+
+const SLOT = 'anon:fingerprint'
+const { externalOrderId: _reference, ...UNNAMED } = LEFT_OPEN
+const FIRST: RecordContent = { ...UNNAMED, slot: SLOT, key: 'key-1', keyOrigin: 'random', claim: 'first' }
+const SECOND: RecordContent = { ...FIRST, key: 'key-2', claim: 'second' }
+const CREATED = { state: 'created', readable: true, order: { id: 'o1' } } as const
+
+const soon = ({ connection }: OrderContext): Deadline => new Deadline(connection.runtime, 1000, undefined)
+const created = (newest: RecordContent): RecordContent => ({ ...newest, ...CREATED })
+
+describe('an order without a name that is archived', () => {
+  it('stands in a slot of its own, under its key', async () => {
+    const context = orderContext()
+    const written = await archiveOrder(context, { ...FIRST, ...CREATED }, soon(context))
+    expect(written.result).toBe('written')
+    expect(await recordOf(context, 'key:key-1')).toMatchObject({ ...FIRST, ...CREATED, slot: 'key:key-1' })
+    expect(await recordOf(context, SLOT)).toBeUndefined()
+  })
+
+  it('is not written over what stands there', async () => {
+    const context = orderContext()
+    await archiveOrder(context, { ...FIRST, ...CREATED }, soon(context))
+    const again = archiveOrder(context, { ...FIRST, ...CREATED, claim: 'of a later call' }, soon(context))
+    expect(await again).toEqual({ result: 'lost' })
+  })
+})
+
+describe('the proof of a charge', () => {
+  it('is written over the newest version of the order', async () => {
+    const context = orderContext()
+    const mine = await remember(context, FIRST)
+    await remember(context, { ...FIRST, attempts: 5 }, mine)
+    expect(await proveCreated(context, mine, created, soon(context))).toBe(true)
+    expect(await recordOf(context, SLOT)).toMatchObject({ ...CREATED, attempts: 5, slot: SLOT })
+    expect(await recordOf(context, 'key:key-1')).toBeUndefined()
+  })
+
+  it('goes under its key where its slot has another order by now, which is left alone', async () => {
+    const context = orderContext()
+    const mine = await remember(context, FIRST)
+    await remember(context, SECOND, mine)
+    expect(await proveCreated(context, mine, created, soon(context))).toBe(true)
+    expect(await recordOf(context, SLOT)).toMatchObject({ ...SECOND, state: 'open' })
+    expect(await recordOf(context, 'key:key-1')).toMatchObject({ ...FIRST, ...CREATED, slot: 'key:key-1' })
+  })
+
+  it('goes nowhere where there is nothing to add', async () => {
+    for (const newest of [FIRST, SECOND]) {
+      const context = orderContext()
+      const mine = await remember(context, FIRST)
+      const over = await remember(context, newest, mine)
+      expect(await proveCreated(context, mine, () => undefined, soon(context))).toBe(true)
+      expect(await recordOf(context, SLOT)).toEqual(over.record)
+      expect(await recordOf(context, 'key:key-1')).toBeUndefined()
+    }
+  })
+
+  it('is for the name of an order that has one, also where its key has changed since', async () => {
+    const context = orderContext()
+    const mine = await remember(context, LEFT_OPEN)
+    await remember(context, { ...LEFT_OPEN, key: 'key-of-the-next-generation' }, mine)
+    expect(await proveCreated(context, mine, created, soon(context))).toBe(true)
+    expect(await recordOf(context, 'ref:r1')).toMatchObject(CREATED)
+    expect(await recordOf(context, 'key:key-r1')).toBeUndefined()
+  })
+})
+
+describe('the newest version of an order', () => {
+  it('is what its slot has', async () => {
+    const context = orderContext()
+    const mine = await remember(context, FIRST)
+    const newest = await remember(context, { ...FIRST, attempts: 5 }, mine)
+    expect(await loadNewest(context, mine, soon(context))).toEqual(newest)
+    // Whose order is not said.
+    expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(newest)
+  })
+
+  it('is the archived one where the slot has another order by now', async () => {
+    const context = orderContext()
+    const mine = await remember(context, FIRST)
+    const next = await remember(context, SECOND, mine)
+    expect(await loadNewest(context, mine, soon(context))).toEqual({ id: expect.any(String) })
+    await archiveOrder(context, { ...FIRST, ...CREATED }, soon(context))
+    expect(await loadNewest(context, mine, soon(context))).toMatchObject({
+      id: rowIdOf(context.connection.runtime.deriveId, 'key:key-1'),
+      record: { key: 'key-1', state: 'created' },
+    })
+    expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(next)
+  })
+
+  it('is the one with the next key, where the order has a name', async () => {
+    const context = orderContext()
+    const mine = await remember(context, LEFT_OPEN)
+    const newest = await remember(context, { ...LEFT_OPEN, key: 'key-of-the-next-generation' }, mine)
+    expect(await loadNewest(context, mine, soon(context))).toEqual(newest)
+  })
+
+  it('is nothing where the record is gone or was forgotten', async () => {
+    const context = orderContext()
+    const mine = await remember(context, { ...LEFT_OPEN, ...CREATED })
+    await context.journal.forget(mine, soon(context))
+    expect(await loadNewest(context, mine, soon(context))).not.toHaveProperty('record')
+    const other = { ...mine, id: 'nowhere' }
+    expect(await loadNewest(context, other, soon(context))).toEqual({ id: 'nowhere' })
+  })
+
+  it('is not known where the store does not answer in time', async () => {
+    const { context, store } = placeWith()
+    store.get = hangs
+    expect(await loadNewest(context, { id: 'x' }, soon(context))).toEqual(new Interruption('deadline'))
+  })
+})

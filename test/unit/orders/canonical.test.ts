@@ -1,0 +1,385 @@
+import { createContext, runInContext } from 'node:vm'
+import { afterEach, describe, expect, test } from 'vitest'
+import { CanonicalJsonError, canonicalJson } from '../../../src/orders/canonical.ts'
+
+/** The error that a value is refused with; fails the test if it is not refused. */
+function refusalOf(value: unknown): CanonicalJsonError {
+  try {
+    canonicalJson(value)
+  } catch (error) {
+    if (error instanceof CanonicalJsonError) return error
+    throw error
+  }
+  throw new Error('was not refused')
+}
+
+function double(bits: string): number {
+  return Buffer.from(bits, 'hex').readDoubleBE()
+}
+
+function nested(depth: number): unknown {
+  let value: unknown = 'core'
+  for (let level = 0; level < depth; level++) value = level % 2 === 0 ? { a: value } : [value]
+  return value
+}
+
+describe('RFC 8785', () => {
+  test('the example of section 3.2.2 comes out as section 3.2.3 shows it, byte for byte as in section 3.2.4', () => {
+    const input = JSON.parse(String.raw`{
+      "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+      "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+      "literals": [null, true, false]
+    }`)
+    const text = canonicalJson(input)
+    expect(text).toBe(
+      String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+    )
+    const hex = `
+      7b 22 6c 69 74 65 72 61 6c 73 22 3a 5b 6e 75 6c 6c 2c 74 72 75 65 2c 66 61 6c 73 65 5d 2c
+      22 6e 75 6d 62 65 72 73 22 3a 5b 33 33 33 33 33 33 33 33 33 2e 33 33 33 33 33 33 33 2c 31
+      65 2b 33 30 2c 34 2e 35 2c 30 2e 30 30 32 2c 31 65 2d 32 37 5d 2c 22 73 74 72 69 6e 67 22
+      3a 22 e2 82 ac 24 5c 75 30 30 30 66 5c 6e 41 27 42 5c 22 5c 5c 5c 5c 5c 22 2f 22 7d`
+    expect(Buffer.from(text).toString('hex')).toBe(hex.replaceAll(/\s/g, ''))
+  })
+
+  test('names are sorted by UTF-16 code units as in the example of section 3.2.3', () => {
+    const input = {
+      '\u20ac': 'Euro Sign',
+      '\r': 'Carriage Return',
+      '\ufb33': 'Hebrew Letter Dalet With Dagesh',
+      '1': 'One',
+      '\ud83d\ude00': 'Emoji: Grinning Face',
+      '\u0080': 'Control',
+      '\u00f6': 'Latin Small Letter O With Diaeresis',
+    }
+    const values = [...canonicalJson(input).matchAll(/:"([^"]+)"/g)].map((match) => match[1])
+    expect(values).toEqual([
+      'Carriage Return',
+      'One',
+      'Control',
+      'Latin Small Letter O With Diaeresis',
+      'Euro Sign',
+      'Emoji: Grinning Face',
+      'Hebrew Letter Dalet With Dagesh',
+    ])
+  })
+
+  // Appendix B: the bits of a double and its text.
+  test.each([
+    ['0000000000000000', '0'],
+    ['8000000000000000', '0'],
+    ['0000000000000001', '5e-324'],
+    ['8000000000000001', '-5e-324'],
+    ['7fefffffffffffff', '1.7976931348623157e+308'],
+    ['ffefffffffffffff', '-1.7976931348623157e+308'],
+    ['4340000000000000', '9007199254740992'],
+    ['c340000000000000', '-9007199254740992'],
+    ['4430000000000000', '295147905179352830000'],
+    ['44b52d02c7e14af5', '9.999999999999997e+22'],
+    ['44b52d02c7e14af6', '1e+23'],
+    ['44b52d02c7e14af7', '1.0000000000000001e+23'],
+    ['444b1ae4d6e2ef4e', '999999999999999700000'],
+    ['444b1ae4d6e2ef4f', '999999999999999900000'],
+    ['444b1ae4d6e2ef50', '1e+21'],
+    ['3eb0c6f7a0b5ed8c', '9.999999999999997e-7'],
+    ['3eb0c6f7a0b5ed8d', '0.000001'],
+    ['41b3de4355555553', '333333333.3333332'],
+    ['41b3de4355555554', '333333333.33333325'],
+    ['41b3de4355555555', '333333333.3333333'],
+    ['41b3de4355555556', '333333333.3333334'],
+    ['41b3de4355555557', '333333333.33333343'],
+    ['becbf647612f3696', '-0.0000033333333333333333'],
+    ['43143ff3c1cb0959', '1424953923781206.2'],
+  ])('the number with bits %s is written as in appendix B: %s', (bits, text) => {
+    expect(canonicalJson(double(bits))).toBe(text)
+  })
+
+  test.each([
+    ['7fffffffffffffff', 'is NaN'],
+    ['7ff0000000000000', 'is Infinity'],
+    ['fff0000000000000', 'is -Infinity'],
+  ])('the number with bits %s is refused as in appendix B: it %s', (bits, problem) => {
+    expect(refusalOf(double(bits)).message).toBe(`The value ${problem}`)
+  })
+})
+
+describe('members', () => {
+  test('names that look like numbers are sorted as text, not by value', () => {
+    expect(canonicalJson({ 9: 'c', 10: 'b', 1: 'a', a: 'd' })).toBe('{"1":"a","10":"b","9":"c","a":"d"}')
+  })
+
+  test('the order of writing does not matter at any depth', () => {
+    expect(canonicalJson({ b: [{ y: 1, x: 2 }], a: { d: 1, c: 2 } })).toBe(
+      canonicalJson({ a: { c: 2, d: 1 }, b: [{ x: 2, y: 1 }] }),
+    )
+  })
+
+  test('undefined members are dropped, null members stay', () => {
+    expect(canonicalJson({ a: undefined, b: null, c: undefined })).toBe('{"b":null}')
+  })
+
+  test('an own member called __proto__ is data', () => {
+    expect(canonicalJson(JSON.parse('{"z":1,"__proto__":{"admin":true}}'))).toBe(
+      '{"__proto__":{"admin":true},"z":1}',
+    )
+  })
+
+  test('inherited, symbol and non-enumerable members do not count', () => {
+    const value = Object.defineProperty({ a: 1, [Symbol('s')]: 2 }, 'hidden', { value: 3, enumerable: false })
+    expect(canonicalJson(value)).toBe('{"a":1}')
+  })
+
+  test('an object without prototype and one of another context are plain', () => {
+    expect(canonicalJson(Object.assign(Object.create(null), { b: 1, a: 2 }))).toBe('{"a":2,"b":1}')
+    expect(canonicalJson(runInContext('({ b: [1], a: {} })', createContext()))).toBe('{"a":{},"b":[1]}')
+  })
+
+  test('names and texts are escaped as JSON.stringify does it', () => {
+    const text = 'q"b\\s/\u0000\u0008\t\n\f\r\u001f\u007f\u2028\u2029\ufeff\ud83d\ude00é'
+    expect(canonicalJson({ [text]: text })).toBe(`{${JSON.stringify(text)}:${JSON.stringify(text)}}`)
+  })
+
+  test('every single character is written as JSON.stringify does it, as a text and as a name', () => {
+    const wrong: number[] = []
+    for (let unit = 0; unit <= 0xffff; unit++) {
+      if (unit === 0xd800) unit = 0xe000
+      const text = `a${String.fromCharCode(unit)}b`
+      if (canonicalJson({ [text]: text }) !== JSON.stringify({ [text]: text })) wrong.push(unit)
+    }
+    expect(wrong).toEqual([])
+  })
+
+  test('two Unicode spellings of a name stay two values', () => {
+    expect(canonicalJson('A\u030a')).not.toBe(canonicalJson('\u00c5'))
+  })
+
+  test('every getter is read exactly once', () => {
+    const reads: string[] = []
+    const value = {
+      get b() {
+        reads.push('b')
+        return 1
+      },
+      get toJSON() {
+        reads.push('toJSON')
+        return 'not a function'
+      },
+      list: Object.defineProperty([0], 0, {
+        get: () => {
+          reads.push('list')
+          return 2
+        },
+        enumerable: true,
+      }),
+    }
+    expect(canonicalJson(value)).toBe('{"b":1,"list":[2],"toJSON":"not a function"}')
+    expect(reads.sort()).toEqual(['b', 'list', 'toJSON'])
+  })
+
+  test('frozen input is accepted and nothing is written to it', () => {
+    const value = Object.freeze({ b: Object.freeze([1]), a: Object.freeze({ d: 1, c: 2 }) })
+    expect(canonicalJson(value)).toBe('{"a":{"c":2,"d":1},"b":[1]}')
+    expect(Object.keys(value)).toEqual(['b', 'a'])
+  })
+
+  test('the same object in two places is no cycle', () => {
+    const shared = { a: 1 }
+    expect(canonicalJson([shared, { shared }])).toBe('[{"a":1},{"shared":{"a":1}}]')
+  })
+})
+
+describe('toJSON', () => {
+  test('a date becomes its ISO text, in a member, in an array and alone', () => {
+    const date = new Date(Date.UTC(2024, 1, 29))
+    expect(canonicalJson({ at: date, list: [date] })).toBe(
+      '{"at":"2024-02-29T00:00:00.000Z","list":["2024-02-29T00:00:00.000Z"]}',
+    )
+    expect(canonicalJson(date)).toBe('"2024-02-29T00:00:00.000Z"')
+  })
+
+  test('an invalid date is refused, though its toJSON says null', () => {
+    expect(refusalOf({ at: new Date(Number.NaN) })).toMatchObject({
+      path: 'at',
+      message: 'at is an invalid date',
+    })
+  })
+
+  test('it is called once, on the value, with the name of its place', () => {
+    const calls: unknown[] = []
+    class Amount {
+      toJSON(name: string): unknown {
+        calls.push([this instanceof Amount, name])
+        return { minor: 1, currency: 'EUR' }
+      }
+    }
+    expect(canonicalJson({ price: new Amount(), all: [new Amount()] })).toBe(
+      '{"all":[{"currency":"EUR","minor":1}],"price":{"currency":"EUR","minor":1}}',
+    )
+    canonicalJson(new Amount())
+    expect(calls).toEqual([
+      [true, '0'],
+      [true, 'price'],
+      [true, ''],
+    ])
+  })
+
+  test('its result is not asked again', () => {
+    expect(refusalOf({ a: { toJSON: () => new Date(0) } }).message).toBe(
+      'a is an object of a class without toJSON',
+    )
+  })
+
+  test('a member called toJSON of its result is data', () => {
+    expect(canonicalJson({ a: { toJSON: () => ({ toJSON: 5 }) } })).toBe('{"a":{"toJSON":5}}')
+  })
+
+  test('it may make a value null', () => {
+    expect(canonicalJson({ a: { toJSON: () => null } })).toBe('{"a":null}')
+  })
+
+  test('a member that it makes undefined is dropped', () => {
+    expect(canonicalJson({ a: { toJSON: () => undefined }, b: 1 })).toBe('{"b":1}')
+  })
+
+  test('an own toJSON of a literal is honoured', () => {
+    expect(canonicalJson({ a: { b: 1, toJSON: () => ({ c: 2 }) } })).toBe('{"a":{"c":2}}')
+  })
+
+  test('what it throws is passed on', () => {
+    const broken = {
+      toJSON(): never {
+        throw new RangeError('broken')
+      },
+    }
+    expect(() => canonicalJson(broken)).toThrow(new RangeError('broken'))
+  })
+})
+
+describe('polluted prototypes', () => {
+  const polluted: [object, PropertyKey][] = []
+  function pollute(prototype: object, name: PropertyKey, value: unknown): void {
+    polluted.push([prototype, name])
+    Object.defineProperty(prototype, name, { value, enumerable: true, configurable: true, writable: true })
+  }
+  afterEach(() => {
+    for (const [prototype, name] of polluted.splice(0)) Reflect.deleteProperty(prototype, name)
+  })
+
+  test('cannot add members to objects or fill holes of arrays', () => {
+    pollute(Object.prototype, 'discount', 100)
+    pollute(Array.prototype, '1', 'filled')
+    const holed = [1, 2, 3]
+    delete holed[1]
+    const empty = canonicalJson({ list: [] })
+    const refusal = refusalOf(holed)
+    expect(empty).toBe('{"list":[]}')
+    expect(refusal.message).toBe('The value is an array with holes or named members')
+  })
+
+  test('cannot replace values by a toJSON on Object.prototype, Array.prototype or String.prototype', () => {
+    for (const prototype of [Object.prototype, Array.prototype, String.prototype, Number.prototype]) {
+      pollute(prototype, 'toJSON', () => 'stolen')
+    }
+    const text = canonicalJson({ a: [1, 'x', { b: Object.create(null) }] })
+    expect(text).toBe('{"a":[1,"x",{"b":{}}]}')
+  })
+
+  test('cannot make an object of a class acceptable', () => {
+    pollute(Object.prototype, 'toJSON', () => 'stolen')
+    const refusal = refusalOf(new Map())
+    expect(refusal.message).toBe('The value is an object of a class without toJSON')
+  })
+})
+
+describe('what JSON cannot carry is refused, with its place', () => {
+  class Point {
+    x = 1
+  }
+  class Lookalike {
+    isPrototypeOf(): boolean {
+      return false
+    }
+  }
+  const holed = Object.assign(Array(3), { 0: 1, 2: 3 })
+  const named = Object.assign([1, 2], { total: 2 })
+  const bare = Object.assign(Object.create(null), { b: 1 })
+  const holedAndNamed = Object.assign(Array(2), { 0: 1, total: 2 })
+
+  const OF_A_CLASS = 'is an object of a class without toJSON'
+  const NO_LIST = 'is an array with holes or named members'
+  const SURROGATE = 'has a lone surrogate in its text'
+  const oddName = { '\ud800': 1 }
+
+  test.each<[string, unknown, string, string]>([
+    ['NaN', { metadata: { items: [0, 1, { name: Number.NaN }] } }, 'metadata.items[2].name', 'is NaN'],
+    ['an infinity', [Number.POSITIVE_INFINITY], '[0]', 'is Infinity'],
+    ['a BigInt', { quantity: 10n }, 'quantity', 'is a bigint'],
+    ['a function', { a: () => 1 }, 'a', 'is a function'],
+    ['a symbol', { a: Symbol('s') }, 'a', 'is a symbol'],
+    ['undefined in an array', { a: [1, undefined] }, 'a[1]', 'is undefined'],
+    ['a toJSON that makes an element undefined', [{ toJSON: () => undefined }], '[0]', 'is undefined'],
+    ['an array with a hole', { a: holed }, 'a', NO_LIST],
+    ['an array with a named member', { a: named }, 'a', NO_LIST],
+    ['an array with both', { a: holedAndNamed }, 'a', NO_LIST],
+    ['a lone leading surrogate', { a: 'x\ud83d' }, 'a', SURROGATE],
+    ['a lone trailing surrogate', { a: '\ude00x' }, 'a', SURROGATE],
+    ['surrogates in the wrong order', { a: '\ude00\ud83d' }, 'a', SURROGATE],
+    ['a lone surrogate in a name', { a: oddName }, 'a["\\ud800"]', 'has a lone surrogate in its name'],
+    ['a Map', { a: new Map([[1, 2]]) }, 'a', OF_A_CLASS],
+    ['a Set', { a: new Set([1]) }, 'a', OF_A_CLASS],
+    ['a typed array', { a: Uint8Array.of(1) }, 'a', OF_A_CLASS],
+    ['a boxed text', { a: new String('x') }, 'a', OF_A_CLASS],
+    ['an object of a class', { a: new Point() }, 'a', OF_A_CLASS],
+    ['an error', { a: new Error('x') }, 'a', OF_A_CLASS],
+    ['an object of a class like Object', { a: new Lookalike() }, 'a', OF_A_CLASS],
+    ['an object made from another', { a: Object.create({ b: 1 }) }, 'a', OF_A_CLASS],
+    ['an object made from one without prototype', { a: Object.create(bare) }, 'a', OF_A_CLASS],
+    ['a name that is no identifier', { 'a b': { 'it"s': 1n } }, '["a b"]["it\\"s"]', 'is a bigint'],
+  ])('%s', (_what, value, path, problem) => {
+    const message = `${path} ${problem}`
+    expect(refusalOf(value)).toMatchObject({ path, message, name: 'CanonicalJsonError' })
+  })
+
+  test('the name of the error stands where that of every error stands', () => {
+    expect(Object.getOwnPropertyDescriptor(CanonicalJsonError.prototype, 'name')).toEqual({
+      ...Object.getOwnPropertyDescriptor(Error.prototype, 'name'),
+      value: 'CanonicalJsonError',
+    })
+  })
+
+  test('undefined as the whole value', () => {
+    expect(refusalOf(undefined)).toMatchObject({ path: '', message: 'The value is undefined' })
+  })
+
+  test('the path forgets members that were left before', () => {
+    expect(refusalOf({ a: { b: { c: [1, 2, 3] } }, d: 1n }).path).toBe('d')
+  })
+
+  test('a message never quotes a value', () => {
+    expect(refusalOf({ target: 'secret\ud800' }).message).not.toContain('secret')
+  })
+
+  test('a cycle is named where it closes', () => {
+    const order: Record<string, unknown> = { a: 1 }
+    order['metadata'] = { list: [order] }
+    expect(refusalOf(order).message).toBe('metadata.list[0] contains itself')
+    const self: unknown[] = []
+    self.push(self, self)
+    expect(refusalOf(self).message).toBe('[0] contains itself')
+    const wrapped = { toJSON: (): unknown => ({ inner: wrapped }) }
+    expect(refusalOf(wrapped).message).toBe('inner contains itself')
+  })
+
+  test('nesting of 200 is accepted, 201 is not', () => {
+    expect(canonicalJson(nested(200))).toHaveLength(
+      '{"a":}'.length * 100 + '[]'.length * 100 + '"core"'.length,
+    )
+    expect(refusalOf(nested(201)).message).toMatch(/ is nested deeper than 200$/)
+    expect(refusalOf(nested(100_000)).message).toMatch(/ is nested deeper than 200$/)
+  })
+
+  test('a toJSON that nests without end is stopped', () => {
+    const endless = (): unknown => ({ toJSON: () => ({ next: endless() }) })
+    expect(refusalOf(endless()).message).toMatch(/ is nested deeper than 200$/)
+  })
+})

@@ -1,0 +1,344 @@
+import { createHash } from 'node:crypto'
+import { v5 as uuidPackage } from 'uuid'
+import { afterEach, describe, expect, test } from 'vitest'
+import {
+  apiKeyTag,
+  checkIdempotencyKey,
+  derivedKey,
+  differingFields,
+  fieldTags,
+  fingerprintOf,
+  isAnonymous,
+  KEY_NAMESPACE,
+  normalizeServer,
+  rowIdOf,
+  scopeOf,
+  slotOf,
+} from '../../../src/orders/identity.ts'
+
+/** UUID v5 by RFC 9562, section 5.5, on Node's own SHA-1: a witness that shares nothing with the package. */
+function derive(name: string): string {
+  const namespace = Buffer.from('84a1a9a0ff0d4bf6bce3f9b27cb0e095', 'hex')
+  const hash = createHash('sha1').update(namespace).update(name, 'utf8').digest().subarray(0, 16)
+  hash.writeUInt8((hash.readUInt8(6) & 0x0f) | 0x50, 6)
+  hash.writeUInt8((hash.readUInt8(8) & 0x3f) | 0x80, 8)
+  return hash.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
+
+const request = {
+  serviceId: 'svc-1',
+  target: '@käufer',
+  quantity: 100,
+  metadata: { externalOrderId: 'order-1' },
+}
+
+const UUID_V5 = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+describe('derived keys', () => {
+  test('the namespace never changes', () => {
+    expect(KEY_NAMESPACE).toBe('84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095')
+  })
+
+  // Pinned for ever. If one of these fails, the code is wrong, not the vector: another key is a second charge.
+  test.each<[server: string, account: string, externalOrderId: string, generation: number, key: string]>([
+    ['https://api.example.com', 'shop-eu', 'order-1', 0, '4c2b1d36-cd00-5ff9-9074-c0dadc946804'],
+    ['https://api.example.com', 'shop-eu', 'order-1', 1, 'c3dff727-3a24-5ab6-a389-b754c2646c65'],
+    ['https://api.example.com', 'shop-eu', 'order-1', 2, '55bcc256-2ee7-503f-b98b-270dbe2876a4'],
+    ['https://api.example.com', 'shop-eu', 'order-1', 41, '122ca729-ceb5-51dc-a8ce-7524f387a376'],
+    ['https://api.example.com', 'shop-us', 'order-1', 0, '874aecb3-8dcf-5279-a53f-898fbf2fcf1d'],
+    ['http://127.0.0.1:4010', 'shop-eu', 'order-1', 0, 'f47be68b-e8f2-5d76-b916-607597a0ffc1'],
+    ['https://api.example.com/ordering', '', 'x', 0, '5798d270-c918-56d9-8b72-86ebbeef33e0'],
+    [
+      'https://xn--bcher-kva.example',
+      'Käufer 東京 😀',
+      'Bestellung № 7 – größer',
+      0,
+      '083575bd-283f-5dbc-9d24-798ce3f4e9f1',
+    ],
+    [
+      'sandbox',
+      'a"b\\c',
+      '"quoted" \\ back/slash\n\t\u0000\u007f\u2028',
+      3,
+      'd76d2e55-2768-5cec-ba87-982531daf90c',
+    ],
+    ['prod', 'o', 'r'.repeat(1000), 0, '152687e7-07a2-5a14-8aa7-27815a1c302c'],
+    ['prod', 'o', 'A\u030a', 0, '0da7665c-a1e5-5f62-8697-6b841a85531c'],
+    ['prod', 'o', '\u00c5', 0, '4832d6da-1a55-5e7b-8fbc-bee0d636a4e6'],
+  ])(
+    'server %j, account %j, reference %j, generation %i',
+    (server, account, externalOrderId, generation, key) => {
+      expect(derive(JSON.stringify(['k1', server, account, externalOrderId, generation]))).toBe(key)
+      expect(derivedKey(derive, { server, account, externalOrderId, generation })).toBe(key)
+      const byPackage = (name: string): string => uuidPackage(name, KEY_NAMESPACE)
+      expect(derivedKey(byPackage, { server, account, externalOrderId, generation })).toBe(key)
+    },
+  )
+
+  test('the name that is hashed is this text', () => {
+    const names: string[] = []
+    const record = (name: string): string => {
+      names.push(name)
+      return name
+    }
+    derivedKey(record, { server: 's', account: 'a', externalOrderId: 'r', generation: 0 })
+    fingerprintOf(record, { b: [1], a: 'x', metadata: { c: 1 } })
+    rowIdOf(record, 'ref:r')
+    fieldTags(record, 'salt', { a: { z: 1, y: 2 } })
+    apiKeyTag(record, 'salt', 'key')
+    expect(names).toEqual([
+      '["k1","s","a","r",0]',
+      '["f1",{"a":"x","b":[1]}]',
+      '["s1","ref:r"]',
+      '["t1","salt","a",{"y":2,"z":1}]',
+      '["a1","salt","key"]',
+    ])
+  })
+
+  test('parts cannot run into each other', () => {
+    const one = derivedKey(derive, { server: 's', account: 'a","b', externalOrderId: 'c', generation: 0 })
+    const other = derivedKey(derive, { server: 's', account: 'a', externalOrderId: 'b","c', generation: 0 })
+    expect(one).not.toBe(other)
+  })
+
+  test('a derived key passes the check for keys of callers', () => {
+    const key = derivedKey(derive, { server: 's', account: 'a', externalOrderId: 'r', generation: 0 })
+    expect(key).toMatch(UUID_V5)
+    expect(checkIdempotencyKey(key)).toBeUndefined()
+  })
+})
+
+describe('slots', () => {
+  test('a reference comes before a key, and a key before the fingerprint', () => {
+    const fingerprint = 'f'
+    expect(slotOf({ externalOrderId: 'order-1', idempotencyKey: 'k', fingerprint })).toBe('ref:order-1')
+    expect(slotOf({ idempotencyKey: 'k', fingerprint })).toBe('key:k')
+    expect(slotOf({ fingerprint })).toBe('anon:f')
+    expect(slotOf({ externalOrderId: undefined, idempotencyKey: undefined, fingerprint })).toBe('anon:f')
+  })
+
+  test('only a slot without a name is anonymous, whatever the name is', () => {
+    const fingerprint = 'f'
+    expect(isAnonymous(slotOf({ fingerprint }))).toBe(true)
+    expect(isAnonymous(slotOf({ idempotencyKey: 'anon:k', fingerprint }))).toBe(false)
+    expect(isAnonymous(slotOf({ externalOrderId: 'anon:', fingerprint }))).toBe(false)
+  })
+
+  test('a reference that looks like another slot stays a reference', () => {
+    expect(slotOf({ externalOrderId: 'key:k', fingerprint: 'f' })).toBe('ref:key:k')
+  })
+
+  test('the name of its row is a UUID that never changes', () => {
+    expect(rowIdOf(derive, 'ref:order-1')).toBe(derive('["s1","ref:order-1"]'))
+    expect(rowIdOf(derive, 'ref:order-1')).toBe('4c81adea-97ba-54b2-8848-53a3ca7c6091')
+    expect(rowIdOf(derive, `ref:${'x'.repeat(5000)}`)).toMatch(UUID_V5)
+  })
+})
+
+describe('fingerprints', () => {
+  test('never change', () => {
+    expect(fingerprintOf(derive, request)).toBe(
+      derive('["f1",{"quantity":100,"serviceId":"svc-1","target":"@käufer"}]'),
+    )
+    expect(fingerprintOf(derive, request)).toBe('e7dcd2e9-b10e-5d4c-9ca2-c7f2a956ab1c')
+  })
+
+  test('do not depend on metadata, on the order of fields or on undefined fields', () => {
+    const { metadata: _metadata, ...bare } = request
+    const shuffled = { note: undefined, quantity: 100, target: '@käufer', serviceId: 'svc-1' }
+    expect(fingerprintOf(derive, bare)).toBe(fingerprintOf(derive, request))
+    expect(fingerprintOf(derive, shuffled)).toBe(fingerprintOf(derive, request))
+  })
+
+  test.each([
+    ['the service', { ...request, serviceId: 'svc-2' }],
+    ['the target', { ...request, target: '@kaufer' }],
+    ['the quantity', { ...request, quantity: 101 }],
+    ['a field that this package does not know', { ...request, gift: true }],
+    ['a field called __proto__', JSON.parse(JSON.stringify(request).replace('{', '{"__proto__":1,'))],
+    ['metadata further down', { ...request, options: { metadata: 1 } }],
+  ])('depend on %s', (_what, changed) => {
+    expect(fingerprintOf(derive, changed)).not.toBe(fingerprintOf(derive, request))
+  })
+})
+
+describe('field tags', () => {
+  test('never change', () => {
+    expect(fieldTags(derive, 'salt', request)).toEqual({
+      serviceId: derive('["t1","salt","serviceId","svc-1"]').slice(0, 8),
+      target: derive('["t1","salt","target","@käufer"]').slice(0, 8),
+      quantity: derive('["t1","salt","quantity",100]').slice(0, 8),
+    })
+    expect(fieldTags(derive, 'salt', request)).toEqual({
+      serviceId: 'bd2df346',
+      target: '707d67b4',
+      quantity: '31e4d33d',
+    })
+  })
+
+  test('differ by salt and by field, not by the order of members', () => {
+    const tags = fieldTags(derive, 's', { a: 1, b: 1, c: { x: 1, y: 2 } })
+    expect(tags['a']).not.toBe(tags['b'])
+    expect(fieldTags(derive, 't', { a: 1 })['a']).not.toBe(tags['a'])
+    expect(fieldTags(derive, 's', { c: { y: 2, x: 1 } })['c']).toBe(tags['c'])
+  })
+
+  test('leave out metadata and undefined fields and keep a field called __proto__', () => {
+    const tags = fieldTags(derive, 's', JSON.parse('{"a":1,"__proto__":2,"metadata":{}}'))
+    expect(Object.keys(tags).sort()).toEqual(['__proto__', 'a'])
+    expect(fieldTags(derive, 's', { a: undefined })).toEqual({})
+  })
+
+  test('name the fields that differ, sorted, with those of one side only', () => {
+    const a = fieldTags(derive, 's', { ...request, quantity: 1, only: 'a', same: [1] })
+    const b = fieldTags(derive, 's', { ...request, quantity: 2, target: 'x', same: [1], also: null })
+    expect(differingFields(a, b)).toEqual(['also', 'only', 'quantity', 'target'])
+    expect(differingFields(b, a)).toEqual(['also', 'only', 'quantity', 'target'])
+    expect(differingFields(a, a)).toEqual([])
+  })
+
+  test('name a field called __proto__ or like an inherited member', () => {
+    const bare = fieldTags(derive, 's', request)
+    const odd = fieldTags(derive, 's', JSON.parse('{"__proto__":1,"toString":"x"}'))
+    expect(differingFields(bare, odd)).toEqual(['__proto__', 'quantity', 'serviceId', 'target', 'toString'])
+  })
+})
+
+describe('with a polluted Object.prototype', () => {
+  afterEach(() => {
+    Reflect.deleteProperty(Object.prototype, 'gift')
+  })
+
+  test('fingerprints, tags and differences stay what they are', () => {
+    const fingerprint = fingerprintOf(derive, request)
+    const tags = fieldTags(derive, 's', request)
+    const withGift = { ...tags, gift: '00000000' }
+    Object.defineProperty(Object.prototype, 'gift', {
+      value: '00000000',
+      enumerable: true,
+      configurable: true,
+    })
+    const seen = [
+      fingerprintOf(derive, request),
+      fieldTags(derive, 's', request),
+      differingFields(tags, withGift),
+    ]
+    Reflect.deleteProperty(Object.prototype, 'gift')
+    expect(seen).toEqual([fingerprint, tags, ['gift']])
+  })
+})
+
+describe('API key tags', () => {
+  test('never change', () => {
+    expect(apiKeyTag(derive, 'salt', 'key-1')).toBe(derive('["a1","salt","key-1"]').slice(0, 8))
+    expect(apiKeyTag(derive, 'salt', 'key-1')).toBe('ab2319b6')
+  })
+
+  test('tell keys and salts apart in eight hexadecimal characters', () => {
+    const tags = [
+      apiKeyTag(derive, 's', 'a'),
+      apiKeyTag(derive, 's', 'b'),
+      apiKeyTag(derive, 't', 'a'),
+      apiKeyTag(derive, 's', ''),
+    ]
+    expect(new Set(tags).size).toBe(4)
+    for (const tag of tags) expect(tag).toMatch(/^[0-9a-f]{8}$/)
+  })
+
+  test('say none where a proxy adds the key', () => {
+    expect(apiKeyTag(derive, 's', null)).toBe('none')
+  })
+})
+
+describe('scopes', () => {
+  test('are server and account as canonical JSON', () => {
+    expect(scopeOf('https://api.example.com', 'shop-eu')).toBe('["https://api.example.com","shop-eu"]')
+  })
+
+  test('without an account are apart from every account', () => {
+    expect(scopeOf('s')).toBe('["s",null]')
+    expect(scopeOf('s')).not.toBe(scopeOf('s', ''))
+    expect(scopeOf('s')).not.toBe(scopeOf('s', 'null'))
+  })
+})
+
+describe('server labels', () => {
+  test.each([
+    ['https://api.example.com', 'https://api.example.com'],
+    ['HTTPS://API.Example.COM', 'https://api.example.com'],
+    ['https://api.example.com/', 'https://api.example.com'],
+    ['https://api.example.com//', 'https://api.example.com'],
+    ['https://api.example.com:443', 'https://api.example.com'],
+    ['https://api.example.com.', 'https://api.example.com'],
+    ['  https://api.example.com\n', 'https://api.example.com'],
+    ['https:\\\\api.example.com\\', 'https://api.example.com'],
+    ['http://api.example.com:80/', 'http://api.example.com'],
+    ['http://api.example.com:443/', 'http://api.example.com:443'],
+    ['https://api.example.com:8443/Ordering/', 'https://api.example.com:8443/Ordering'],
+    ['https://api.example.com/a/./b/../c/', 'https://api.example.com/a/c'],
+    ['https://api.example.com/a/%2e%2E/c', 'https://api.example.com/c'],
+    ['https://api.example.com/%7euser/%41%2d', 'https://api.example.com/~user/A-'],
+    ['https://api.example.com/%7Euser/%5F', 'https://api.example.com/~user/_'],
+    ['https://api.example.com/a%2fb', 'https://api.example.com/a%2Fb'],
+    ['https://api.example.com/größe', 'https://api.example.com/gr%C3%B6%C3%9Fe'],
+    ['https://api.example.com/gr%c3%b6%c3%9fe', 'https://api.example.com/gr%C3%B6%C3%9Fe'],
+    ['https://BÜCHER.example', 'https://xn--bcher-kva.example'],
+    ['https://xn--bcher-kva.example', 'https://xn--bcher-kva.example'],
+    ['http://[0:0::1]:4010/', 'http://[::1]:4010'],
+    ['http://127.1/', 'http://127.0.0.1'],
+  ])('%j is %s', (spelling, label) => {
+    expect(normalizeServer(spelling)).toBe(label)
+    expect(normalizeServer(label)).toBe(label)
+  })
+
+  test('hold no user name, password, query or fragment', () => {
+    expect(normalizeServer('https://user:secret@api.example.com/v?token=secret#secret')).toBe(
+      'https://api.example.com/v',
+    )
+  })
+
+  test.each(['', 'api.example.com', '/v1', 'ftp://api.example.com', 'https://', 'https://u:secret@[oops'])(
+    'are refused for %j, without quoting it',
+    (spelling) => {
+      expect(() => normalizeServer(spelling)).toThrow(
+        new TypeError('baseUrl is not an absolute http or https address'),
+      )
+    },
+  )
+})
+
+describe('keys of callers', () => {
+  test.each(['a', '!', '~', 'order-1', 'k'.repeat(255), '"quoted"', '4c2b1d36-cd00-5ff9-9074-c0dadc946804'])(
+    '%j is accepted',
+    (key) => {
+      expect(checkIdempotencyKey(key)).toBeUndefined()
+    },
+  )
+
+  test.each<[unknown, string]>([
+    ['', 'is empty'],
+    ['k'.repeat(256), 'has more than 255 characters'],
+    ['a b', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    [' a', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    ['a\n', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    ['a\r\nx: y', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    ['\u0000', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    ['\u007f', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    ['ä', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    ['😀', 'has a character other than visible ASCII (0x21 to 0x7E)'],
+    [undefined, 'is not a string'],
+    [null, 'is not a string'],
+    [1, 'is not a string'],
+    [['a'], 'is not a string'],
+  ])('%j is refused: it %s', (key, reason) => {
+    expect(checkIdempotencyKey(key)).toBe(reason)
+  })
+
+  test('every single character is accepted if and only if it is visible ASCII', () => {
+    const accepted: number[] = []
+    for (let unit = 0; unit <= 0xffff; unit++) {
+      if (checkIdempotencyKey(String.fromCharCode(unit)) === undefined) accepted.push(unit)
+    }
+    expect(accepted).toEqual(Array.from({ length: 0x7e - 0x21 + 1 }, (_, index) => 0x21 + index))
+  })
+})

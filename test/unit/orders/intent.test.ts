@@ -1,0 +1,298 @@
+import { describe, expect, it } from 'vitest'
+import { InvalidRequestError } from '../../../src/errors.ts'
+import { derivedKey, fingerprintOf, rowIdOf } from '../../../src/orders/identity.ts'
+import {
+  differingRequestFields,
+  type IntentOptions,
+  isGenuine,
+  readIntent,
+} from '../../../src/orders/intent.ts'
+import type { JournalRecord } from '../../../src/orders/record.ts'
+import { platformRuntime } from '../../../src/runtime.ts'
+import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
+import type { Service } from '../../../src/schemas/service.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
+
+const { deriveId } = platformRuntime
+const read = (request: unknown, options: IntentOptions = {}) =>
+  readIntent(deriveId, request as CreateOrderRequest, options)
+
+const request = { serviceId: 's', target: 't', quantity: 10, metadata: { externalOrderId: 'r1' } }
+const { metadata: _metadata, ...bare } = request
+
+function issuesOf(call: () => unknown): readonly string[] {
+  try {
+    call()
+  } catch (error) {
+    if (error instanceof InvalidRequestError) {
+      expect(error.charged).toBe('no')
+      return error.issues.map(({ path, message }) => `${path} ${message}`)
+    }
+    throw error
+  }
+  return []
+}
+
+describe('the name of an intent', () => {
+  it('is the reference, then the key, then what is bought', () => {
+    expect(read(request).slot).toBe('ref:r1')
+    expect(read(request, { idempotencyKey: 'k' }).slot).toBe('ref:r1')
+    expect(read(bare, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(bare).slot).toBe(`anon:${read(bare).fingerprint}`)
+    expect(read(bare, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it('is the reference that toJSON makes of it', () => {
+    const live = { externalOrderId: undefined, toJSON: () => ({ externalOrderId: 'r1' }) }
+    expect(read({ ...bare, metadata: live }).slot).toBe('ref:r1')
+  })
+
+  it('comes with what it was made of, and nothing else', () => {
+    expect(Object.keys(read(bare))).toEqual(['slot', 'rowId', 'body', 'request', 'fingerprint'])
+    expect(read(request).externalOrderId).toBe('r1')
+    expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
+  })
+
+  it('does not depend on the rest of metadata, nor does what is bought', () => {
+    const noted = { ...request, metadata: { externalOrderId: 'r1', at: 'today' } }
+    expect(read(noted).slot).toBe(read(request).slot)
+    expect(read(noted).fingerprint).toBe(read(request).fingerprint)
+    expect(read({ ...bare, metadata: { at: 'today' } }).slot).toBe(read(bare).slot)
+  })
+
+  it('depends on every other field, the unknown ones included', () => {
+    const others = [{ quantity: 11 }, { target: 'u' }, { serviceId: 'x' }, { color: 'red' }]
+    const all = [bare, ...others.map((other) => ({ ...bare, ...other }))]
+    expect(new Set(all.map((one) => read(one).fingerprint)).size).toBe(all.length)
+  })
+})
+
+describe('the body of an intent', () => {
+  it('is the same text however the caller spells the request', () => {
+    const turned = { quantity: 10, metadata: { externalOrderId: 'r1' }, target: 't', serviceId: 's' }
+    expect(read(turned).body).toBe(read(request).body)
+    expect(read(request).body).toBe(
+      '{"metadata":{"externalOrderId":"r1"},"quantity":10,"serviceId":"s","target":"t"}',
+    )
+  })
+
+  it('is taken once: later changes to the request change nothing', () => {
+    const mine = structuredClone(request)
+    const intent = read(mine)
+    mine.quantity = 99
+    mine.metadata.externalOrderId = 'r2'
+    expect(intent.body).toContain('"quantity":10')
+    expect(intent.request).toMatchObject({ quantity: 10 })
+    expect(intent.externalOrderId).toBe('r1')
+  })
+
+  it('reads every getter once', () => {
+    let reads = 0
+    const live = {
+      ...bare,
+      get quantity() {
+        return ++reads
+      },
+    }
+    const intent = read(live)
+    expect([reads, intent.request['quantity'], JSON.parse(intent.body).quantity]).toEqual([1, 1, 1])
+  })
+})
+
+describe('a request that is not sent', () => {
+  const referred = (externalOrderId: unknown) => ({ ...request, metadata: { externalOrderId } })
+
+  it.each<[string, unknown, string[]]>([
+    ['nothing', undefined, [' The value is undefined']],
+    ['null', null, [expect.stringContaining(' ')]],
+    ['an array', [], [expect.stringContaining(' ')]],
+    ['no service', { target: 't', quantity: 1 }, [expect.stringContaining('serviceId ')]],
+    ['a blank target', { ...request, target: ' ' }, ['target must not be empty']],
+    ['quantity zero', { ...request, quantity: 0 }, ['quantity must be at least 1']],
+    ['a fractional quantity', { ...request, quantity: 1.5 }, [expect.stringContaining('quantity ')]],
+    ['NaN', { ...request, quantity: Number.NaN }, ['quantity is NaN']],
+    ['a BigInt', { ...request, quantity: 10n }, ['quantity is a bigint']],
+    ['an empty reference', referred(''), ['metadata.externalOrderId must not be empty']],
+    ['a number as reference', referred(7), [expect.stringContaining('metadata.externalOrderId ')]],
+    ['a lone surrogate', referred('\ud800'), [expect.stringContaining('lone surrogate')]],
+  ])('is refused with its field named: %s', (_what, wrong, issues) => {
+    expect(issuesOf(() => read(wrong))).toEqual(issues)
+  })
+
+  it('is refused with a message that says so', () => {
+    expect(() => read({ ...request, target: ' ' })).toThrow(
+      'The order is not valid: target: must not be empty. Nothing was sent.',
+    )
+  })
+
+  it('passes on what a getter throws', () => {
+    const mine = new Error('mine')
+    const live = {
+      ...bare,
+      get target(): never {
+        throw mine
+      },
+    }
+    expect(() => read(live)).toThrow(mine)
+  })
+
+  it.each<[string, unknown]>([
+    ['externalOrderId', { ...bare, externalOrderId: 'r1' }],
+    ['external_order_id', { ...bare, external_order_id: 'r1' }],
+    ['metadata.externalOrderID', { ...bare, metadata: { externalOrderID: 'r1' } }],
+    ['metadata.external-order-id', { ...bare, metadata: { 'external-order-id': 'r1' } }],
+    ['metadata.externalorderid', { ...request, metadata: { externalOrderId: 'r1', externalorderid: 'r1' } }],
+  ])('is refused for a reference that is spelled %s', (path, wrong) => {
+    expect(issuesOf(() => read(wrong))).toEqual([`${path} must be spelled metadata.externalOrderId`])
+  })
+
+  it('is refused for an option of the call, whose value JSON could not even carry', () => {
+    expect(issuesOf(() => read({ ...request, signal: new AbortController().signal }))).toEqual([
+      'signal is the option signal of the call: pass it in the second argument',
+    ])
+  })
+
+  it('is refused for a name that only its toJSON() makes', () => {
+    const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
+    expect(issuesOf(() => read(live))).toEqual(['metdata must be spelled metadata'])
+  })
+
+  it('is refused for a key or metadata that were meant and are undefined, if it has no other name', () => {
+    const lost = (path: string): string[] => [expect.stringMatching(`^${path} is undefined: `)]
+    expect(issuesOf(() => read(bare, { keyIsUndefined: true }))).toEqual(lost('options.idempotencyKey'))
+    expect(issuesOf(() => read({ ...bare, metadata: undefined }))).toEqual(lost('metadata'))
+    expect(read(request, { keyIsUndefined: true }).slot).toBe('ref:r1')
+    expect(read({ ...bare, metadata: undefined }, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(bare, { duplicateKey: 'own', keyIsUndefined: true }).slot).toBe('key:own')
+  })
+
+  it('notes where the service that was given is another one, or takes another quantity', () => {
+    const rules = { minQuantity: 1, maxQuantity: 10, stepQuantity: 1 }
+    const service: Service = { productId: 's', amount: 1, currency: 'EUR', ...rules }
+    expect(read(request, { service }).slot).toBe('ref:r1')
+    expect(read(request, { service })).not.toHaveProperty('misfit')
+    expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
+      path: 'serviceId',
+      message: 'is not the productId of the service given in options.service',
+    })
+    expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual({
+      path: 'quantity',
+      message: expect.stringMatching(/10/),
+    })
+  })
+
+  it('is refused for a reference that is undefined, unless something else names the order', () => {
+    const lost = { ...request, metadata: { externalOrderId: undefined } }
+    expect(issuesOf(() => read(lost))).toEqual([
+      expect.stringMatching(/^metadata\.externalOrderId is undefined: .*could buy twice/),
+    ])
+    expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
+    expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it('is refused for a key that a header would change', () => {
+    for (const idempotencyKey of ['', ' k', 'k k', 'kä', 'k\n', 'k'.repeat(256)])
+      expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')
+    expect(read(bare, { idempotencyKey: 'k'.repeat(255) }).idempotencyKey).toHaveLength(255)
+  })
+
+  it('is refused if a deliberate duplicate has a name of its own', () => {
+    expect(issuesOf(() => read(request, { duplicateKey: 'own' }))).toEqual([
+      'options.allowDuplicate is for orders without a reference and without a key; give another reference or key instead',
+    ])
+    expect(issuesOf(() => read(bare, { duplicateKey: 'own', idempotencyKey: 'k' })).join()).toContain(
+      'options.allowDuplicate',
+    )
+  })
+})
+
+describe('the fields that differ', () => {
+  it('are named in order, those of one side included, metadata aside', () => {
+    const other = {
+      serviceId: 's',
+      target: 'u',
+      quantity: 11,
+      color: 'red',
+      metadata: { externalOrderId: 'r2' },
+    }
+    expect(differingRequestFields(request, other)).toEqual(['color', 'quantity', 'target'])
+    expect(differingRequestFields(request, { ...request, metadata: {} })).toEqual([])
+    expect(differingRequestFields({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).toEqual([])
+  })
+})
+
+describe('a genuine record', () => {
+  const labels = { server: 'https://api.example.com', account: 'shop' }
+  const intent = {
+    slot: 'ref:r1',
+    rowId: rowIdOf(deriveId, 'ref:r1'),
+    fingerprint: fingerprintOf(deriveId, request),
+    body: JSON.stringify(request),
+  }
+  const record: JournalRecord = {
+    ...LEFT_OPEN,
+    slot: intent.slot,
+    key: derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 0 }),
+    createdAt: 1,
+    updatedAt: 1,
+    version: 1,
+    fingerprint: intent.fingerprint,
+    body: intent.body,
+  }
+  const genuine = (changes: Partial<JournalRecord> = {}, rowId = intent.rowId) =>
+    isGenuine(deriveId, labels, rowId, { ...record, ...changes })
+
+  it('is one whose row, names, payload and key fit together', () => {
+    expect(genuine()).toBe(true)
+    const second = derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 1 })
+    expect(genuine({ generation: 1, key: second })).toBe(true)
+    expect(genuine({ keyOrigin: 'caller', key: 'mine' })).toBe(true)
+    expect(genuine({ keyOrigin: 'random', key: 'drawn' })).toBe(true)
+  })
+
+  it('may have lost its body', () => {
+    const { body: _body, ...closed } = record
+    expect(isGenuine(deriveId, labels, intent.rowId, closed)).toBe(true)
+  })
+
+  it.each<[string, Partial<JournalRecord>]>([
+    ['its quantity', { body: intent.body.replace('10', '9000') }],
+    ['its reference in the body', { body: intent.body.replace('r1', 'r2') }],
+    ['its reference beside the body', { externalOrderId: 'r2' }],
+    ['its slot', { slot: 'ref:r2' }],
+    ['its derived key', { key: 'another' }],
+    ['its generation', { generation: 1 }],
+    ['its body, which is no JSON now', { body: '{' }],
+    ['its body, which is no order now', { body: '{"quantity":10}' }],
+    ['its fingerprint', { fingerprint: 'another' }],
+  ])('is not one in which somebody changed %s', (_what, changes) => {
+    expect(genuine(changes)).toBe(false)
+  })
+
+  it('is not one that lies in another row', () => {
+    expect(genuine({}, read(bare).rowId)).toBe(false)
+  })
+
+  it('is not one of another account', () => {
+    expect(isGenuine(deriveId, { ...labels, account: 'other' }, intent.rowId, record)).toBe(false)
+    expect(isGenuine(deriveId, { ...labels, account: undefined }, intent.rowId, record)).toBe(false)
+  })
+
+  it('has what is bought in its name, if nothing else names it', () => {
+    const nameless = read(bare)
+    const { externalOrderId: _reference, ...rest } = record
+    const { slot, body } = nameless
+    const own = { ...rest, slot, body, keyOrigin: 'random', key: 'drawn' } as const
+    expect(isGenuine(deriveId, labels, nameless.rowId, own)).toBe(true)
+    expect(isGenuine(deriveId, labels, nameless.rowId, { ...own, keyOrigin: 'derived' })).toBe(false)
+  })
+
+  it('has the key in its name, if it is named by one', () => {
+    const keyed = read(bare, { idempotencyKey: 'mine' })
+    const { externalOrderId: _reference, ...rest } = record
+    const own = { ...rest, slot: 'key:mine', body: keyed.body, keyOrigin: 'caller', key: 'mine' } as const
+    expect(isGenuine(deriveId, labels, keyed.rowId, own)).toBe(true)
+    expect(isGenuine(deriveId, labels, keyed.rowId, { ...own, key: 'other' })).toBe(false)
+  })
+})

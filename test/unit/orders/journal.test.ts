@@ -1,0 +1,659 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { StoreError } from '../../../src/errors.ts'
+import { Deadline, Interruption } from '../../../src/http/deadline.ts'
+import {
+  type Found,
+  type FoundRecord,
+  Journal,
+  type RecordContent,
+  type Written,
+} from '../../../src/orders/journal.ts'
+import type { Codec, JournalRecord } from '../../../src/orders/record.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
+import {
+  faultyStore,
+  type StoreFault,
+  type StoreOperation,
+  type StorePlan,
+} from '../../support/faulty-store.ts'
+import { collect } from '../../support/heap.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
+import { errorOf } from '../../support/service.ts'
+
+const TOTAL = 120_000
+
+const content: RecordContent = { ...LEFT_OPEN, key: 'key-0', ambiguous: false, attempts: 0, claim: 'mine' }
+const { body: _body, ...closed } = content
+const refused: RecordContent = { ...closed, state: 'rejected', rejection: { kind: 'refused', status: 402 } }
+const order = { id: 'ord_1', status: 's', amount: 1 }
+const created: RecordContent = { ...closed, state: 'created', readable: true, order }
+
+/** What goes wrong with each operation; as a function where that changes. */
+type Faults = Partial<Record<StoreOperation, StoreFault>>
+
+/** A journal over rows that it shares with others, and time that moves by itself. */
+function journal(faults: Faults | StorePlan = {}, codec?: Codec) {
+  const plan: StorePlan = typeof faults === 'function' ? faults : (operation) => faults[operation]
+  const runtime = fakeRuntime({ auto: true })
+  const rows = new MemoryStore()
+  const store = faultyStore(rows, runtime, plan)
+  return {
+    runtime,
+    rows,
+    store,
+    own: new Journal({ store, scope: 's', codec, runtime }),
+    other: new Journal({ store: rows, scope: 's', codec, runtime }),
+    deadline: (total = TOTAL, signal?: AbortSignal) => new Deadline(runtime, total, signal),
+    stored: async () => await rows.get('s', 'id'),
+  }
+}
+
+/** The found record of a write that has to succeed. */
+async function writes(written: Promise<Written>): Promise<FoundRecord> {
+  const result = await written
+  if (result.result !== 'written') throw new Error(`the write was ${result.result}`)
+  return result.found
+}
+
+const nothing: Found = { id: 'id' }
+
+/** What a write says of itself where the store does this. */
+const expected: Readonly<Record<StoreFault, Written['result']>> = {
+  throws: 'doubt',
+  rejects: 'doubt',
+  refuses: 'refused',
+  hangs: 'doubt',
+  answers_late: 'written',
+  loses_answer: 'written',
+  done_unanswered: 'written',
+  done_late: 'doubt',
+  rejects_done_late: 'doubt',
+  loses: 'lost',
+}
+const faults = Object.keys(expected) as StoreFault[]
+
+describe('a write', () => {
+  it('inserts what was not there and updates what was found, one version after the other', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    const begun = runtime.now()
+    const first = await writes(own.write(nothing, content, deadline()))
+    runtime.jump(5)
+    const second = await writes(own.write(first, refused, deadline()))
+
+    expect(first.record).toMatchObject({ version: 1, createdAt: begun, updatedAt: begun })
+    const later = { version: 2, createdAt: begun, updatedAt: begun + 5 }
+    expect(second.record).toMatchObject({ ...later, state: 'rejected' })
+    expect(await stored()).toEqual(second.row)
+    expect((await own.load('id', deadline())) as Found).toEqual(second)
+  })
+
+  it('asks nothing else of a store that answers', async () => {
+    const { own, store, deadline } = journal()
+    await writes(own.write(nothing, content, deadline()))
+    expect(store.calls).toEqual(['insert'])
+  })
+
+  it('is waited for a moment where the call has no time left', async () => {
+    const { own, rows, runtime, deadline } = journal()
+    const insert = rows.insert.bind(rows)
+    rows.insert = async (row) => {
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, 100))
+      return await insert(row)
+    }
+    await writes(own.write(nothing, content, deadline(0)))
+  })
+
+  it('has a cause in words where the store gives none', async () => {
+    const { own, rows, deadline } = journal()
+    rows.insert = () => Promise.reject(undefined)
+    expect(await own.write(nothing, content, deadline())).toMatchObject({
+      result: 'doubt',
+      cause: { message: 'the store failed' },
+    })
+  })
+
+  it('begins new times for a new record in an old row', async () => {
+    const { own, runtime, deadline } = journal()
+    const { row } = await writes(own.write(nothing, created, deadline()))
+    runtime.jump(1000)
+    const { record } = await writes(own.write({ id: 'id', row }, content, deadline()))
+    expect(record).toMatchObject({ version: 2, createdAt: record.updatedAt })
+  })
+
+  it('is lost to whoever wrote first', async () => {
+    const { own, other, deadline, stored } = journal()
+    const theirs = await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
+    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
+    await writes(other.write(theirs, refused, deadline()))
+    expect(await own.write(theirs, created, deadline())).toEqual({ result: 'lost' })
+    expect((await stored())?.state).toBe('rejected')
+  })
+
+  it.each(faults.flatMap((fault) => [['insert', fault] as const, ['update', fault] as const]))(
+    'tells what became of it, an %s, where the store %s',
+    async (operation, fault) => {
+      const { own, other, deadline, stored } = journal({ [operation]: fault })
+      const found = operation === 'insert' ? nothing : await writes(other.write(nothing, content, deadline()))
+      const before = (await stored())?.version ?? 0
+      const written = await own.write(found, refused, deadline())
+      expect(written.result).toBe(expected[fault])
+      if (written.result === 'written') expect(await stored()).toEqual(written.found.row)
+      else expect((await stored())?.version ?? 0).toBe(before)
+      if (/throws|rejects/.test(fault))
+        expect(written).toMatchObject({ cause: { message: `the store ${fault}` } })
+    },
+  )
+
+  it('is recognised where the store sent it twice and answers that it came too late', async () => {
+    const { own, rows, deadline } = journal()
+    const insert = rows.insert.bind(rows)
+    rows.insert = async (row) => {
+      await insert(row)
+      return await insert(row)
+    }
+    expect((await own.write(nothing, content, deadline())).result).toBe('written')
+  })
+
+  it('is in doubt where the reading back is not answered either', async () => {
+    const { own, deadline } = journal({ insert: 'rejects', get: 'hangs', update: 'hangs' })
+    expect((await own.write(nothing, content, deadline())).result).toBe('doubt')
+  })
+
+  it('is never taken for another call’s write of the same version', async () => {
+    const { own, other, deadline } = journal({ insert: 'rejects' })
+    await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
+    expect((await own.write(nothing, content, deadline())).result).toBe('lost')
+  })
+
+  it('does not reach the store where it cannot be encoded', async () => {
+    const broken: Codec = { encrypt: () => Promise.reject(new Error('no key')), decrypt: (text) => text }
+    const { own, store, deadline } = journal({}, broken)
+    expect(await own.write(nothing, content, deadline())).toEqual({
+      result: 'failed',
+      repair: 'Repair the codec, which could not encrypt it,',
+      cause: new Error('no key'),
+    })
+    expect(store.calls).toEqual([])
+  })
+
+  it.each([
+    ['ten seconds', TOTAL, 10_000],
+    ['the time that the call has', 2000, 2000],
+  ])('is waited for %s at most, and a moment past that', async (_what, total, most) => {
+    const { own, runtime, deadline } = journal({ insert: 'hangs', update: 'hangs' })
+    const begun = runtime.monotonic()
+    await own.write(nothing, content, deadline(total))
+    const took = runtime.monotonic() - begun
+    expect(took).toBeGreaterThanOrEqual(most)
+    expect(took).toBeLessThanOrEqual(most + 1000)
+  })
+
+  it('is finished and told where the caller gives up meanwhile', async () => {
+    const controller = new AbortController()
+    const { own, deadline, stored } = journal((operation) => {
+      controller.abort()
+      return operation === 'insert' ? 'done_unanswered' : undefined
+    })
+    const written = await own.write(nothing, content, deadline(TOTAL, controller.signal))
+    expect(written.result).toBe('written')
+    expect(await stored()).toBeDefined()
+  })
+})
+
+describe('what write() says', () => {
+  it('is true at once and stays true, whatever a store does and whoever else writes', async () => {
+    const mishaps = faults.filter((fault) => fault !== 'refuses' && fault !== 'loses')
+    const fault = fc.option(fc.constantFrom(...mishaps), { nil: undefined })
+    const scenario = fc.record({
+      gets: fc.array(fault, { maxLength: 3 }),
+      inserts: fc.array(fault, { maxLength: 2 }),
+      updates: fc.array(fault, { maxLength: 3 }),
+      rival: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(scenario, async ({ gets, inserts, updates, rival }) => {
+        const plans = { get: gets, insert: inserts, update: updates }
+        const { own, other, rows, runtime, deadline } = journal(
+          (operation, count) => plans[operation][count - 1],
+        )
+        const history: StoredRow[] = []
+        const { insert, update } = { insert: rows.insert.bind(rows), update: rows.update.bind(rows) }
+        rows.insert = async (row) => {
+          const result = await insert(row)
+          if (result.inserted) history.push(row)
+          return result
+        }
+        rows.update = async (row, version) => {
+          const done = await update(row, version)
+          if (done) history.push(row)
+          return done
+        }
+        const begun = rival ? other.write(nothing, { ...content, claim: 'theirs' }, deadline()) : undefined
+        const first = await own.write(nothing, content, deadline())
+        const found =
+          first.result === 'written' ? first.found : ((await begun) as { found?: FoundRecord })?.found
+        const second = found && (await own.write(found, refused, deadline()))
+        await runtime.advance(5 * 60_000)
+
+        for (const [written, claim, state] of [
+          [first, 'mine', 'open'],
+          [second, 'mine', 'rejected'],
+        ] as const) {
+          const applied = history.some(
+            (row) => row.state === state && (JSON.parse(row.data) as JournalRecord).claim === claim,
+          )
+          if (written?.result === 'written') expect(applied).toBe(true)
+          if (written?.result === 'failed') expect(applied).toBe(false)
+        }
+        expect(history.map(({ version }) => version)).toEqual(history.map((_row, index) => index + 1))
+      }),
+      { numRuns: 300 },
+    )
+  }, 60_000)
+})
+
+describe('a settlement', () => {
+  it.each([
+    ['the call has no time left', 2000, false],
+    ['the caller has given up', 0, true],
+  ])('is written although %s', async (_what, passes, aborts) => {
+    const { own, runtime, deadline, stored } = journal()
+    const controller = new AbortController()
+    const end = deadline(1000, controller.signal)
+    const found = await writes(own.write(nothing, content, end))
+    await runtime.advance(passes)
+    if (aborts) controller.abort()
+    await writes(own.settle(found, refused, end))
+    expect((await stored())?.state).toBe('rejected')
+  })
+
+  it('takes no longer than a moment where the caller has given up', async () => {
+    let silent = false
+    const { own, runtime, deadline } = journal(() => (silent ? 'hangs' : undefined))
+    const controller = new AbortController()
+    const end = deadline(TOTAL, controller.signal)
+    const found = await writes(own.write(nothing, content, end))
+    controller.abort()
+    silent = true
+    const begun = runtime.monotonic()
+    expect((await own.settle(found, refused, end)).result).toBe('doubt')
+    expect(runtime.monotonic() - begun).toBeLessThanOrEqual(1000)
+  })
+
+  it('is waited for as long as the call has time', async () => {
+    const { own, deadline } = journal({ update: 'answers_late', get: 'hangs' })
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(own.settle(found, refused, deadline()))
+  })
+
+  it('never goes over another writer’s version', async () => {
+    const { own, other, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(other.write(found, { ...content, ambiguous: true, claim: 'theirs' }, deadline()))
+    expect((await own.settle(found, refused, deadline())).result).toBe('lost')
+    expect((await stored())?.state).toBe('open')
+  })
+})
+
+describe('a proof', () => {
+  const merge = (newest: JournalRecord): RecordContent | undefined =>
+    newest.state === 'created' ? undefined : created
+
+  const doubted = { ...content, ambiguous: true }
+  it.each<[string, RecordContent, Faults, number]>([
+    ['closed it', refused, {}, TOTAL],
+    ['left it in doubt', doubted, {}, TOTAL],
+    ['closed it, although the call has no time left', refused, {}, 0],
+    ['closed it, where the store is slow and there is time', refused, { get: 'answers_late' }, TOTAL],
+  ])('goes over what others have written meanwhile: they %s', async (_what, theirs, broken, total) => {
+    const { own, other, deadline, stored } = journal(broken)
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(other.write(found, theirs, deadline()))
+    expect(await own.prove(found, merge, deadline(total))).toBe(true)
+    expect((await stored())?.state).toBe('created')
+  })
+
+  it('leaves what is created already', async () => {
+    const { own, other, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    const theirs = await writes(other.write(found, { ...created, claim: 'theirs' }, deadline()))
+    expect(await own.prove(found, merge, deadline())).toBe(true)
+    expect(await stored()).toEqual(theirs.row)
+  })
+
+  it.each(['rejects', 'hangs'] as const)(
+    'goes to the background where the newest version cannot be read, because the store %s',
+    async (fault) => {
+      const { own, runtime, store, deadline } = journal({ update: 'loses', get: fault })
+      const found = await writes(own.write(nothing, content, deadline()))
+      const begun = runtime.monotonic()
+      expect(await own.prove(found, merge, deadline(1000))).toBe(false)
+      expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
+      expect(store.calls.filter((call) => call !== 'get')).toEqual(['insert', 'update'])
+      await own.flush({ whole: true })
+    },
+  )
+
+  it('goes to the background after eight writers that were faster', async () => {
+    const { own, store, deadline } = journal({ update: 'loses' })
+    const found = await writes(own.write(nothing, content, deadline()))
+    expect(await own.prove(found, merge, deadline())).toBe(false)
+    expect(store.calls.filter((call) => call === 'update')).toHaveLength(8)
+    await own.flush({ whole: true })
+  })
+
+  it('is put back where the record was pruned or forgotten meanwhile', async () => {
+    const { own, other, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    const theirs = await writes(other.write(found, refused, deadline()))
+    await other.forget(theirs, deadline())
+    expect(await own.prove(found, merge, deadline())).toBe(true)
+    expect((await stored())?.state).toBe('created')
+  })
+
+  it('is tried again in the background until the store takes it', async () => {
+    let broken = true
+    const { own, runtime, store, deadline, stored } = journal((name) =>
+      name === 'update' && broken ? 'rejects' : undefined,
+    )
+    const found = await writes(own.write(nothing, content, deadline()))
+    expect(await own.prove(found, merge, deadline())).toBe(false)
+    // What is in doubt may still be applied, so it is not written again at once.
+    expect(store.calls.filter((call) => call === 'update')).toHaveLength(1)
+    expect((await stored())?.state).toBe('open')
+    await runtime.advance(10_000)
+    broken = false
+    await runtime.advance(10_000)
+    expect((await stored())?.state).toBe('created')
+    expect(runtime.timers).toBe(0)
+    const calls = store.calls.length
+    await own.flush({ whole: true })
+    expect(store.calls.length).toBe(calls)
+  })
+
+  it('is left to recovery after some minutes, and nothing goes on then', async () => {
+    const { own, runtime, deadline, store } = journal({ update: 'rejects' })
+    const found = await writes(own.write(nothing, content, deadline()))
+    await own.prove(found, merge, deadline())
+    await runtime.advance(10 * 60_000)
+    const calls = store.calls.length
+    expect(runtime.timers).toBe(0)
+    await runtime.advance(60 * 60_000)
+    await own.flush({ whole: true })
+    expect(store.calls.length).toBe(calls)
+  })
+
+  it('is tried once more, and never again, when everything is flushed', async () => {
+    let broken = true
+    const { own, runtime, deadline, stored } = journal((name) =>
+      name === 'update' && broken ? 'rejects' : undefined,
+    )
+    runtime.auto = false
+    const found = await writes(own.write(nothing, content, deadline()))
+    await own.prove(found, merge, deadline())
+    broken = false
+    await own.flush({ whole: false })
+    expect((await stored())?.state).toBe('created')
+    expect(runtime.timers).toBe(0)
+  })
+})
+
+describe('a flush', () => {
+  const merge = (): RecordContent => created
+
+  it('is the last try, also where it fails', async () => {
+    const { own, runtime, deadline } = journal({ update: 'rejects' })
+    runtime.auto = false
+    const found = await writes(own.write(nothing, content, deadline()))
+    await own.prove(found, merge, deadline())
+    expect(runtime.timers).toBe(1)
+    await own.flush({ whole: false })
+    expect(runtime.timers).toBe(0)
+  })
+
+  it('leaves to other journals over the store what is theirs, unless it is of the whole store', async () => {
+    let broken = true
+    const { own, runtime, store, deadline, stored } = journal((name) =>
+      name === 'update' && broken ? 'rejects' : undefined,
+    )
+    const neighbour = new Journal({ store, scope: 't', codec: undefined, runtime })
+    runtime.auto = false
+    const found = await writes(own.write(nothing, content, deadline()))
+    await own.prove(found, merge, deadline())
+    broken = false
+    await neighbour.flush({ whole: false })
+    expect((await stored())?.state).toBe('open')
+    await neighbour.flush({ whole: true })
+    expect((await stored())?.state).toBe('created')
+  })
+})
+
+describe('a read', () => {
+  it('says what a store of ours said, and nothing of any other', async () => {
+    const { own, rows, deadline } = journal()
+    const cause = new StoreError('The disk is full.', { charged: 'unknown' })
+    rows.get = () => Promise.reject(cause)
+    const load = async () => await own.load('id', deadline())
+    const message = expect.stringMatching(
+      /^The store could not be read, so nothing was sent .* The store said: The disk is full\.$/,
+    )
+    expect(await errorOf(load())).toMatchObject({ message, cause })
+    rows.get = () => Promise.reject(new Error('secret'))
+    expect(await errorOf(load())).toMatchObject({
+      message: expect.stringMatching(/with the same request\.$/),
+    })
+  })
+
+  it('refuses a row that is damaged', async () => {
+    const { own, rows, deadline } = journal()
+    const { row } = await writes(own.write(nothing, content, deadline()))
+    await rows.update({ ...row, version: 2, data: '{' }, 1)
+    await expect(own.load('id', deadline())).rejects.toThrow('damaged')
+  })
+
+  it.each(['throws', 'rejects', 'hangs'] as const)(
+    'says that nobody knows where the store %s',
+    async (fault) => {
+      const { own, deadline } = journal(() => fault)
+      const error = await errorOf((async () => await own.load('id', deadline()))())
+      expect(error).toBeInstanceOf(StoreError)
+      expect(error).toMatchObject({ charged: 'unknown' })
+    },
+  )
+
+  it('ends with the call', async () => {
+    const { own, deadline } = journal(() => 'hangs')
+    expect(await own.load('id', deadline(500))).toBeInstanceOf(Interruption)
+    expect(await own.load('id', deadline(TOTAL, AbortSignal.abort()))).toBeInstanceOf(Interruption)
+  })
+
+  it('gives the row of a forgotten record, so that its versions go on', async () => {
+    const { own, deadline } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    expect(await own.forget(found, deadline())).toBe(true)
+    const again = (await own.load('id', deadline())) as Found
+    expect(again.record).toBeUndefined()
+    expect(again.row?.version).toBe(2)
+    expect((await writes(own.write(again, content, deadline()))).record.version).toBe(3)
+  })
+})
+
+describe('lists and removals', () => {
+  it('walk all pages', async () => {
+    const { own, deadline } = journal()
+    for (let index = 0; index < 250; index++)
+      await writes(own.write({ id: `id-${index}` }, content, deadline()))
+    const seen = new Set<string>()
+    for await (const { id } of own.rows({ open: true })) seen.add(id)
+    expect(seen.size).toBe(250)
+  })
+
+  it('leave nothing behind of a removal that has ended', async () => {
+    const { own, store } = journal()
+    let reason: WeakRef<Error> | undefined
+    store.prune = async () => {
+      const error = new Error('no')
+      reason = new WeakRef(error)
+      throw error
+    }
+    await own.prune({ created: 0, rejected: 0 }).catch(() => {})
+    // A WeakRef keeps what it refers to until the turn in which it was made has ended.
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+    expect(reason?.deref()).toBeUndefined()
+    await own.flush({ whole: true })
+  })
+
+  it('say so where the store does not answer', async () => {
+    const { own, rows, deadline } = journal()
+    const found = await writes(own.write(nothing, created, deadline()))
+    rows.update = () => new Promise(() => {})
+    const broken = () => Promise.reject(new Error('no'))
+    Object.assign(rows, { prune: broken, listOpen: broken })
+    expect(await errorOf(own.forget(found, deadline()))).toMatchObject({
+      code: 'store',
+      message: 'The store did not confirm that the record was removed.',
+    })
+    expect(await errorOf(own.prune({ created: 0, rejected: 0 }))).toMatchObject({
+      code: 'store',
+      message: 'The store could not remove old records.',
+    })
+    expect(await errorOf(own.rows({ open: true }).next())).toMatchObject({ code: 'store' })
+  })
+})
+
+describe('a fence against a write that was given up', () => {
+  it('is an empty row where nothing was, over which that write comes too late', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    const now = runtime.now()
+    expect(await own.fence(nothing, deadline())).toBe(true)
+    const empty = { scope: 's', id: 'id', version: 1, open: false, state: 'rejected' }
+    expect(await stored()).toMatchObject({ ...empty, createdAt: now, updatedAt: now })
+    expect(await own.load('id', deadline())).not.toHaveProperty('record')
+    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
+  })
+
+  it('is the next version of what was there, with the same text', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    runtime.jump(5)
+    expect(await own.fence(found, deadline())).toBe(true)
+    expect(await stored()).toEqual({ ...found.row, version: 2, updatedAt: runtime.now() })
+    expect(await own.write(found, content, deadline())).toEqual({ result: 'lost' })
+  })
+
+  it('is none where somebody else was faster, or the store does not confirm it', async () => {
+    const { own, rows, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    const newest = await writes(own.write(found, { ...refused, claim: 'of another' }, deadline()))
+    expect(await own.fence(found, deadline())).toBe(false)
+    rows.update = () => Promise.reject(new Error('gone'))
+    expect(await own.fence(newest, deadline())).toBe(false)
+    expect(await stored()).toEqual(newest.row)
+  })
+
+  it('needs no codec', async () => {
+    const broken = (): never => {
+      throw new Error('no key')
+    }
+    const { own, deadline } = journal({}, { encrypt: broken, decrypt: broken })
+    expect(await own.fence(nothing, deadline())).toBe(true)
+  })
+})
+
+describe('a proof that belongs elsewhere', () => {
+  const elsewhere = () => ({ id: 'other', content: created })
+
+  it('is written there and not over what is found', async () => {
+    const { own, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(true)
+    expect(await stored()).toEqual(found.row)
+    expect(await own.load('other', deadline())).toMatchObject({ record: { state: 'created', version: 1 } })
+  })
+
+  it('says enough where it is there already', async () => {
+    const { own, deadline } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    const there = await writes(own.write({ id: 'other' }, { ...created, claim: 'of another' }, deadline()))
+    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(true)
+    expect(await own.load('other', deadline())).toEqual(there)
+  })
+
+  it('is not stored where the store does not take it', async () => {
+    const { own, rows, deadline } = journal()
+    const found = await writes(own.write(nothing, content, deadline()))
+    rows.insert = () => Promise.reject(new Error('gone'))
+    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(false)
+  })
+})
+
+describe('a codec that never answers', () => {
+  const never = (): Promise<string> => new Promise(() => {})
+
+  it.each([
+    ['as long as the call has', 1000, 1000],
+    ['ten seconds', TOTAL, 10_000],
+    ['no time at all after the end of the call', 0, 0],
+  ])('is waited for %s, and nothing reaches the store', async (_how, total, waited) => {
+    const { own, store, runtime, deadline } = journal({}, { encrypt: never, decrypt: never })
+    const written = await own.write(nothing, content, deadline(total))
+    expect(written).toEqual({
+      result: 'failed',
+      repair: 'Repair the codec, which did not encrypt it in time,',
+      cause: undefined,
+    })
+    expect(runtime.monotonic()).toBe(waited)
+    expect(store.calls).toEqual([])
+  })
+
+  it('is waited for a moment past the end of a call that has learnt something', async () => {
+    let silent = false
+    const codec = {
+      encrypt: (text: string) => (silent ? never() : text),
+      decrypt: (text: string) => text,
+    }
+    const { own, runtime, deadline } = journal({}, codec)
+    const found = await writes(own.write(nothing, content, deadline()))
+    silent = true
+    for (const [total, waited] of [
+      [0, 450],
+      [1000, 1000],
+      [TOTAL, 10_000],
+    ] as const) {
+      const before = runtime.monotonic()
+      expect(await own.settle(found, content, deadline(total))).toMatchObject({ result: 'failed' })
+      expect(runtime.monotonic() - before).toBe(waited)
+    }
+  })
+
+  it('is not waited for when the caller has given up, and a write without one is made all the same', async () => {
+    const sealed = journal({}, { encrypt: never, decrypt: never })
+    const given = AbortSignal.abort()
+    expect(await sealed.own.write(nothing, content, sealed.deadline(TOTAL, given))).toMatchObject({
+      result: 'failed',
+    })
+    const plain = journal()
+    await writes(plain.own.write(nothing, content, plain.deadline(TOTAL, given)))
+  })
+
+  it('ends a look at the record at the deadline, or after ten seconds as a store that never answers', async () => {
+    let silent = false
+    const codec = {
+      encrypt: async (text: string) => text,
+      decrypt: (text: string) => (silent ? never() : text),
+    }
+    const { own, runtime, deadline } = journal({}, codec)
+    const { row } = await writes(own.write(nothing, content, deadline()))
+    silent = true
+    expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
+    expect(runtime.monotonic()).toBe(1000)
+    await expect(own.load('id', deadline())).rejects.toThrow('The codec did not decrypt')
+    expect(runtime.monotonic()).toBe(11_000)
+    expect(await own.decode(row)).toBe('unanswered')
+    expect(runtime.monotonic()).toBe(21_000)
+  })
+})

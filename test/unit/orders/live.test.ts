@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { type LiveCalls, liveCalls } from '../../../src/orders/live.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+
+const call = { fingerprint: 'f', idempotencyKey: undefined, request: { quantity: 1 } }
+
+/** Whether a promise has settled once everything that can run has run. */
+async function settled(promise: Promise<unknown>): Promise<boolean> {
+  let done = false
+  promise.then(() => {
+    done = true
+  })
+  await new Promise((resolve) => setImmediate(resolve))
+  return done
+}
+
+describe('a call that is placing an order', () => {
+  it('is found by every client of the store and scope, until it has ended', async () => {
+    const store = new MemoryStore()
+    const calls: LiveCalls<string> = liveCalls(store, 's')
+    expect(calls.get('id')).toBeUndefined()
+    const end = calls.enter('id', call)
+    const found = liveCalls<string>(store, 's').get('id')
+    expect(found).toMatchObject(call)
+    expect(await settled(Promise.resolve(found?.ended))).toBe(false)
+    end('the order')
+    expect(await found?.ended).toBe('the order')
+    expect(calls.get('id')).toBeUndefined()
+  })
+
+  it('is not found under another name, in another scope or over another store', () => {
+    const store = new MemoryStore()
+    liveCalls(store, 's').enter('id', call)
+    expect(liveCalls(store, 's').get('other')).toBeUndefined()
+    expect(liveCalls(store, 't').get('id')).toBeUndefined()
+    expect(liveCalls(new MemoryStore(), 's').get('id')).toBeUndefined()
+  })
+
+  it('is waited for where its scope has to be idle', async () => {
+    const store = new MemoryStore()
+    const calls = liveCalls<string>(store, 's')
+    const ends = [calls.enter('a', call), calls.enter('b', call)]
+    liveCalls(store, 't').enter('c', call)
+    const idle = calls.idle()
+    expect(await settled(idle)).toBe(false)
+    ends[0]?.(undefined)
+    expect(await settled(idle)).toBe(false)
+    ends[1]?.('done')
+    expect(await settled(idle)).toBe(true)
+    expect(await settled(calls.idle())).toBe(true)
+  })
+})

@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigurationError } from '../../../src/errors.ts'
+import type { AttemptResult } from '../../../src/http/attempt.ts'
+import type { CallSettings } from '../../../src/http/call.ts'
+import type { FoundRecord } from '../../../src/orders/journal.ts'
+import { type Lookup, lookUp, lookUpById, type NotListed, readOrder } from '../../../src/orders/look-up.ts'
+import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
+import { LEFT_OPEN, remember } from '../../support/order-context.ts'
+import {
+  ABORTED,
+  callSettings,
+  LOST,
+  ORDER,
+  type Place,
+  placeWith,
+  answer as response,
+  TIMED_OUT,
+} from '../../support/place.ts'
+
+const settings = callSettings({ timeout: 1000, totalTimeout: 10_000 })
+const answer = (body: unknown, status = 200): AttemptResult => response(status, body)
+
+/** A service that responds so to a path, for each request by its number. */
+const service = (respond: (path: string, count: number) => AttemptResult | Promise<AttemptResult>): Place =>
+  placeWith([({ asked }, path) => respond(path, asked.length)])
+const read = (place: Place, id = 'o1', changes: Partial<CallSettings> = {}) =>
+  readOrder(place.context, 'orders.retrieve', id, 'in_doubt', { ...settings, ...changes })
+const readById = (place: Place, found: FoundRecord, changes: Partial<CallSettings> = {}) =>
+  lookUpById(place.context, 'orders.recover', found, 'o1', { ...settings, ...changes })
+
+/** Stores an open record with that reference. */
+async function named({ context }: Place, reference: string | undefined): Promise<FoundRecord> {
+  if (reference !== undefined)
+    return await remember(context, { ...LEFT_OPEN, slot: `ref:${reference}`, externalOrderId: reference })
+  const { externalOrderId: _reference, ...unnamed } = LEFT_OPEN
+  return await remember(context, { ...unnamed, slot: 'key:k1' })
+}
+
+async function lookups(place: Place, ...references: (string | undefined)[]): Promise<Lookup[]> {
+  const found: Lookup[] = []
+  for (const reference of references)
+    found.push({ found: await named(place, reference), reason: 'past_window', unsent: false })
+  return found
+}
+
+async function looked(
+  { context }: Place,
+  wanted: readonly Lookup[],
+  {
+    reachable = true,
+    checkOpen = () => {},
+    changes = {},
+  }: { reachable?: boolean; checkOpen?: () => void; changes?: Partial<CallSettings> } = {},
+): Promise<string[]> {
+  const outcomes: string[] = []
+  const used = { ...settings, ...changes }
+  const walk = lookUp(context, 'orders.recover', wanted, used, { reachable, checkOpen })
+  for await (const outcome of walk) outcomes.push(textOf(outcome))
+  return outcomes
+}
+
+const textOf = (looked: RecoveryOutcome | NotListed): string => {
+  if (looked.outcome === 'not_listed') return `${looked.found.record.externalOrderId} not_listed`
+  const { outcome, record, order, reason, error } = looked
+  return [record.externalOrderId, outcome, order?.id ?? record.order?.id, reason, error?.code]
+    .filter(Boolean)
+    .join(' ')
+}
+
+const row = (externalOrderId: string | undefined, id = `o-${externalOrderId}`): object => ({
+  ...ORDER,
+  id,
+  metadata: externalOrderId === undefined ? {} : { externalOrderId },
+})
+/** Answers that show these rows on the first page, and nothing after it. */
+const showing =
+  (...rows: readonly object[]) =>
+  (path: string): AttemptResult =>
+    answer({ orders: path.includes('offset=0') ? rows : [] })
+
+describe('orders that are looked for in the list', () => {
+  it('are all found in one walk, which ends with the last of them', async () => {
+    const place = service(showing(row('r3'), row('other'), row('r1'), row('r2'), row(undefined, 'x')))
+    const wanted = await lookups(place, 'r1', 'r2', 'r3')
+    expect(await looked(place, wanted)).toEqual(['r3 created o-r3', 'r1 created o-r1', 'r2 created o-r2'])
+    expect(place.asked).toEqual(['/v1/orders?limit=50&offset=0'])
+  })
+
+  it('are looked for twice and no more, and are nowhere then, which a person has to look at', async () => {
+    const place = service(showing(row('other'), row('r1')))
+    const wanted = await lookups(place, 'r1', 'r2')
+    expect(await looked(place, wanted)).toEqual(['r1 created o-r1', 'r2 needs_attention past_window'])
+    expect(place.asked.filter((path) => path.endsWith('offset=0'))).toHaveLength(2)
+  })
+
+  it('are looked for on 200 pages, once, and their outcome says that the list goes on', async () => {
+    const place = service((path) => answer({ orders: [row(undefined, path)] }))
+    expect(await looked(place, await lookups(place, 'r1'))).toEqual([
+      'r1 needs_attention past_window unresolved_order',
+    ])
+    expect(place.asked).toHaveLength(200)
+  })
+
+  it('are not the rows without a reference, which nobody can tell apart', async () => {
+    const place = service(showing(row(undefined, 'x'), { ...ORDER, externalOrderId: 7 }))
+    const wanted = await lookups(place, undefined, 'r1')
+    expect(await looked(place, wanted)).toEqual([
+      'needs_attention past_window',
+      'r1 needs_attention past_window',
+    ])
+  })
+
+  it('are not looked for without a reference, or while the service cannot be reached', async () => {
+    const place = service(showing(row('r1')))
+    expect(await looked(place, await lookups(place, undefined))).toEqual(['needs_attention past_window'])
+    const unreachable = await lookups(place, 'r1')
+    expect(await looked(place, unreachable, { reachable: false })).toEqual(['r1 still_open'])
+    expect(place.asked).toEqual([])
+  })
+
+  it.each<[string, AttemptResult, string]>([
+    ['a broken connection', LOST, 'still_open connection'],
+    ['no answer in time', TIMED_OUT, 'still_open timeout'],
+    ['500', answer({}, 500), 'still_open server'],
+    ['503', answer({}, 503), 'still_open server'],
+    ['429', answer({}, 429), 'still_open rate_limit'],
+    ['408', answer({}, 408), 'still_open api'],
+    ['425', answer({}, 425), 'still_open api'],
+    ['401', answer({}, 401), 'needs_attention past_window authentication'],
+    ['403', answer({}, 403), 'needs_attention past_window permission_denied'],
+    ['404', answer({}, 404), 'needs_attention past_window not_found'],
+    ['no list', answer({}), 'needs_attention past_window invalid_response'],
+  ])('stay open where the list may be had later: %s', async (_what, result, expected) => {
+    const place = service((path) => (path.endsWith('offset=0') ? answer({ orders: [row('r1')] }) : result))
+    const wanted = await lookups(place, 'r1', 'r2')
+    // What was found before is found.
+    expect(await looked(place, wanted)).toEqual(['r1 created o-r1', `r2 ${expected}`])
+  })
+
+  it('fail with everything that is no answer about one of them', async () => {
+    const bug = new TypeError('a mistake of ours')
+    const broken = service(() => Promise.reject(bug))
+    await expect(looked(broken, await lookups(broken, 'r1'))).rejects.toBe(bug)
+
+    const controller = new AbortController()
+    const place = service(() => {
+      controller.abort()
+      return ABORTED
+    })
+    const { signal } = controller
+    const ending = looked(place, await lookups(place, 'r1'), { changes: { signal } })
+    await expect(ending).rejects.toMatchObject({ code: 'aborted', charged: 'unknown' })
+  })
+
+  it('end with a client that is closed meanwhile, whatever the list says then', async () => {
+    const closed = new ConfigurationError('closed', { charged: 'unknown' })
+    let open = true
+    const place = service(() => {
+      open = false
+      return LOST
+    })
+    const checkOpen = (): void => {
+      if (!open) throw closed
+    }
+    await expect(looked(place, await lookups(place, 'r1'), { checkOpen })).rejects.toBe(closed)
+  })
+})
+
+describe('an order that is read by its id', () => {
+  it('is asked for under its escaped id, again where that may help', async () => {
+    const place = service((_path, count) => (count === 1 ? answer({}, 503) : answer({ ...ORDER, id: 'a b' })))
+    const { value } = await read(place, 'a b', { maxRetries: 1 })
+    expect(value.id).toBe('a b')
+    expect(place.asked).toEqual(['/v1/orders/a%20b', '/v1/orders/a%20b'])
+  })
+
+  it('is refused with an id that is none, by its name', async () => {
+    const place = service(() => answer(ORDER))
+    const named = { code: 'invalid_request', issues: [{ path: 'orderId' }] }
+    await expect(read(place, '..')).rejects.toMatchObject(named)
+    expect(place.asked).toEqual([])
+  })
+
+  it.each([
+    [404, { code: 'not_found', resource: 'order' }],
+    [403, { code: 'permission_denied', requiredPermission: 'orders:read' }],
+  ])('says what is missing, and which permission: %i', async (status, facts) => {
+    const reading = read(service(() => answer({}, status)))
+    await expect(reading).rejects.toMatchObject({ ...facts, charged: 'unknown' })
+  })
+
+  it('is no order with another id', async () => {
+    const issues = [{ path: 'id', message: 'is not the id that was asked for' }]
+    const reading = read(service(() => answer({ ...ORDER, id: 'o2' })))
+    await expect(reading).rejects.toMatchObject({ code: 'invalid_response', issues })
+  })
+
+  const created = { ...LEFT_OPEN, state: 'created', order: { id: 'o1' } } as const
+
+  it('is remembered, and is asked for once only', async () => {
+    const place = service(() => answer(ORDER))
+    const found = await remember(place.context, created)
+    const outcome = await readById(place, found)
+    expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
+
+    const failing = service(() => answer({}, 503))
+    const again = await remember(failing.context, created)
+    expect(await readById(failing, again, { maxRetries: 3 })).toMatchObject({
+      outcome: 'created',
+      reason: 'unreadable',
+      error: { code: 'server', charged: 'yes' },
+    })
+    expect(failing.asked).toHaveLength(1)
+  })
+
+  it('fails with everything that is no answer about it', async () => {
+    const bug = new TypeError('a mistake of ours')
+    const broken = service(() => Promise.reject(bug))
+    const found = await remember(broken.context, created)
+    await expect(readById(broken, found)).rejects.toBe(bug)
+
+    const place = service(() => ABORTED)
+    const ending = readById(place, await remember(place.context, created), { signal: AbortSignal.abort() })
+    await expect(ending).rejects.toMatchObject({ code: 'aborted', charged: 'yes' })
+  })
+})

@@ -1,0 +1,219 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { OUTCOME_WORDS } from '../../../scripts/outcome-words.ts'
+import type { Charged } from '../../../src/errors.ts'
+import { type History, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
+
+const kinds = Object.keys(OUTCOMES) as OutcomeKind[]
+
+const CLEAN: History = { ambiguous: false, proven: false }
+const AMBIGUOUS: History = { ambiguous: true, proven: false }
+const PROVEN: History = { ambiguous: false, proven: true }
+
+interface Row {
+  /** `charged record` with nothing in doubt; a reason after the record's state where it is closed without an order. */
+  readonly clean: string
+  /** The same after an attempt in doubt. */
+  readonly ambiguous: 'yes created' | 'unknown open'
+  readonly next: string
+  /** What the call does if an earlier attempt of it was answered with 201. */
+  readonly afterProof: 'stop' | 'replay'
+  readonly doubt: boolean
+  readonly hold?: 'refused' | 'aborted'
+}
+
+const REFUSED = { clean: 'no rejected refused', ambiguous: 'unknown open' } as const
+const UNPROCESSED = { clean: 'no rejected not_processed', ambiguous: 'unknown open' } as const
+const DOUBT = { clean: 'unknown open', ambiguous: 'unknown open', doubt: true } as const
+const CHARGED = { clean: 'yes created', ambiguous: 'yes created', doubt: false } as const
+
+/** The outcome table once more, in the test's own words, so that no slip of it hides here. */
+const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
+  created: { ...CHARGED, next: 'stop', afterProof: 'stop' },
+  created_flawed: { ...CHARGED, next: 'stop', afterProof: 'stop' },
+  created_unreadable: { ...CHARGED, next: 'replay', afterProof: 'replay' },
+  success_unreadable: { ...DOUBT, next: 'replay', afterProof: 'replay' },
+  contradicted: { ...DOUBT, next: 'replay', afterProof: 'replay' },
+  redirected: { ...DOUBT, next: 'stop', afterProof: 'stop' },
+  refused: { ...REFUSED, next: 'stop', afterProof: 'stop', doubt: false, hold: 'refused' },
+  refused_unprocessed: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false, hold: 'refused' },
+  unauthorized: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
+  forbidden: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
+  too_early: { ...UNPROCESSED, next: 'backoff', afterProof: 'replay', doubt: false },
+  rate_limited: { ...UNPROCESSED, next: 'backoff', afterProof: 'replay', doubt: false },
+  conflict: {
+    clean: 'unknown rejected conflict',
+    ambiguous: 'unknown open',
+    next: 'stop',
+    afterProof: 'stop',
+    doubt: false,
+    hold: 'refused',
+  },
+  in_progress: { ...DOUBT, next: 'poll', afterProof: 'replay' },
+  conflict_unknown: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
+  request_timeout: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
+  server_error: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
+  unrecognised: { ...DOUBT, next: 'stop', afterProof: 'stop' },
+  unreachable: { ...UNPROCESSED, next: 'backoff', afterProof: 'replay', doubt: false },
+  untrusted: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
+  transport_closed: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
+  connection_closed: { ...DOUBT, next: 'now', afterProof: 'replay' },
+  connection_lost: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
+  timed_out: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
+  aborted: { ...DOUBT, next: 'stop', afterProof: 'stop', hold: 'aborted' },
+  not_sent: {
+    clean: 'no rejected cancelled',
+    ambiguous: 'unknown open',
+    next: 'stop',
+    afterProof: 'stop',
+    doubt: false,
+  },
+}
+
+function said(kind: OutcomeKind, history: History): string {
+  const { charged, state, rejection } = judgeOutcome(kind, history)
+  return [charged, state, rejection].filter((part) => part !== undefined).join(' ')
+}
+
+describe('the outcome table', () => {
+  it('has a row for every kind, and no row for anything else', () => {
+    expect(kinds.toSorted()).toEqual(Object.keys(EXPECTED).toSorted())
+  })
+
+  describe.each(kinds)('%s', (kind) => {
+    const expected = EXPECTED[kind]
+
+    it(`means ${expected.clean} where nothing was in doubt`, () => {
+      expect(said(kind, CLEAN)).toBe(expected.clean)
+    })
+
+    it(`means ${expected.ambiguous} where an earlier attempt is in doubt`, () => {
+      expect(said(kind, AMBIGUOUS)).toBe(expected.ambiguous)
+    })
+
+    it('means a charge once a 201 was heard, whatever else is in doubt', () => {
+      expect(said(kind, PROVEN)).toBe('yes created')
+      expect(said(kind, { ambiguous: true, proven: true })).toBe('yes created')
+    })
+
+    it(`goes on with ${expected.next}, and with ${expected.afterProof} once a 201 was heard`, () => {
+      expect(OUTCOMES[kind].next).toBe(expected.next)
+      expect(judgeOutcome(kind, CLEAN).next).toBe(expected.next)
+      expect(judgeOutcome(kind, AMBIGUOUS).next).toBe(expected.next)
+      expect(judgeOutcome(kind, PROVEN).next).toBe(expected.afterProof)
+    })
+
+    it(`${expected.doubt ? 'leaves' : 'leaves no'} doubt, and never takes any away`, () => {
+      expect(judgeOutcome(kind, CLEAN).history.ambiguous).toBe(expected.doubt)
+      expect(judgeOutcome(kind, AMBIGUOUS).history.ambiguous).toBe(true)
+    })
+
+    it(`holds recovery back ${expected.hold === undefined ? 'never' : `as ${expected.hold}, only while the record is open`}`, () => {
+      expect(judgeOutcome(kind, AMBIGUOUS).hold).toBe(expected.hold)
+      expect(judgeOutcome(kind, CLEAN).hold).toBe(expected.clean.endsWith('open') ? expected.hold : undefined)
+      expect(judgeOutcome(kind, PROVEN).hold).toBeUndefined()
+    })
+
+    it('says in words when it applies', () => {
+      expect(OUTCOME_WORDS[kind]).toMatch(/\w/)
+    })
+  })
+
+  it('leaves doubt wherever it leaves the record open, so that a later refusal cannot close it', () => {
+    for (const kind of kinds) {
+      const { clean, leavesDoubt } = OUTCOMES[kind]
+      if (clean.state === 'open') expect([kind, leavesDoubt]).toEqual([kind, true])
+    }
+  })
+
+  it('gives a reason exactly where it closes a record without an order', () => {
+    for (const kind of kinds) {
+      const { clean, ambiguous } = OUTCOMES[kind]
+      for (const { state, rejection } of [clean, ambiguous])
+        expect([kind, rejection !== undefined]).toEqual([kind, state === 'rejected'])
+    }
+  })
+})
+
+const ends = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 })
+const histories = fc.record({ ambiguous: fc.boolean(), proven: fc.boolean() })
+
+/** What each attempt of a call means, one after the other. */
+function run(sequence: readonly OutcomeKind[], begin: History) {
+  let history = begin
+  return sequence.map((kind) => {
+    const verdict = judgeOutcome(kind, history)
+    history = verdict.history
+    return verdict
+  })
+}
+
+describe('the judgement of any sequence of attempts', () => {
+  it('is total: every kind after every history has a meaning, and never the meaning of another state', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(...kinds), histories, (kind, history) => {
+        const { charged, state, rejection, next } = judgeOutcome(kind, history)
+        const byState: Readonly<Record<string, readonly Charged[]>> = {
+          created: ['yes'],
+          open: ['unknown'],
+          rejected: rejection === 'conflict' ? ['unknown'] : ['no'],
+        }
+        expect(byState[state]).toContain(charged)
+        expect(['stop', 'now', 'backoff', 'refresh', 'poll', 'replay']).toContain(next)
+      }),
+    )
+  })
+
+  it("never takes a 'yes' back", () => {
+    fc.assert(
+      fc.property(ends, histories, (sequence, begin) => {
+        const told = run(sequence, begin).map(({ charged }) => charged)
+        const first = told.indexOf('yes')
+        if (first >= 0) expect(new Set(told.slice(first))).toEqual(new Set(['yes']))
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it("never says 'no', and never closes a record as refused, once an attempt was in doubt", () => {
+    fc.assert(
+      fc.property(ends, histories, (sequence, begin) => {
+        let doubt = begin.ambiguous
+        for (const [index, { charged, state }] of run(sequence, begin).entries()) {
+          const kind = sequence[index] as OutcomeKind
+          if (doubt) {
+            expect(charged).not.toBe('no')
+            expect(state).not.toBe('rejected')
+          }
+          doubt ||= OUTCOMES[kind].leavesDoubt
+        }
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it("says 'no' only after endings that the service or the platform vouches for", () => {
+    fc.assert(
+      fc.property(ends, (sequence) => {
+        for (const [index, { charged }] of run(sequence, CLEAN).entries()) {
+          if (charged !== 'no') continue
+          for (const kind of sequence.slice(0, index + 1)) expect(OUTCOMES[kind].leavesDoubt).toBe(false)
+        }
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('only ever adds to what is in doubt and what is proven', () => {
+    fc.assert(
+      fc.property(ends, histories, (sequence, begin) => {
+        let before = begin
+        for (const { history } of run(sequence, begin)) {
+          expect(history.ambiguous || !before.ambiguous).toBe(true)
+          expect(history.proven || !before.proven).toBe(true)
+          before = history
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,289 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type Codec,
+  decodeRow,
+  emptyRow,
+  encodeRecord,
+  forgottenRow,
+  isPending,
+  isUnsent,
+  type JournalRecord,
+  publicRecord,
+  unusableError,
+} from '../../../src/orders/record.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
+
+const record: JournalRecord = {
+  ...LEFT_OPEN,
+  key: 'key-0',
+  ambiguous: false,
+  attempts: 2,
+  firstSentAt: 1000,
+  busyUntil: 3000,
+  createdAt: 1000,
+  updatedAt: 2000,
+  version: 3,
+  fields: { quantity: 'abcdef01' },
+  body: '{"quantity":1}',
+}
+const { body: _body, busyUntil: _busyUntil, ...closed } = record
+const created: JournalRecord = {
+  ...closed,
+  state: 'created',
+  readable: true,
+  order: { id: 'ord_1', status: 'pending', amount: 5, unknown: { kept: true } },
+}
+const rejected: JournalRecord = {
+  ...closed,
+  state: 'rejected',
+  rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' },
+}
+
+const reversed = (text: string): string => [...text].reverse().join('')
+const mirror: Codec = { encrypt: reversed, decrypt: reversed }
+const keyless = (): Promise<never> => Promise.reject(new Error('no key'))
+const broken: Codec = { encrypt: keyless, decrypt: keyless }
+
+const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
+  encodeRecord('scope', 'id', from, codec)
+
+/** Deeper than any engine writes it. */
+function endless(): unknown {
+  let value: unknown = []
+  for (let depth = 0; depth < 200_000; depth++) value = [value]
+  return value
+}
+
+async function changed(
+  change: (content: Record<string, unknown>) => unknown,
+  from = record,
+): Promise<StoredRow> {
+  const row = await rowOf(from)
+  const content: Record<string, unknown> = JSON.parse(row.data)
+  change(content)
+  return { ...row, data: JSON.stringify(content) }
+}
+
+describe('a stored record', () => {
+  it.each([
+    ['open', record],
+    ['created', created],
+    ['rejected', rejected],
+  ])('comes back as it was written: %s', async (_state, from) => {
+    expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
+    expect(await decodeRow(await rowOf(from, mirror), mirror)).toEqual(from)
+  })
+
+  it('shows its store what finding and pruning need, and nothing else', async () => {
+    expect(await rowOf(record)).toEqual({
+      scope: 'scope',
+      id: 'id',
+      version: 3,
+      open: true,
+      state: 'open',
+      createdAt: 1000,
+      updatedAt: 2000,
+      data: expect.any(String),
+    })
+  })
+
+  it('counts as open while the ending or the order is not known', async () => {
+    const opens = await Promise.all(
+      [record, created, { ...created, readable: false }, rejected].map((from) => rowOf(from)),
+    )
+    expect(opens.map(({ open }) => open)).toEqual([true, false, true, false])
+    expect(isPending({ state: 'created', readable: false })).toBe(true)
+  })
+
+  it('counts as unsent while it is open and no call has claimed it', () => {
+    const { firstSentAt: _firstSentAt, ...unclaimed } = record
+    expect(isUnsent({ ...unclaimed, apiKeyTag: '' })).toBe(true)
+    expect(isUnsent(unclaimed)).toBe(false)
+    // Its key was sent, and refused, before it was asked for again.
+    expect(isUnsent({ ...record, apiKeyTag: '' })).toBe(true)
+    expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
+  })
+
+  it('is unreadable at rest with a codec', async () => {
+    const { data } = await rowOf(record, mirror)
+    for (const secret of ['r1', 'key-0', 'quantity']) expect(data).not.toContain(secret)
+  })
+
+  it('is readable after a codec was introduced, and not after it was taken away', async () => {
+    expect(await decodeRow(await rowOf(record), mirror)).toEqual(record)
+    expect(await decodeRow(await rowOf(record, mirror), undefined)).toBe('corrupt')
+  })
+
+  it('is unusable while the codec fails, and cannot be written then', async () => {
+    expect(await decodeRow(await rowOf(record, mirror), broken)).toBe('corrupt')
+    await expect(rowOf(record, broken)).rejects.toThrow('no key')
+  })
+
+  it('keeps fields that a newer package added to the same layout', async () => {
+    const row = await changed((content) => Reflect.set(content, 'region', 'eu'))
+    const read = await decodeRow(row, undefined)
+    expect(read).toMatchObject({ region: 'eu' })
+    const again = await rowOf(read as JournalRecord)
+    expect(JSON.parse(again.data)).toMatchObject({ region: 'eu', layout: 1 })
+  })
+
+  it.each(['refused', 'not_processed', 'conflict', 'cancelled', 'abandoned'] as const)(
+    'may be closed as %s',
+    async (kind) => {
+      const from: JournalRecord = { ...rejected, rejection: { kind } }
+      expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
+    },
+  )
+
+  it.each(['aborted', 'refused'] as const)('may be held back as %s', async (hold) => {
+    const from: JournalRecord = { ...record, hold }
+    expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
+  })
+
+  it('keeps the documented fields of an order that is nested too deeply to be written', async () => {
+    const row = await rowOf({ ...created, order: { ...created.order, deep: endless() } })
+    const { order, ...others } = created
+    const { id, status, amount } = { ...order }
+    expect(await decodeRow(row, undefined)).toEqual({ ...others, order: { id, status, amount } })
+  })
+
+  it('is not written where anything else of it cannot be', async () => {
+    const tags: JournalRecord['fields'] = Object.assign({}, record.fields, { deep: endless() })
+    await expect(rowOf({ ...record, fields: tags })).rejects.toThrow(RangeError)
+  })
+
+  it('is left alone if a newer package wrote it in a layout of its own', async () => {
+    const row = await changed((content) => {
+      content['layout'] = 2
+      delete content['slot']
+    })
+    expect(await decodeRow(row, undefined)).toBe('newer_version')
+  })
+
+  it('is forgotten without losing its version, from now on', async () => {
+    const row = forgottenRow(await rowOf(created), 5_000)
+    expect(row).toMatchObject({ version: 4, open: false, state: 'rejected', updatedAt: 5_000 })
+    expect(row.data).not.toContain('ord_1')
+    expect(await decodeRow(row, mirror)).toBe('forgotten')
+  })
+})
+
+describe('a row without a record', () => {
+  it('is the first version of a closed one, of which nothing is remembered', async () => {
+    const row = emptyRow('s', 'id', 7)
+    const closedRow = { version: 1, open: false, state: 'rejected', data: 'forgotten' }
+    expect(row).toEqual({ scope: 's', id: 'id', createdAt: 7, updatedAt: 7, ...closedRow })
+    expect(await decodeRow(row, mirror)).toBe('forgotten')
+  })
+})
+
+describe('a damaged record', () => {
+  const texts = ['', 'null', '[]', '7', '"text"', '{', 'sealed:x', '\u0000']
+  const layouts = ['{"layout":1}', '{"layout":"1"}', '{"layout":"2"}', '{"layout":-1}']
+  it.each([...texts, ...layouts])('is recognised: %j', async (data) => {
+    expect(await decodeRow({ ...(await rowOf(record)), data }, undefined)).toBe('corrupt')
+  })
+
+  const names = 'slot key keyOrigin generation state ambiguous attempts fingerprint fields body apiKeyTag'
+  const required = `${names} claim readable refused foreign layout`.split(' ')
+  it.each(required)('is recognised by its missing %s', async (field) => {
+    const row = await changed((content) => Reflect.deleteProperty(content, field))
+    expect(await decodeRow(row, undefined)).toBe('corrupt')
+  })
+
+  it.each<[string, unknown]>([
+    ['slot', 7],
+    ['key', null],
+    ['keyOrigin', 'stolen'],
+    ['generation', -1],
+    ['generation', 0.5],
+    ['state', 'paid'],
+    ['ambiguous', 'no'],
+    ['attempts', '2'],
+    ['fields', null],
+    ['fields', []],
+    ['fields', { quantity: 1 }],
+    ['externalOrderId', 5],
+    ['firstSentAt', 'yesterday'],
+    ['busyUntil', null],
+    ['order', 'ord_1'],
+    ['rejection', 'refused'],
+    ['rejection', null],
+    ['rejection', { kind: 'unknown' }],
+    ['rejection', { kind: 'refused', status: '402' }],
+    ['hold', 'forever'],
+    ['body', 5],
+  ])('is recognised by a %s that is %j', async (field, value) => {
+    const row = await changed((content) => Reflect.set(content, field, value))
+    expect(await decodeRow(row, undefined)).toBe('corrupt')
+  })
+
+  it('is recognised if it is closed without a reason', async () => {
+    const row = await changed((content) => Reflect.deleteProperty(content, 'rejection'), rejected)
+    expect(await decodeRow(row, undefined)).toBe('corrupt')
+  })
+
+  it('is recognised if text and row disagree about its state', async () => {
+    expect(await decodeRow({ ...(await rowOf(record)), state: 'rejected' }, undefined)).toBe('corrupt')
+  })
+
+  it('is either what it was, or recognised, whatever one character of it becomes', async () => {
+    const row = await rowOf(record)
+    const flips = fc.tuple(fc.nat(row.data.length - 1), fc.string({ maxLength: 2 }))
+    await fc.assert(
+      fc.asyncProperty(flips, async ([at, by]) => {
+        const data = row.data.slice(0, at) + by + row.data.slice(at + 1)
+        const read = await decodeRow({ ...row, data }, undefined)
+        if (typeof read === 'string') expect(['corrupt', 'newer_version']).toContain(read)
+        else expect(typeof read.body).toBe('string')
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe('what is told of a record', () => {
+  it('is what a caller may rely on, and no internals', () => {
+    expect(publicRecord(record)).toEqual({
+      slot: 'ref:r1',
+      key: 'key-0',
+      generation: 0,
+      state: 'open',
+      ambiguous: false,
+      externalOrderId: 'r1',
+      attempts: 2,
+      firstSentAt: 1000,
+      busyUntil: 3000,
+      createdAt: 1000,
+      version: 3,
+    })
+    expect(publicRecord(created).order).toEqual(created.order)
+    expect(publicRecord(rejected).rejection).toEqual(rejected.rejection)
+  })
+
+  it.each([
+    [
+      'corrupt',
+      'The stored record of this order cannot be read (damaged, or written with another codec).',
+      'Look the order up at the service before ordering it under another reference.',
+    ],
+    [
+      'newer_version',
+      'The stored record of this order was written by a newer version of this package.',
+      'Update this package in all processes that share the store.',
+    ],
+    [
+      'unanswered',
+      'The codec did not decrypt the stored record of this order in time.',
+      'Call again with the same request once it answers.',
+    ],
+  ] as const)('says of an unusable one (%s) that money may have moved', (why, what, next) => {
+    const error = unusableError(why, 'key-0')
+    expect([error.code, error.charged, error.idempotencyKey]).toEqual(['store', 'unknown', 'key-0'])
+    expect(error.message).toBe(
+      `${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`,
+    )
+  })
+})

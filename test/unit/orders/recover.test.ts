@@ -1,0 +1,561 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigurationError } from '../../../src/errors.ts'
+import type { SettledEvent } from '../../../src/hooks.ts'
+import type { AttemptResult } from '../../../src/http/attempt.ts'
+import type { CallSettings } from '../../../src/http/call.ts'
+import { tagOf } from '../../../src/orders/context.ts'
+import { readIntent } from '../../../src/orders/intent.ts'
+import type { FoundRecord, RecordContent } from '../../../src/orders/journal.ts'
+import { forgottenRow } from '../../../src/orders/record.ts'
+import { type RecoverSettings, type RecoveryOutcome, recover } from '../../../src/orders/recover.ts'
+import { unsentContent } from '../../../src/orders/unsent.ts'
+import type { Order } from '../../../src/schemas/order.ts'
+import { all } from '../../support/all.ts'
+import { recordOf, remember, storedRecords } from '../../support/order-context.ts'
+import {
+  API_KEY,
+  answer,
+  beforeCall,
+  CREATED,
+  callSettings,
+  fails,
+  GONE,
+  hangs,
+  inPlaceOfNext,
+  LOST,
+  later,
+  MINUTE,
+  NOW,
+  ORDER,
+  type Place,
+  placeWith,
+  problem,
+  rotating,
+  type Step,
+  TIMED_OUT,
+  UNREADABLE,
+  WINDOW,
+} from '../../support/place.ts'
+import { errorOf } from '../../support/service.ts'
+
+/** The list of the service's orders is read as this. */
+const listing =
+  (orders: readonly object[], placed: AttemptResult): Step =>
+  (_place, asked) =>
+    asked.startsWith('/v1/orders?') ? answer(200, orders) : placed
+const EXISTS = { state: 'created', readable: true, order: ORDER } as const
+
+/** An order that waits to be sent. */
+async function enqueue(
+  { context }: Place,
+  reference: string,
+  changes: Partial<RecordContent> = {},
+): Promise<FoundRecord> {
+  const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: reference } }
+  const intent = readIntent(context.connection.runtime.deriveId, request, {})
+  const content = unsentContent(context, intent, undefined, { moved: false })
+  return await remember(context, { ...content, ...changes })
+}
+
+/** An order that a call has left open, in doubt. */
+async function leave(
+  place: Place,
+  reference: string,
+  changes: Partial<RecordContent> = {},
+): Promise<FoundRecord> {
+  const queued = await enqueue(place, reference)
+  const { version: _version, createdAt: _created, updatedAt: _updated, ...content } = queued.record
+  const left: RecordContent = {
+    ...content,
+    ambiguous: true,
+    attempts: 1,
+    firstSentAt: place.runtime.now(),
+    apiKeyTag: tagOf(place.context, content.key, API_KEY),
+    ...changes,
+  }
+  return await remember(place.context, left, queued)
+}
+
+/** Orders that calls have left open, in this order. */
+async function leaveAll(place: Place, references: readonly string[], since = NOW): Promise<void> {
+  for (const [index, reference] of references.entries())
+    await leave(place, reference, { firstSentAt: since + index })
+}
+
+type Given = Partial<Omit<RecoverSettings<Order>, 'settings'>> & {
+  readonly settings?: Partial<CallSettings>
+}
+
+const start = (
+  { context }: Place,
+  { settings, ...options }: Given = {},
+): AsyncGenerator<RecoveryOutcome, void, undefined> =>
+  recover(context, {
+    settings: callSettings({ maxRetries: 4, ...settings }),
+    replay: 'safe',
+    takeOver: false,
+    finish: async (order) => order,
+    checkOpen: () => {},
+    ...options,
+  })
+
+const recovered = (place: Place, given: Given = {}): Promise<RecoveryOutcome[]> => all(start(place, given))
+const failureOf = (place: Place, given: Given = {}): Promise<unknown> => errorOf(recovered(place, given))
+
+const textsOf = (outcomes: readonly RecoveryOutcome[]): string[] =>
+  outcomes.map(({ outcome, record, reason, error }) =>
+    [record.externalOrderId, outcome, reason, error?.code].filter(Boolean).join(' '),
+  )
+
+describe('recover()', () => {
+  it('goes on with everything that is open, in the order in which the windows end', async () => {
+    const place = placeWith([CREATED])
+    // First sent long after it was begun.
+    await leave(place, 'r2', { firstSentAt: NOW - 2 * MINUTE })
+    await leave(place, 'r1', { firstSentAt: NOW - 3 * MINUTE })
+    place.runtime.jump(MINUTE)
+    await leave(place, 'r4')
+    await leave(place, 'r3', { firstSentAt: NOW })
+    await recovered(place)
+    expect(place.asked).toEqual(['r1', 'r2', 'r3', 'r4'])
+  })
+
+  it('leaves those for last whose window is over, and those before them that were never sent, oldest first', async () => {
+    // Also where the clock has just begun, in 1970.
+    for (const now of [NOW, WINDOW]) {
+      const place = placeWith([CREATED], { now })
+      await enqueue(place, 'q1')
+      place.runtime.jump(1)
+      await enqueue(place, 'q2')
+      await leave(place, 'past', { firstSentAt: now - WINDOW })
+      await leave(place, 'ending', { firstSentAt: now + 1 - WINDOW })
+      await leave(place, 'fresh')
+      await recovered(place, { replay: 'all' })
+      expect(place.asked).toEqual(['ending', 'fresh', 'q1', 'q2', 'past'])
+    }
+  })
+
+  it('asks once for each, also where another API key might help', async () => {
+    const credentials = rotating(() => API_KEY)
+    const place = placeWith([answer(401)], { credentials })
+    await leave(place, 'r1')
+    expect(textsOf(await recovered(place))).toEqual(['r1 still_open authentication'])
+    expect(place.asked).toEqual(['r1'])
+  })
+
+  it('works without an API key, where a proxy adds it', async () => {
+    const credentials = { rotates: false, get: () => null }
+    const place = placeWith([listing([], CREATED)], { credentials })
+    const { record } = await enqueue(place, 'r1')
+    await leave(place, 'r2', { apiKeyTag: 'of some API key' })
+    expect(textsOf(await recovered(place))).toEqual(['r1 created', 'r2 needs_attention api_key_changed'])
+    expect(await recordOf(place.context, 'ref:r1')).toMatchObject({
+      apiKeyTag: tagOf(place.context, record.key, null),
+    })
+  })
+
+  it('passes over what was settled and removed, or forgotten, by the time of its turn', async () => {
+    const place = placeWith([CREATED])
+    const gone = await leave(place, 'gone')
+    const forgotten = await leave(place, 'forgotten')
+    await leave(place, 'r3', { firstSentAt: NOW + 1 })
+    const { get } = place.store
+    place.store.get = async (scope, id) => {
+      if (id === gone.id) return undefined
+      return id === forgotten.id ? forgottenRow(forgotten.row, NOW) : await get.call(place.store, scope, id)
+    }
+    expect(textsOf(await recovered(place))).toEqual(['r3 created'])
+  })
+
+  it('passes over a row that was forgotten while it was listed', async () => {
+    const place = placeWith([CREATED])
+    const { row } = await leave(place, 'r1')
+    place.store.listOpen = async () => ({ rows: [forgottenRow(row, NOW)] })
+    expect(await recovered(place)).toEqual([])
+  })
+
+  it('removes what is older than it is kept, afterwards', async () => {
+    const place = placeWith([CREATED])
+    let pruned = 0
+    place.store.prune = async () => {
+      pruned++
+      return 0
+    }
+    const walk = start(place)
+    expect(pruned).toBe(0)
+    await walk.next()
+    await place.runtime.settle()
+    expect(pruned).toBe(1)
+  })
+})
+
+describe('a live call of this process', () => {
+  const enter = ({ context }: Place, { id, record }: FoundRecord): void => {
+    const { fingerprint, key } = record
+    context.live.enter(id, { fingerprint, idempotencyKey: key, request: {} })
+  }
+
+  it('keeps its order, although nothing of it could be repeated, and nobody asks for an API key', async () => {
+    let asked = 0
+    const credentials = rotating(() => {
+      asked++
+      return API_KEY
+    })
+    const place = placeWith([CREATED], { credentials })
+    enter(place, await leave(place, 'r1', { hold: 'aborted' }))
+    expect(textsOf(await recovered(place, { takeOver: true }))).toEqual(['r1 in_progress'])
+    expect(asked).toBe(0)
+  })
+
+  it('keeps its order also where it began while the API key was awaited', async () => {
+    const credentials = rotating(() => {
+      enter(place, left)
+      return API_KEY
+    })
+    const place = placeWith([CREATED], { credentials })
+    const left = await leave(place, 'r1')
+    expect(textsOf(await recovered(place))).toEqual(['r1 in_progress'])
+    expect(place.asked).toEqual([])
+  })
+})
+
+describe('recovery that is ended', () => {
+  const closed = new ConfigurationError('closed', { charged: 'unknown' })
+
+  it.each([
+    [1, []],
+    [2, []],
+    [3, ['r1']],
+  ])('by the client’s close, ends before the next row and the next order: check %i', async (last, sent) => {
+    const place = placeWith([CREATED])
+    await leaveAll(place, ['r1', 'r2'])
+    let checks = 0
+    const checkOpen = (): void => {
+      if (++checks > last) throw closed
+    }
+    expect(await failureOf(place, { checkOpen })).toBe(closed)
+    expect(place.asked).toEqual(sent)
+  })
+
+  it('by its signal, ends before it reads a row', async () => {
+    const place = placeWith([CREATED])
+    await leave(place, 'r1')
+    let read = 0
+    const { listOpen } = place.store
+    place.store.listOpen = async (...of) => {
+      const { rows } = await listOpen.apply(place.store, of)
+      const get = (): string => `${++read}`
+      return { rows: rows.map((row) => Object.defineProperty({ ...row }, 'data', { get })) }
+    }
+    const facts = { code: 'aborted', charged: 'unknown', attempts: 0, cause: GONE }
+    expect(await failureOf(place, { settings: { signal: AbortSignal.abort(GONE) } })).toMatchObject(facts)
+    expect(read).toBe(0)
+  })
+
+  it('by its signal, ends between two orders', async () => {
+    const controller = new AbortController()
+    const place = placeWith([CREATED])
+    await leaveAll(place, ['r1', 'r2'])
+    let loads = 0
+    const walk = start(place, { settings: { signal: controller.signal } })
+    expect((await walk.next()).value).toMatchObject({ outcome: 'created' })
+    beforeCall(place.store, 'get', () => loads++)
+    controller.abort()
+    expect(await errorOf(walk.next())).toMatchObject({ code: 'aborted', charged: 'unknown' })
+    expect(loads).toBe(0)
+  })
+
+  it.each(['store', 'API key'])('by its signal, ends while it waits for the %s', async (slow) => {
+    const controller = new AbortController()
+    const waits = (): Promise<never> => {
+      controller.abort()
+      return hangs()
+    }
+    const credentials = rotating(() => (slow === 'store' ? API_KEY : waits()))
+    const place = placeWith([CREATED], { credentials })
+    await leave(place, 'r1')
+    if (slow === 'store') place.store.get = waits
+    const { signal } = controller
+    const facts = { code: 'aborted', charged: 'unknown', attempts: 0 }
+    expect(await failureOf(place, { settings: { signal } })).toMatchObject(facts)
+    expect(place.asked).toEqual([])
+  })
+
+  it('by a mistake, tells it as it is', async () => {
+    const bug = new TypeError('a mistake of ours')
+    const place = placeWith([() => Promise.reject(bug)])
+    await leave(place, 'r1')
+    expect(await failureOf(place)).toBe(bug)
+  })
+})
+
+describe('trouble with one order', () => {
+  it('that is the store’s, is everybody’s: recovery fails', async () => {
+    const place = placeWith([CREATED])
+    await leave(place, 'r1')
+    place.store.get = fails
+    expect(await failureOf(place)).toMatchObject({ code: 'store', charged: 'unknown' })
+
+    place.store.get = hangs
+    const late = { code: 'timeout', charged: 'unknown', attempts: 0 }
+    const error = await failureOf(place, { settings: { totalTimeout: 1000 } })
+    expect(error).toMatchObject({ ...late, message: expect.stringContaining('orders.recover') })
+  })
+
+  const unread = { state: 'created', ambiguous: false } as const
+  it.each([
+    ['unknown', 'timeout', {}, hangs],
+    ['unknown', 'configuration', {}, fails],
+    ['yes', 'timeout', unread, hangs],
+    ['yes', 'configuration', unread, fails],
+  ])('that the API key does not come, leaves it open (%s, %s)', async (charged, code, changes, get) => {
+    const place = placeWith([CREATED], { credentials: rotating(get) })
+    const { record } = await leave(place, 'r1', changes)
+    const error = { code, charged, attempts: 0, idempotencyKey: record.key, externalOrderId: 'r1' }
+    expect(await recovered(place)).toMatchObject([{ outcome: 'still_open', error }])
+  })
+
+  it('that it was settled elsewhere before it could be asked for, is told as what it is', async () => {
+    const credentials = rotating(async () => {
+      await remember(place.context, { ...left.record, ...EXISTS }, left)
+      throw GONE
+    })
+    const place = placeWith([CREATED], { credentials })
+    const left = await leave(place, 'r1')
+    expect(await recovered(place)).toMatchObject([{ outcome: 'created', order: ORDER }])
+  })
+
+  it('that the store does not confirm the claim, leaves it open with what is known', async () => {
+    const place = placeWith([CREATED])
+    const { record } = await leave(place, 'r1')
+    place.store.update = fails
+    const [outcome] = await recovered(place)
+    expect(outcome).toMatchObject({
+      outcome: 'still_open',
+      record: { version: record.version },
+      error: {
+        code: 'store',
+        message: 'The store did not confirm that recovery may go on with this order.',
+        charged: 'unknown',
+        idempotencyKey: record.key,
+        externalOrderId: 'r1',
+        cause: GONE,
+      },
+    })
+    expect(place.asked).toEqual([])
+  })
+})
+
+describe('three failures in a row to reach the service', () => {
+  const walk = async (
+    answers: Readonly<Record<string, AttemptResult>>,
+    first: (place: Place) => Promise<unknown> = async () => {},
+  ): Promise<Place & { readonly texts: string[] }> => {
+    const place = placeWith([(_place, asked) => answers[asked] ?? answer(200, { orders: [] })])
+    await leaveAll(place, Object.keys(answers), NOW - 100)
+    await first(place)
+    return { ...place, texts: textsOf(await recovered(place)) }
+  }
+
+  it.each<[string, AttemptResult]>([
+    ['a broken connection', LOST],
+    ['no answer in time', TIMED_OUT],
+  ])('end it: %s', async (_what, failure) => {
+    const { asked } = await walk({ r1: failure, r2: failure, r3: failure, r4: CREATED })
+    expect(asked).toEqual(['r1', 'r2', 'r3'])
+  })
+
+  it.each<[string, AttemptResult]>([
+    ['an order', CREATED],
+    ['an error status', answer(503)],
+    ['a refusal', problem(402)],
+  ])('are counted anew after %s', async (_what, between) => {
+    const lost = { r4: LOST, r5: LOST, r6: LOST }
+    const { asked } = await walk({ r1: LOST, r2: LOST, r3: between, ...lost, r7: CREATED })
+    expect(asked).toEqual(['r1', 'r2', 'r3', 'r4', 'r5', 'r6'])
+  })
+
+  it('are counted on over an order for which the service was not asked', async () => {
+    const { asked, texts } = await walk(
+      { r1: LOST, r2: LOST, r3: CREATED, r4: LOST, r5: CREATED },
+      async (place) => {
+        await leave(place, 'r0', { firstSentAt: NOW - 200 })
+        const busy = { firstSentAt: NOW - 98, busyUntil: NOW + 60 * MINUTE }
+        for (const found of await storedRecords(place.context))
+          if (found.record.externalOrderId === 'r3')
+            await remember(place.context, { ...found.record, ...busy }, found)
+      },
+    )
+    expect(asked).toEqual(['r0', 'r1', 'r2', 'r4'])
+    expect(texts).toContain('r3 in_progress')
+    expect(texts).toContain('r5 still_open')
+  })
+
+  it('end it also where an order turns out to be settled elsewhere afterwards', async () => {
+    const place = placeWith([(_place, asked) => (asked === 'r5' ? CREATED : LOST)])
+    await leaveAll(place, ['r1', 'r2', 'r3', 'r4', 'r5'])
+    const texts: string[] = []
+    for await (const outcome of start(place)) {
+      texts.push(...textsOf([outcome]))
+      if (outcome.record.externalOrderId !== 'r3') continue
+      for (const found of await storedRecords(place.context)) {
+        if (found.record.externalOrderId === 'r4')
+          await remember(place.context, { ...found.record, ...EXISTS }, found)
+      }
+    }
+    expect(texts).toEqual([
+      'r1 still_open connection',
+      'r2 still_open connection',
+      'r3 still_open connection',
+      'r4 created',
+      'r5 still_open',
+    ])
+  })
+
+  it('leave what was to be looked for in the list unlooked for, and open', async () => {
+    const place = placeWith([LOST])
+    await leave(place, 'r1', { hold: 'aborted' })
+    await leaveAll(place, ['r2', 'r3', 'r4'], NOW + 1)
+    expect(textsOf(await recovered(place)).at(-1)).toBe('r1 still_open')
+    expect(place.asked).toEqual(['r2', 'r3', 'r4'])
+  })
+
+  it('are not two', async () => {
+    const place = placeWith([listing([], LOST)])
+    await leave(place, 'r1', { hold: 'aborted' })
+    await leaveAll(place, ['r2', 'r3'], NOW + 1)
+    expect(textsOf(await recovered(place)).at(-1)).toBe('r1 needs_attention aborted')
+  })
+})
+
+describe('an order that recovery sends', () => {
+  it('past its window only where the caller says so', async () => {
+    const place = placeWith([CREATED])
+    await leave(place, 'r1', { firstSentAt: NOW - 2 * WINDOW })
+    expect(textsOf(await recovered(place, { replay: 'all' }))).toEqual(['r1 created'])
+  })
+
+  it('is not sent where the window ended while the claim was stored', async () => {
+    const place = placeWith([listing([], CREATED)])
+    await leave(place, 'r1', { firstSentAt: NOW - WINDOW + 1000 })
+    beforeCall(place.store, 'update', () => later(place.runtime, 2000))
+    const outcomes = await recovered(place, { settings: { timeout: 1000 } })
+    expect(textsOf(outcomes)).toEqual(['r1 still_open timeout'])
+    expect(place.asked).toEqual([])
+  })
+
+  it.each([
+    ['that the connection was lost', LOST],
+    ['402', problem(402)],
+  ])('was placed meanwhile by somebody else, although this one hears %s', async (_what, result) => {
+    const placed: Step = async ({ context }) => {
+      for (const found of await storedRecords(context))
+        await remember(context, { ...found.record, ...EXISTS }, found)
+      return result
+    }
+    const place = placeWith([placed])
+    await leave(place, 'r1')
+    const [outcome] = await recovered(place)
+    expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
+    expect(outcome).not.toHaveProperty('error')
+  })
+
+  it('is told with what went wrong, where it exists and cannot be read', async () => {
+    const place = placeWith([UNREADABLE])
+    await leave(place, 'r1')
+    const error = { code: 'invalid_response', charged: 'yes' }
+    const unreadable = { outcome: 'created', reason: 'unreadable', record: { state: 'created' }, error }
+    expect(await recovered(place)).toMatchObject([unreadable])
+  })
+
+  it('says which permission it needs', async () => {
+    const place = placeWith([problem(403)])
+    await leave(place, 'r1')
+    const error = { code: 'permission_denied', requiredPermission: 'orders:write', charged: 'unknown' }
+    expect(await recovered(place)).toMatchObject([{ outcome: 'still_open', error }])
+  })
+})
+
+describe('an order that exists without its body', () => {
+  it('is read by its id, and is looked for where that is not known', async () => {
+    const place = placeWith([listing([], answer(200, ORDER))])
+    const created = { state: 'created', ambiguous: false } as const
+    for (const [reference, changes] of [
+      ['r1', { ...created, order: { id: 'o1' } }],
+      ['r2', created],
+    ] as const) {
+      const { record, row, id } = await leave(place, reference, changes)
+      const { body: _body, ...rest } = record
+      await remember(place.context, rest, { id, row, record })
+    }
+    const outcomes = await recovered(place)
+    expect(textsOf(outcomes)).toEqual(['r1 created', 'r2 needs_attention unreadable'])
+    expect(place.asked).toContain('/v1/orders/o1')
+  })
+
+  it('is not what an id in an open record proves', async () => {
+    const place = placeWith([listing([], answer(200, ORDER))])
+    await leave(place, 'r1', { hold: 'aborted', order: { id: 'o1' } })
+    expect(textsOf(await recovered(place))).toEqual(['r1 needs_attention aborted'])
+    expect(place.asked).not.toContain('/v1/orders/o1')
+  })
+})
+
+describe('what hooks are told of a recovered order', () => {
+  const told = async (
+    result: AttemptResult,
+    changes: Partial<RecordContent> = {},
+  ): Promise<SettledEvent[]> => {
+    const place = placeWith([listing([], result)])
+    await leave(place, 'r1', changes)
+    await recovered(place)
+    return place.settled.filter(({ path, recovery }) => path === '/v1/orders' && recovery !== undefined)
+  }
+
+  it.each<[string, AttemptResult, Partial<RecordContent>, object]>([
+    ['created', CREATED, {}, { recovery: 'created', ok: true, charged: 'yes', orderId: 'o1' }],
+    [
+      'created and not readable',
+      answer(201, { ...ORDER, amount: 1.5 }),
+      {},
+      { recovery: 'created', ok: false, charged: 'yes', orderId: 'o1', code: 'invalid_response' },
+    ],
+    [
+      'rejected',
+      problem(402, 'NO'),
+      { ambiguous: false, firstSentAt: NOW, hold: 'refused' },
+      { recovery: 'needs_attention', ok: false, charged: 'unknown' },
+    ],
+    ['lost', LOST, {}, { recovery: 'still_open', ok: false, charged: 'unknown', code: 'connection' }],
+  ])('%s', async (_what, result, changes, expected) => {
+    const [event, ...more] = await told(result, changes)
+    expect(more).toEqual([])
+    expect(event).toMatchObject({
+      operation: 'orders.recover',
+      method: 'POST',
+      path: '/v1/orders',
+      durationMs: 0,
+      externalOrderId: 'r1',
+      ...expected,
+    })
+  })
+
+  it('a refused order that had waited to be sent: an answer, and no doubt', async () => {
+    const place = placeWith([problem(402)])
+    await enqueue(place, 'r1')
+    expect(textsOf(await recovered(place))).toEqual(['r1 rejected payment_required'])
+    expect(place.settled).toMatchObject([
+      { recovery: 'rejected', ok: true, charged: 'no', attempts: 1, code: 'payment_required' },
+    ])
+  })
+
+  it('an order that was found, although its record cannot be read again', async () => {
+    const place = placeWith([answer(200, [{ ...ORDER, metadata: { externalOrderId: 'r1' } }])])
+    const { row } = await leave(place, 'r1', { hold: 'aborted' })
+    Object.assign(place.store, { get: fails, update: fails })
+    inPlaceOfNext(place.store, 'get', () => Promise.resolve(row))
+    expect(await recovered(place)).toMatchObject([{ outcome: 'created', record: { state: 'open' } }])
+    const told = { recovery: 'created', ok: true, charged: 'yes', orderId: 'o1' }
+    expect(place.settled.find(({ recovery }) => recovery !== undefined)).toMatchObject(told)
+  })
+})
