@@ -1,0 +1,24 @@
+import { readFile } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import { sample } from '../../support/effort.ts'
+import { FIXTURE, type Fixture } from './fixture.ts'
+import { decisionsOver, leave, SCENES } from './scenes.ts'
+
+const fixture: Fixture = JSON.parse(await readFile(FIXTURE, 'utf8'))
+
+describe('rows that the build of 2026-11-23 has stored', () => {
+  it.each(sample(Object.entries(fixture), 6))('lead to the same decisions: %s', async (_what, stored) => {
+    expect(await decisionsOver(stored)).toEqual(stored.decisions)
+  })
+
+  it.each(SCENES.map((scene) => [scene[0], scene] as const))(
+    'are those of this build: %s',
+    async (what, scene) => {
+      const { rows } = await leave(scene)
+      const now = new Set(rows.map(({ id, open, state }) => `${id} ${open} ${state}`))
+      // An order without a name no longer leaves the one before it behind.
+      const then = fixture[what]?.rows.map(({ id, open, state }) => `${id} ${open} ${state}`)
+      expect([...now].filter((row) => !then?.includes(row))).toEqual([])
+    },
+  )
+})
