@@ -390,7 +390,8 @@ const agreementOfRecoveries: Invariant = (log) =>
  * I7: a later generation's key is sent only if every request under the ones before got a definite refusal, and either
  * another call, which began after the first refusal of a key as far as clocks can tell, heard a second one of that key, or
  * there was no room left for the call in the window of the keys before, or the first key must not be sent again (a person gave
- * it up, or a clock went back); or if the caller gave a new key after a refusal.
+ * it up, or a clock went back), or a clock that is ahead wrote the record before; or if the caller gave a new key after a
+ * refusal.
  * Keys before the last one that a person gave up do not count.
  */
 export const generations: Invariant = (log) => {
@@ -431,11 +432,22 @@ export const generations: Invariant = (log) => {
     if (
       record.keyOrigin === 'caller'
         ? sent.length > 0 && refusals.length === 0
-        : !again && record.first?.sentAt !== 0 && !isOver(log, request, sent)
+        : !again &&
+          record.first?.sentAt !== 0 &&
+          !isFromFuture(before, request) &&
+          !isOver(log, request, sent)
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
   return broken
+}
+
+/** True if a clock was ahead when it wrote the record: nobody knows then when its key was first sent. */
+function isFromFuture(
+  before: readonly { readonly updatedAt: number }[],
+  { wall = Infinity }: LoggedRequest,
+): boolean {
+  return before.some(({ updatedAt }) => updatedAt > wall + CLOCK_SKEW)
 }
 
 /** True if the window of keys that were sent before has no room for a call, or nobody can know because a clock was wrong. */

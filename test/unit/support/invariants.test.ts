@@ -280,6 +280,22 @@ describe('the next key of an order', () => {
     expect(givenUp(1)).toEqual([expect.stringMatching(/^I7: .* not refused twice/)])
   })
 
+  it('may be sent where a clock that was ahead wrote the record before', () => {
+    const written = (updatedAt: number): string[] => {
+      const log = logOf()
+      const refused = log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 0 })
+      log.answered(refused, 402, undefined, true)
+      const rejection = { kind: 'refused', status: 402 } as const
+      stored(log, RECORD, { state: 'rejected', rejection, updatedAt })
+      stored(log, RECORD, { key: 'k1', generation: 1 })
+      const { id } = began(log, { wall: 100, sendsFor: 300_000 })
+      log.request({ intent: 'a', key: 'k1', body: '{}', call: id, wall: 100 })
+      return generations(log)
+    }
+    expect(written(3_600_000)).toEqual([])
+    expect(written(50)).toEqual([expect.stringMatching(/^I7: .* not refused twice/)])
+  })
+
   it('may be sent by the recovery that heard the one before it refused, once more than there are orders', () => {
     const sending = (statuses: readonly number[]): string[] => {
       const log = logOf()
