@@ -49,6 +49,11 @@ export interface RecoverSettings<Output> {
   readonly checkOpen: () => void
 }
 
+interface RecoverOneSettings extends RecoverSettings<unknown> {
+  /** Same for the requests that the record needs and for what is told of it. */
+  readonly callId: string
+}
+
 const OPERATION = 'orders.recover'
 /** Transport failures in a row that end the walk: the service cannot be reached, and the rest stays open. */
 const MAX_FAILURES = 3
@@ -62,9 +67,13 @@ export async function* recover<Output>(
   options: RecoverSettings<Output>,
 ): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
   const { settings, checkOpen } = options
-  const report = async (outcome: RecoveryOutcome): Promise<RecoveryOutcome<Output>> => {
+  const { runtime } = context.connection
+  const report = async (
+    outcome: RecoveryOutcome,
+    callId: string = runtime.randomId(),
+  ): Promise<RecoveryOutcome<Output>> => {
     const told = await finished(outcome, options.finish)
-    reportOutcome(context, told, outcome.order?.id)
+    reportOutcome(context, callId, told, outcome.order?.id)
     return told
   }
   const { ids, unusable } = await pendingRecords(context, options)
@@ -77,11 +86,12 @@ export async function* recover<Output>(
   ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
     checkOpen()
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
+    const callId = runtime.randomId()
     let step: RecoveryOutcome | Lookup | undefined
     try {
       step =
         failures < MAX_FAILURES
-          ? await recoverOne(context, id, { ...options, notListed })
+          ? await recoverOne(context, id, { ...options, notListed, callId })
           : await leaveOpen(context, id)
     } catch (error) {
       // One record's trouble is its own outcome; the walk goes on.
@@ -94,7 +104,7 @@ export async function* recover<Output>(
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    return await report(step)
+    return await report(step, callId)
   }
   for (const id of ids) {
     const step = await settle(id, false)
@@ -156,7 +166,7 @@ async function pendingRecords(
 export async function recoverOne(
   context: OrderContext,
   id: string,
-  options: RecoverSettings<unknown>,
+  options: RecoverOneSettings,
 ): Promise<RecoveryOutcome | Lookup | undefined> {
   const { journal, live, connection } = context
   const { settings } = options
@@ -201,7 +211,7 @@ export async function recoverOne(
 async function replay(
   context: OrderContext,
   found: FoundRecord,
-  options: RecoverSettings<unknown>,
+  options: RecoverOneSettings,
   deadline: Deadline,
   credential: string | null,
 ): Promise<RecoveryOutcome> {
@@ -230,7 +240,7 @@ async function replay(
     // One request for each key: a refusal that is heard again moves a queued order to its next one.
     settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
     deadline,
-    callId: runtime.randomId(),
+    callId: options.callId,
     credential,
     operation: OPERATION,
     once: true,
@@ -303,11 +313,12 @@ async function leaveOpen(
 
 function reportOutcome(
   context: OrderContext,
+  callId: string,
   { outcome, record, error, order }: RecoveryOutcome<unknown>,
   orderId: string | undefined,
 ): void {
   context.connection.reporter.settled({
-    callId: context.connection.runtime.randomId(),
+    callId,
     operation: OPERATION,
     method: CREATE_ORDER.method,
     path: ORDERS_PATH,

@@ -4,11 +4,13 @@ import {
   type Hooks,
   type Logger,
   type LogLevel,
+  MemoryStore,
   responseInfo,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
 import { errorOf, type Service, service } from '../../support/service.ts'
+import { storeOver } from '../../support/store-over.ts'
 import { throwing } from '../../support/throwing.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
@@ -321,6 +323,35 @@ describe('the events of', () => {
     for await (const { outcome } of client.orders.recover()) expect(outcome).toBe('created')
     expect(names(events)).toEqual(['request', 'response', 'settled'])
     for (const [, { operation }] of events) expect(operation).toBe('orders.recover')
+    expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
+  })
+
+  test('recover() end also for a request after which the store is gone', async () => {
+    const { events, hooks } = watching()
+    const rows = new MemoryStore()
+    let gone = false
+    const store = storeOver(rows, {
+      get: (...given) => (gone ? Promise.reject(new Error('gone')) : rows.get(...given)),
+      update: (...given) => (gone ? Promise.reject(new Error('gone')) : rows.update(...given)),
+    })
+    const { client, sandbox } = service({ hooks, maxRetries: 0, store })
+    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+    await errorOf(create(client))
+    events.length = 0
+    sandbox.faults.add({
+      match: {
+        when: () => {
+          gone = true
+          return true
+        },
+      },
+      action: { type: 'drop' },
+    })
+    expect(await client.orders.recover()).toMatchObject({ stillOpen: 1 })
+    expect(names(events)).toEqual(['request', 'response', 'settled'])
+    const told = { ok: false, charged: 'unknown', recovery: 'still_open' }
+    expect(one(events, 'settled')).toMatchObject(told)
+    expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
   })
 
   test('an order that schemas.order refuses end in a failure, after the schema has spoken', async () => {
