@@ -10,7 +10,8 @@ import { type RawRequest, type RawResult, sendRequest } from './resources/reques
 import { Services } from './resources/services.ts'
 import type { Runtime } from './runtime.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
-import { callSettings, mergeOptions, readArguments, resolveSettings, type Settings } from './settings.ts'
+import { callSettings, readArguments } from './settings/arguments.ts'
+import { mergeOptions, resolveSettings, type Settings } from './settings/resolve.ts'
 
 /**
  * What `await using` needs of an object, where the compiler knows the symbol for it: a page may be compiled with a `lib`

@@ -54,6 +54,7 @@ export type {
   Unsent,
 } from './http/transport.ts'
 export type { Lazy } from './lazy.ts'
+export type { Page, Pages } from './lists/pages.ts'
 export { formatAmount, type Money } from './money.ts'
 export type {
   ApiKey,
@@ -89,7 +90,6 @@ export type {
 } from './orders/recover.ts'
 export type { OrderName, RememberedQuery, Resolution } from './orders/remembered.ts'
 export type { CreateManySummary, RecoverySummary } from './orders/summary.ts'
-export type { Page, Pages } from './pages.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'
 export type { Orders } from './resources/orders.ts'

@@ -6,6 +6,7 @@
  *
  *     node bench/journal/cpu.ts [ROUNDS]
  */
+
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -15,8 +16,9 @@ import { Reporter } from '../../src/hooks.ts'
 import { sendOver } from '../../src/http/attempt.ts'
 import { type Connection, perform } from '../../src/http/call.ts'
 import { Deadline } from '../../src/http/deadline.ts'
+import { infoLater } from '../../src/http/info.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
-import { infoLater, MAX_ITEM_BYTES } from '../../src/http/read.ts'
+import { MAX_ITEM_BYTES } from '../../src/http/request.ts'
 import { canonicalJson } from '../../src/orders/canonical.ts'
 import { classify } from '../../src/orders/classify.ts'
 import { CREATE_ORDER, ORDERS_PATH } from '../../src/orders/context.ts'

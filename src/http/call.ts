@@ -1,12 +1,21 @@
 import { defined } from '../defined.ts'
-import type { CustomerOrderingError } from '../errors.ts'
+import type { CustomerOrderingError, MissingResource, Permission } from '../errors.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
 import { API_KEY_TAG } from './api-key-tag.ts'
 import { type AttemptResult, answerOf, type Send } from './attempt.ts'
 import { type Deadline, Interruption } from './deadline.ts'
-import { type Endpoint, requestIdOf } from './failure.ts'
+import { requestIdOf } from './request-id.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
+
+/** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
+export interface Endpoint {
+  /** Method of the client that calls it, for messages and events. */
+  readonly operation: string
+  readonly method: string
+  readonly permission?: Permission
+  readonly missing?: MissingResource
+}
 
 /** Where API keys come from. */
 export interface Credentials {

@@ -1,6 +1,5 @@
 import type { Charged } from '../errors.ts'
-import type { Connection } from '../http/call.ts'
-import type { Endpoint } from '../http/failure.ts'
+import type { Connection, Endpoint } from '../http/call.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Order } from '../schemas/order.ts'
 import { apiKeyTag, derivedKey, isProxied, proxiedTag } from './identity.ts'

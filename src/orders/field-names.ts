@@ -1,6 +1,6 @@
 import { ownValue } from '../defined.ts'
 import type { Issue } from '../errors.ts'
-import { edits } from '../option-readers.ts'
+import { edits } from '../settings/readers.ts'
 
 /** Where each known name belongs. */
 const PLACES: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { parseJson } from '../http/read.ts'
+import { parseJson } from '../http/request.ts'
 import type { Order } from '../schemas/order.ts'
 import { makeKey, type OrderContext, rememberedOrder } from './context.ts'
 import type { Start } from './decision.ts'

@@ -1,13 +1,13 @@
 import { defined } from '../defined.ts'
 import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
-import type { CallSettings, Connection } from '../http/call.ts'
+import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { type Endpoint, failureOf } from '../http/failure.ts'
-import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/read.ts'
-import type { Parse } from '../resources/context.ts'
+import { failureOf } from '../http/failures.ts'
+import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/request.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import type { Checked } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
+import type { Parse } from '../schemas/parse.ts'
 
 /** What is waited for. */
 export interface Wait<T> {

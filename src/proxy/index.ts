@@ -1,12 +1,12 @@
-import { baseUrl, INSECURE, isInsecure } from '../base-url.ts'
-import { apiKey, credentialsOf } from '../credentials.ts'
 import { ConfigurationError } from '../errors.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
-import { REQUEST_ID } from '../http/failure.ts'
 import { pathProblem } from '../http/path.ts'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
-import { callable, duration, flag, type Read, type Readers, readFields } from '../option-readers.ts'
+import { REQUEST_ID } from '../http/request-id.ts'
 import { apiKeyTag, proxiedTag } from '../orders/identity.ts'
+import { baseUrl, INSECURE, isInsecure } from '../settings/base-url.ts'
+import { apiKey, credentialsOf } from '../settings/credentials.ts'
+import { callable, duration, flag, type Read, type Readers, readFields } from '../settings/readers.ts'
 import { uuidV5 } from '../uuid-v5.ts'
 
 /** Options of {@link createProxy}. */

@@ -1,7 +1,8 @@
 import type { BalanceOf, RequestOptions, Schemas } from '../options.ts'
 import { balanceSchema } from '../schemas/balance.ts'
-import { callSettings, readArguments } from '../settings.ts'
-import { type Parse, parser, type ResourceContext, retrieve } from './context.ts'
+import { type Parse, parser } from '../schemas/parse.ts'
+import { callSettings, readArguments } from '../settings/arguments.ts'
+import { type ResourceContext, retrieve } from './context.ts'
 
 const RETRIEVE = {
   operation: 'balance.retrieve',

@@ -7,10 +7,13 @@ import {
 } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence, failureOf } from '../http/failure.ts'
+import { chargedSentence, failureOf } from '../http/failures.ts'
+import { answerFacts } from '../http/info.ts'
 import { segment } from '../http/path.ts'
-import { answerFacts } from '../http/read.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
+import type { ListEndpoint } from '../lists/envelope.ts'
+import { listPages } from '../lists/list-pages.ts'
+import type { Pages } from '../lists/pages.ts'
 import type {
   CreateManyOptions,
   CreateManyRow,
@@ -52,13 +55,12 @@ import {
   recoverySummary,
 } from '../orders/summary.ts'
 import { waitForOrder } from '../orders/wait-for.ts'
-import type { Pages } from '../pages.ts'
 import { attachInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
-import { callSettings, readArguments, refuseArgument } from '../settings.ts'
-import { type ResourceContext, retrieve, rowReader, withId } from './context.ts'
-import { type ListEndpoint, listPages } from './list-pages.ts'
+import { rowReader, withId } from '../schemas/parse.ts'
+import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
+import { type ResourceContext, retrieve } from './context.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const

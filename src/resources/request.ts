@@ -1,12 +1,12 @@
 import type { CallSettings, Connection } from '../http/call.ts'
 import { pathProblem, queryString } from '../http/path.ts'
-import { MAX_LIST_BYTES, read } from '../http/read.ts'
-import { only, plainObject, type Read, type Readers } from '../option-readers.ts'
+import { MAX_LIST_BYTES, read } from '../http/request.ts'
 import { CanonicalJsonError, canonicalJson } from '../orders/canonical.ts'
 import { attachInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
-import { argument, idempotencyKey, refuseArgument, standardSchema } from '../settings.ts'
+import { argument, idempotencyKey, refuseArgument, standardSchema } from '../settings/arguments.ts'
+import { only, plainObject, type Read, type Readers } from '../settings/readers.ts'
 
 /** HTTP methods of `client.request`. */
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -1,10 +1,12 @@
 import { segment } from '../http/path.ts'
+import type { ListEndpoint } from '../lists/envelope.ts'
+import { listPages } from '../lists/list-pages.ts'
+import type { Pages } from '../lists/pages.ts'
 import type { ListOptions, ListParams, RequestOptions, Schemas, ServiceOf } from '../options.ts'
-import type { Pages } from '../pages.ts'
+import { rowReader, withId } from '../schemas/parse.ts'
 import { serviceSchema } from '../schemas/service.ts'
-import { callSettings, readArguments } from '../settings.ts'
-import { type ResourceContext, retrieve, rowReader, withId } from './context.ts'
-import { type ListEndpoint, listPages } from './list-pages.ts'
+import { callSettings, readArguments } from '../settings/arguments.ts'
+import { type ResourceContext, retrieve } from './context.ts'
 
 const PATH = '/v1/services'
 const LIST = { operation: 'services.list', method: 'GET', permission: 'services:read' } as const

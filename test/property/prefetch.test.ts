@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Pages } from '../../src/pages.ts'
-import type { FetchedPage } from '../../src/read-ahead.ts'
+import { Pages } from '../../src/lists/pages.ts'
+import type { FetchedPage } from '../../src/lists/prefetch.ts'
 import { effort } from '../support/effort.ts'
 
 interface Row {

@@ -50,8 +50,8 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'failures',
-    files: ['http/failure.ts'],
-    tests: ['unit/**/failure.test.ts', 'client/**/{reads,retry}.test.ts'],
+    files: ['http/failures.ts'],
+    tests: ['unit/**/failures.test.ts', 'client/**/{reads,retry}.test.ts'],
   },
   {
     name: 'intent',
@@ -60,27 +60,27 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'pages',
-    files: ['pages.ts'],
+    files: ['lists/pages.ts', 'lists/walk.ts'],
     tests: [
-      'unit/**/pages.test.ts',
-      'unit/**/read-ahead.test.ts',
+      'unit/**/lists/pages.test.ts',
+      'unit/**/lists/prefetch.test.ts',
       'client/**/paging.test.ts',
       'property/prefetch.test.ts',
     ],
   },
   {
-    name: 'read ahead',
-    files: ['read-ahead.ts'],
+    name: 'prefetch',
+    files: ['lists/prefetch.ts'],
     tests: [
-      'unit/**/read-ahead.test.ts',
-      'unit/**/pages.test.ts',
+      'unit/**/lists/prefetch.test.ts',
+      'unit/**/lists/pages.test.ts',
       'client/**/paging.test.ts',
       'property/prefetch.test.ts',
     ],
   },
   {
     name: 'list pages',
-    files: ['resources/list-pages.ts'],
+    files: ['lists/list-pages.ts', 'lists/envelope.ts'],
     tests: ['client/**/{paging,reads,close}.test.ts'],
   },
   {

@@ -43,7 +43,7 @@ describe('the message of an error', () => {
   })
 
   it('of an attempt that was not sent speaks of the earlier one that may have been', async () => {
-    const { failureOf } = await import('../../../src/http/failure.ts')
+    const { failureOf } = await import('../../../src/http/failures.ts')
     const endpoint = { operation: 'orders.create', method: 'POST' }
     const context = { endpoint, path: '/v1/orders', attempts: 2, secrets: [], now: 0 }
     const result = { ...unreachable, detail: { name: 'Error', code: 'ECONNREFUSED' } }

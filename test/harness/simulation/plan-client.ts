@@ -1,6 +1,6 @@
 import type { ClientOptions, Schemas } from '../../../src/options.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
-import { resolveSettings, type Settings } from '../../../src/settings.ts'
+import { resolveSettings, type Settings } from '../../../src/settings/resolve.ts'
 import type { IntentPlan, Plan } from './plan.ts'
 
 /** What a client is asked to buy. */

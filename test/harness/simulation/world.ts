@@ -8,7 +8,7 @@ import {
   type SandboxReply,
   type SandboxRequest,
 } from '../../../src/sandbox/index.ts'
-import type { Settings } from '../../../src/settings.ts'
+import type { Settings } from '../../../src/settings/resolve.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'

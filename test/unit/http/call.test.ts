@@ -14,7 +14,7 @@ import {
   perform,
 } from '../../../src/http/call.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
-import { ADDRESS_ONLY } from '../../../src/http/read.ts'
+import { ADDRESS_ONLY } from '../../../src/http/request.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}, text = '{}'): AttemptResult => ({

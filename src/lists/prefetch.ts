@@ -1,5 +1,5 @@
-import { defined } from './defined.ts'
-import type { InfoSource } from './response-info.ts'
+import { defined } from '../defined.ts'
+import type { InfoSource } from '../response-info.ts'
 
 /** One page as fetched. */
 export interface FetchedPage<T> {

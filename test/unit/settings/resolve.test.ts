@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { CustomerOrderingClient } from '../../src/client.ts'
-import { defined } from '../../src/defined.ts'
-import { ConfigurationError, InvalidRequestError } from '../../src/errors.ts'
-import type { ClientOptions } from '../../src/options.ts'
-import { callSettings, mergeOptions, readArguments, resolveSettings } from '../../src/settings.ts'
-import { MemoryStore } from '../../src/stores/memory.ts'
-import type { OrderStore } from '../../src/stores/store.ts'
-import { VERSION } from '../../src/version.ts'
+import { CustomerOrderingClient } from '../../../src/client.ts'
+import { defined } from '../../../src/defined.ts'
+import { ConfigurationError, InvalidRequestError } from '../../../src/errors.ts'
+import type { ClientOptions } from '../../../src/options.ts'
+import { callSettings, readArguments } from '../../../src/settings/arguments.ts'
+import { mergeOptions, resolveSettings } from '../../../src/settings/resolve.ts'
+import { MemoryStore } from '../../../src/stores/memory.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
+import { VERSION } from '../../../src/version.ts'
 
 const KEY = 'sk_test_5ecretAPIkey'
 const good = { baseUrl: 'https://api.example.com', apiKey: KEY }
@@ -484,7 +485,9 @@ describe('headers', () => {
   })
 
   it('name the version of package.json', () => {
-    const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    const manifest: unknown = JSON.parse(
+      readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
+    )
     expect(manifest).toMatchObject({ name: 'customer-ordering-sdk', version: VERSION })
   })
 

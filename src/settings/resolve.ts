@@ -1,11 +1,18 @@
+import { ConfigurationError } from '../errors.ts'
+import { Reporter } from '../hooks.ts'
+import { sendOver } from '../http/attempt.ts'
+import type { CallSettings, Connection } from '../http/call.ts'
+import { kyTransport } from '../http/ky-transport.ts'
+import type { ClientOptions, Schemas } from '../options.ts'
+import { normalizeServer } from '../orders/identity.ts'
+import { platformRuntime, type Runtime } from '../runtime.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
+import { MemoryStore } from '../stores/memory.ts'
+import type { OrderStore } from '../stores/store.ts'
+import { VERSION } from '../version.ts'
+import { standardSchema } from './arguments.ts'
 import { baseUrl, INSECURE, isInsecure } from './base-url.ts'
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
-import { bare, isUndefinedIn } from './defined.ts'
-import { ConfigurationError, invalidArgument } from './errors.ts'
-import { Reporter } from './hooks.ts'
-import { sendOver } from './http/attempt.ts'
-import type { CallSettings, Connection } from './http/call.ts'
-import { kyTransport } from './http/ky-transport.ts'
 import {
   callable,
   duration,
@@ -14,35 +21,12 @@ import {
   headers,
   integer,
   oneOf,
-  only,
   type Read,
   type Readers,
-  type Refuse,
   readFields,
   text,
   withMethods,
-} from './option-readers.ts'
-import type {
-  ClientOptions,
-  CreateManyOptions,
-  CreateOptions,
-  EnqueueOptions,
-  ListOptions,
-  ListOrdersParams,
-  ListParams,
-  ReconcileParams,
-  RecoverOptions,
-  RequestOptions,
-  Schemas,
-  WaitForOptions,
-} from './options.ts'
-import { checkIdempotencyKey, normalizeServer } from './orders/identity.ts'
-import { platformRuntime, type Runtime } from './runtime.ts'
-import type { ListEnvelope } from './schemas/list.ts'
-import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
-import { MemoryStore } from './stores/memory.ts'
-import type { OrderOutbox, OrderStore } from './stores/store.ts'
-import { VERSION } from './version.ts'
+} from './readers.ts'
 
 /** Options of a client, checked, with all defaults filled in. */
 export interface Settings<S extends Schemas> {
@@ -68,12 +52,6 @@ const DAY = 24 * 60 * 60 * 1000
 
 /** Not blank, without the white space around it that files and environment variables have: it would name other orders. */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
-
-/** A schema of the caller's. */
-export const standardSchema: Read<StandardSchemaV1> = only((value) => {
-  const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
-  return typeof standard?.validate === 'function'
-}, 'must be a Standard Schema (zod, valibot, arktype, …)')
 
 const store: Read<OrderStore> = (value, refuse) => {
   const read = withMethods<OrderStore>('get', 'insert', 'update', 'listOpen', 'prune', 'list', 'close')
@@ -247,145 +225,4 @@ function environment<T>(name: string, read: Read<T>): T | undefined {
   }
   if (value === undefined || value === '') return undefined
   return read(value, (problem) => refuseVariable(problem, name))
-}
-
-const CALL: Readers<RequestOptions> = {
-  signal: only((value) => {
-    const signal = value as Partial<AbortSignal> | null
-    return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function'
-  }, 'must be an AbortSignal'),
-  timeout: duration,
-  totalTimeout: duration,
-  maxRetries: integer(0, 100),
-  headers,
-}
-
-/** A key of the caller's. */
-export const idempotencyKey: Read<string> = (value, refuse) => {
-  const problem = checkIdempotencyKey(value)
-  return problem === undefined ? String(value) : refuse(problem)
-}
-
-const ENQUEUE: Readers<EnqueueOptions> = {
-  idempotencyKey,
-  service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
-  within: withMethods<OrderOutbox>('get', 'insert', 'update'),
-}
-
-const CREATE: Readers<CreateOptions> = {
-  ...CALL,
-  allowDuplicate: flag,
-  idempotencyKey,
-  service: ENQUEUE.service,
-}
-
-const since: Read<number> = only(
-  (value) => Number.isFinite(value),
-  'must be a time in milliseconds since 1970',
-)
-
-const NAME: Readers<{ externalOrderId: string; idempotencyKey: string }> = {
-  externalOrderId: text,
-  idempotencyKey: text,
-}
-
-/** Readers that refuse the options of a call where its parameters belong. */
-function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
-  const refused: Read<never> = (_value, refuse) =>
-    refuse(`is an option of the call, which goes into its last argument: ${example}`)
-  return Object.fromEntries(names.map((name) => [name, refused]))
-}
-
-const UNTIL = "is not an option: write until: (order) => order.status === 'done'"
-
-const LIST: Readers<ListParams> = {
-  ...optionsGoLast('list({ limit: 50 }, { signal })', [...Object.keys(CALL), 'prefetch']),
-  limit: integer(1),
-  offset: integer(0),
-}
-
-/** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
-export const readArguments: {
-  readonly call: ReadArgument<RequestOptions>
-  readonly listCall: ReadArgument<ListOptions>
-  readonly create: ReadArgument<CreateOptions>
-  readonly enqueue: ReadArgument<EnqueueOptions>
-  readonly createMany: ReadArgument<CreateManyOptions>
-  readonly waitFor: ReadArgument<WaitForOptions<never>>
-  readonly recover: ReadArgument<RecoverOptions>
-  readonly list: ReadArgument<ListParams>
-  readonly listOrders: ReadArgument<ListOrdersParams>
-  readonly reconcile: ReadArgument<ReconcileParams>
-  readonly name: ReadArgument<{ externalOrderId: string; idempotencyKey: string }>
-  readonly query: ReadArgument<{ externalOrderId: string; idempotencyKey: string; since: number }>
-  readonly resolution: ReadArgument<{ as: 'created' | 'abandoned'; orderId: string }>
-} = {
-  call: argument(CALL),
-  listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
-  create: argument(CREATE),
-  enqueue: readEnqueue,
-  createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
-  waitFor: argument<WaitForOptions<never>>({
-    ...CALL,
-    ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
-    until: callable(),
-  }),
-  recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
-  list: argument(LIST),
-  listOrders: argument({ ...LIST, sourceSystem: text }),
-  name: argument(NAME, "{ externalOrderId: 'order-1' }"),
-  query: argument({ ...NAME, since }, "{ externalOrderId: 'order-1' } or { since: 0 }"),
-  resolution: argument({ as: oneOf('created', 'abandoned'), orderId: text }),
-  reconcile: argument<ReconcileParams>({
-    ...optionsGoLast('reconcile({}, { signal })', Object.keys(CALL)),
-    since,
-    sourceSystem: text,
-  }),
-}
-
-/**
- * Here an `undefined` is not as good as absent: it is what a forgotten connection gives, and the order would be written down
- * whatever became of the caller's transaction.
- */
-function readEnqueue(value: unknown): Partial<EnqueueOptions> {
-  const read = argument(ENQUEUE)(value)
-  if (isUndefinedIn(value, 'within'))
-    refuseArgument('must be store.within(transaction), or be left out', 'within')
-  return read
-}
-
-/** Reads one argument of a method; `undefined` counts as an empty object. */
-export type ReadArgument<T> = (value: unknown) => Partial<T>
-
-/**
- * Makes the reader of one argument, which throws an `InvalidRequestError` that names what is wrong.
- * @param example what the argument looks like, for whoever passed something else
- */
-export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
-  const suffix = example === undefined ? '' : ` such as ${example}`
-  const refuse: Refuse = (problem, inside) =>
-    refuseArgument(inside === undefined ? problem + suffix : problem, inside)
-  return (value) => (value === undefined ? NO_OPTIONS : readFields(value, readers, refuse))
-}
-
-/** What is read of an argument that was left out. */
-const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze(Object.create(null))
-
-/** Ends a call over one of its arguments. */
-export function refuseArgument(problem: string, path = ''): never {
-  throw invalidArgument(path, problem)
-}
-
-/** The settings of one call: its own options over the client's. */
-export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
-  if (options === NO_OPTIONS) return defaults
-  // Without a prototype, as the options came, but what is left of them after some were taken out has one.
-  const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
-  return {
-    signal,
-    timeout: timeout ?? defaults.timeout,
-    totalTimeout: totalTimeout ?? defaults.totalTimeout,
-    maxRetries: maxRetries ?? defaults.maxRetries,
-    headers: headers ?? defaults.headers,
-  }
 }

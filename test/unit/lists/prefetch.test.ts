@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { Pages } from '../../src/pages.ts'
-import type { FetchedPage, FetchPage, Start } from '../../src/read-ahead.ts'
+import { Pages } from '../../../src/lists/pages.ts'
+import type { FetchedPage, FetchPage, Start } from '../../../src/lists/prefetch.ts'
 
 interface Row {
   readonly id: string

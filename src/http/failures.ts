@@ -1,21 +1,22 @@
 import { bare, defined } from '../defined.ts'
 import {
+  type AnyCustomerOrderingError,
   ApiError,
   AuthenticationError,
   BadRequestError,
   type Charged,
+  ConfigurationError,
   ConflictError,
   ConnectionError,
-  type CustomerOrderingError,
+  CustomerOrderingError,
   type ErrorFacts,
   IdempotencyConflictError,
   IdempotencyInProgressError,
   InvalidResponseError,
-  type MissingResource,
+  knownError,
   NotFoundError,
   OrderNotAcceptedError,
   PaymentRequiredError,
-  type Permission,
   PermissionDeniedError,
   RateLimitError,
   RequestAbortedError,
@@ -24,19 +25,12 @@ import {
 } from '../errors.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { AttemptResult } from './attempt.ts'
+import type { Ending, Endpoint } from './call.ts'
 import type { FailureDetail } from './proof.ts'
 import { redact } from './redact.ts'
+import { requestIdOf } from './request-id.ts'
 import { parseRetryAfter } from './retry.ts'
-import type { ResponseHeaders, Unsent } from './transport.ts'
-
-/** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
-export interface Endpoint {
-  /** Method of the client that calls it, for messages and events. */
-  readonly operation: string
-  readonly method: string
-  readonly permission?: Permission
-  readonly missing?: MissingResource
-}
+import type { Unsent } from './transport.ts'
 
 /** What is known of a call when it fails. */
 export interface FailureContext {
@@ -90,24 +84,6 @@ const AWAKE = 'Let the machine stay awake'
 
 const LONGEST_MESSAGE = 500
 
-/** Headers in which services and gateways name a request. */
-export const REQUEST_ID: readonly string[] = [
-  'x-request-id',
-  'request-id',
-  'x-correlation-id',
-  'x-amzn-requestid',
-  'cf-ray',
-]
-
-/** The request id of an answer, from whichever of the usual headers is there. */
-export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
-  for (const name of REQUEST_ID) {
-    const value = headers.get(name)
-    if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)
-  }
-  return undefined
-}
-
 /** What to tell the caller about the wallet, and what to do next. */
 export function chargedSentence(charged: Charged): string {
   return {
@@ -151,6 +127,67 @@ export function nextSteps(
   if (charged === undefined) return again
   const money = ` ${operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
+}
+
+/** What is known of a call besides how it ended. */
+export interface ErrorContext {
+  readonly endpoint: Endpoint
+  readonly path: string
+  readonly charged: Charged | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly externalOrderId?: string | undefined
+  readonly orderId?: string | undefined
+  readonly now: number
+  readonly reason: unknown
+}
+
+/** The typed error for a call that ended without a result. */
+export function errorOf(
+  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
+  context: ErrorContext,
+): AnyCustomerOrderingError {
+  return knownError(makeError(ending, context))
+}
+
+function makeError(
+  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
+  context: ErrorContext,
+): CustomerOrderingError {
+  const { end, error, trail } = ending
+  const { charged, idempotencyKey, externalOrderId, orderId } = context
+  const facts = {
+    charged: charged ?? 'no',
+    attempts: trail.attempts,
+    ...defined({ idempotencyKey, externalOrderId, orderId }),
+  } as const
+  const { endpoint } = context
+  if (error instanceof CustomerOrderingError && end !== 'credentials') return error
+  if (end === 'credentials') {
+    // The function's own error is the caller's; its text may name secrets, so it is reachable but never printed.
+    const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
+    const next = nextSteps(endpoint, charged, 'Correct it', true)
+    return new ConfigurationError(known + next, { ...facts, cause: error })
+  }
+  const failure = {
+    ...defined(context),
+    endpoint,
+    path: context.path,
+    now: context.now,
+    reason: context.reason,
+    attempts: trail.attempts,
+    secrets: trail.secrets,
+  }
+  if (end === 'aborted') return failureOf({ kind: 'aborted' }, failure)
+  if (trail.last === undefined || (end === 'deadline' && trail.last.kind === 'timeout')) {
+    if (end === 'deadline') return failureOf({ kind: 'timeout' }, { ...failure, deadline: 'total' })
+    const next = nextSteps(endpoint, charged, 'Allow more time')
+    return new TimeoutError(`${endpoint.operation} ended before it could send.${next}`, facts)
+  }
+  return failureOf(trail.last, {
+    ...failure,
+    deadline: trail.cutByDeadline ? 'total' : 'attempt',
+    outOfTime: end === 'deadline',
+  })
 }
 
 /** The typed error for an attempt that did not give the caller its result. */

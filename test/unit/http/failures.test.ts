@@ -22,13 +22,9 @@ import {
   TimeoutError,
 } from '../../../src/errors.ts'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
-import {
-  chargedSentence,
-  type Endpoint,
-  type FailureContext,
-  failureOf,
-  requestIdOf,
-} from '../../../src/http/failure.ts'
+import type { Endpoint } from '../../../src/http/call.ts'
+import { chargedSentence, type FailureContext, failureOf } from '../../../src/http/failures.ts'
+import { requestIdOf } from '../../../src/http/request-id.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
 
 const CREATE: Endpoint = {

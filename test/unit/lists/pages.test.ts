@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { InvalidRequestError, InvalidResponseError } from '../../src/errors.ts'
-import { Pages } from '../../src/pages.ts'
-import type { FetchedPage } from '../../src/read-ahead.ts'
-import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
-import { collect as collectGarbage } from '../support/heap.ts'
+import { InvalidRequestError, InvalidResponseError } from '../../../src/errors.ts'
+import { Pages } from '../../../src/lists/pages.ts'
+import type { FetchedPage } from '../../../src/lists/prefetch.ts'
+import { type ResponseInfo, responseInfo } from '../../../src/response-info.ts'
+import { collect as collectGarbage } from '../../support/heap.ts'
 
 type Row = { readonly id: string }
 type At = { readonly offset: number; readonly limit?: number; readonly signal: AbortSignal | undefined }

@@ -1,4 +1,4 @@
-import type { Read } from './option-readers.ts'
+import type { Read } from './readers.ts'
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 

@@ -1,14 +1,9 @@
 import { defined } from '../defined.ts'
-import type { Endpoint } from '../http/failure.ts'
-import { queryString } from '../http/path.ts'
-import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/read.ts'
-import type { ListOptions, ListOrdersParams } from '../options.ts'
-import { Pages } from '../pages.ts'
-import type { FetchedPage } from '../read-ahead.ts'
+import type { Endpoint } from '../http/call.ts'
 import type { Checked } from '../schemas/check.ts'
 import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
-import { callSettings, readArguments } from '../settings.ts'
-import type { ResourceContext, RowReader } from './context.ts'
+import type { RowReader } from '../schemas/parse.ts'
+import type { FetchedPage } from './prefetch.ts'
 
 /** One of the lists of the service. */
 export interface ListEndpoint<T> extends RowReader<T> {
@@ -18,45 +13,14 @@ export interface ListEndpoint<T> extends RowReader<T> {
   readonly identifier: string
 }
 
-type Rows<T> = Omit<FetchedPage<T>, 'info'>
-
-/** A list as pages; nothing is sent before they are read. */
-export function listPages<T>(
-  { connection, defaults, lifetime, listEnvelope }: ResourceContext,
-  list: ListEndpoint<T>,
-  { limit, offset = 0, sourceSystem }: ListOrdersParams,
-  options: ListOptions | undefined,
-): Pages<T> {
-  const { prefetch, ...call } = readArguments.listCall(options)
-  const settings = callSettings(defaults, call)
-  return new Pages<T>(
-    async (at) => {
-      lifetime.check()
-      const { value, info } = await read<Rows<T>>(connection, {
-        ...ADDRESS_ONLY,
-        endpoint: list.endpoint,
-        path: list.path,
-        query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
-        settings: { ...settings, signal: at.signal },
-        maxBytes: MAX_LIST_BYTES,
-        repeatable: true,
-        money: 'none',
-        parse: (body) => {
-          const found = envelopeOf(body, list.identifier, listEnvelope)
-          return 'issues' in found ? found : parseRows(found.envelope, list)
-        },
-      })
-      return { ...value, info }
-    },
-    { offset, signal: settings.signal, ...defined({ limit, prefetch }) },
-  )
-}
+/** What is read of one page. */
+export type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 /** The rows of a list answer and what it says of the whole list, as the caller or the answer itself tells. */
 export function envelopeOf(
   body: unknown,
   identifier: string,
-  listEnvelope: ResourceContext['listEnvelope'],
+  listEnvelope: ((body: unknown) => ListEnvelope) | undefined,
 ): ReturnType<typeof readEnvelope> {
   if (listEnvelope === undefined) return readEnvelope(body, identifier)
   let envelope: Partial<ListEnvelope> | null | undefined
@@ -75,7 +39,8 @@ export function envelopeOf(
   return { envelope: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
-function parseRows<T>(
+/** The rows of a page, each of them checked. */
+export function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
   { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {

@@ -1,7 +1,7 @@
-import { ConfigurationError } from './errors.ts'
-import type { Credentials } from './http/call.ts'
-import type { Read } from './option-readers.ts'
-import type { ApiKey } from './options.ts'
+import { ConfigurationError } from '../errors.ts'
+import type { Credentials } from '../http/call.ts'
+import type { ApiKey } from '../options.ts'
+import type { Read } from './readers.ts'
 
 const PROBLEM = 'must be 1 to 4096 visible ASCII characters without spaces'
 

@@ -1,13 +1,5 @@
 import { defined } from '../defined.ts'
-import {
-  type AnyCustomerOrderingError,
-  type Charged,
-  ConfigurationError,
-  CustomerOrderingError,
-  InvalidResponseError,
-  knownError,
-  TimeoutError,
-} from '../errors.ts'
+import { type Charged, InvalidResponseError } from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, issuesText } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'
@@ -15,14 +7,16 @@ import {
   type CallSettings,
   type Connection,
   type Ending,
+  type Endpoint,
   type Judgement,
   perform,
   type Trail,
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
-import { type Endpoint, failureOf, nextSteps, requestIdOf } from './failure.ts'
+import { errorOf, nextSteps } from './failures.ts'
+import { infoLater } from './info.ts'
 import { LIKE_A_KEY, redact } from './redact.ts'
-import type { ResponseHeaders } from './transport.ts'
+import { requestIdOf } from './request-id.ts'
 
 type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 
@@ -138,147 +132,6 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     ...defined({ status: error.status, charged }),
   })
   throw error
-}
-
-/** What is known of a call besides how it ended. */
-export interface ErrorContext {
-  readonly endpoint: Endpoint
-  readonly path: string
-  readonly charged: Charged | undefined
-  readonly idempotencyKey?: string | undefined
-  readonly externalOrderId?: string | undefined
-  readonly orderId?: string | undefined
-  readonly now: number
-  readonly reason: unknown
-}
-
-/** The typed error for a call that ended without a result. */
-export function errorOf(
-  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
-  context: ErrorContext,
-): AnyCustomerOrderingError {
-  return knownError(makeError(ending, context))
-}
-
-function makeError(
-  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
-  context: ErrorContext,
-): CustomerOrderingError {
-  const { end, error, trail } = ending
-  const { charged, idempotencyKey, externalOrderId, orderId } = context
-  const facts = {
-    charged: charged ?? 'no',
-    attempts: trail.attempts,
-    ...defined({ idempotencyKey, externalOrderId, orderId }),
-  } as const
-  const { endpoint } = context
-  if (error instanceof CustomerOrderingError && end !== 'credentials') return error
-  if (end === 'credentials') {
-    // The function's own error is the caller's; its text may name secrets, so it is reachable but never printed.
-    const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
-    const next = nextSteps(endpoint, charged, 'Correct it', true)
-    return new ConfigurationError(known + next, { ...facts, cause: error })
-  }
-  const failure = {
-    ...defined(context),
-    endpoint,
-    path: context.path,
-    now: context.now,
-    reason: context.reason,
-    attempts: trail.attempts,
-    secrets: trail.secrets,
-  }
-  if (end === 'aborted') return failureOf({ kind: 'aborted' }, failure)
-  if (trail.last === undefined || (end === 'deadline' && trail.last.kind === 'timeout')) {
-    if (end === 'deadline') return failureOf({ kind: 'timeout' }, { ...failure, deadline: 'total' })
-    const next = nextSteps(endpoint, charged, 'Allow more time')
-    return new TimeoutError(`${endpoint.operation} ended before it could send.${next}`, facts)
-  }
-  return failureOf(trail.last, {
-    ...failure,
-    deadline: trail.cutByDeadline ? 'total' : 'attempt',
-    outOfTime: end === 'deadline',
-  })
-}
-
-/** What errors and results repeat of the last answer of a call. */
-export function factsOf({ secrets, last }: Trail): Pick<ResponseInfo, 'status' | 'requestId'> {
-  const answer = answerOf(last)
-  return answer === undefined ? {} : factsOfAnswer(answer.status, answer.headers, secrets)
-}
-
-function factsOfAnswer(
-  status: number,
-  headers: ResponseHeaders,
-  secrets: Iterable<string>,
-): Pick<ResponseInfo, 'status' | 'requestId'> {
-  return { status, ...defined({ requestId: requestIdOf(headers, secrets) }) }
-}
-
-/*
- * What follows is made when somebody asks, which is seldom, by functions that hold nothing else of the call, its body
- * least of all. Not by accessors of object literals: V8 takes such an object for a live one until the next full garbage
- * collection, so that all of them are copied into the old generation (measured with Node 24).
- */
-
-/** What came with the last answer of a call. */
-export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
-  const answer = answerOf(last)
-  return answer === undefined
-    ? () => ({ attempts, durationMs, headers: noHeaders() })
-    : answerInfo(answer.status, answer.headers, attempts, durationMs, secrets)
-}
-
-function answerInfo(
-  status: number,
-  headers: ResponseHeaders,
-  attempts: number,
-  durationMs: number,
-  secrets: Iterable<string>,
-): () => ResponseInfo {
-  return () => ({
-    ...factsOfAnswer(status, headers, secrets),
-    attempts,
-    durationMs,
-    headers: cleaned(headers, secrets),
-  })
-}
-
-/** The headers of the last answer of a call. */
-export function headersLater({ secrets, last }: Trail): () => Headers {
-  const answer = answerOf(last)
-  return answer === undefined ? noHeaders : answerHeaders(answer.headers, secrets)
-}
-
-function answerHeaders(headers: ResponseHeaders, secrets: Iterable<string>): () => Headers {
-  return () => cleaned(headers, secrets)
-}
-
-/** The headers where there was no answer. */
-export function noHeaders(): Headers {
-  return new Headers()
-}
-
-/** What errors and results repeat of an answer: what is missing there must not come out of a polluted `Object.prototype`. */
-export function answerFacts(
-  info: Pick<ResponseInfo, 'status' | 'requestId'>,
-): Pick<ResponseInfo, 'status' | 'requestId'> {
-  return defined({
-    status: Object.hasOwn(info, 'status') ? info.status : undefined,
-    requestId: Object.hasOwn(info, 'requestId') ? info.requestId : undefined,
-  })
-}
-
-/** The headers of an answer; a cleaned copy if the server sent an API key back. */
-function cleaned(headers: ResponseHeaders, secrets: Iterable<string>): Headers {
-  const clean: [string, string][] = []
-  let found = false
-  headers.forEach((value, name) => {
-    const text = redact(value, secrets)
-    found ||= text !== value
-    clean.push([name, text])
-  })
-  return headers instanceof Headers && !found ? headers : new Headers(clean)
 }
 
 /** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */

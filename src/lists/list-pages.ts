@@ -1,0 +1,51 @@
+import { defined } from '../defined.ts'
+import type { CallSettings, Connection } from '../http/call.ts'
+import { queryString } from '../http/path.ts'
+import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/request.ts'
+import type { Lifetime } from '../lifetime.ts'
+import type { ListOptions, ListOrdersParams } from '../options.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
+import { callSettings, readArguments } from '../settings/arguments.ts'
+import { envelopeOf, type ListEndpoint, parseRows, type Rows } from './envelope.ts'
+import { Pages } from './pages.ts'
+
+/** What every list is read with. */
+interface ListContext {
+  readonly connection: Connection
+  readonly lifetime: Lifetime
+  readonly defaults: CallSettings
+  /** Finds the rows of a list answer, where the caller says how. */
+  readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
+}
+
+/** A list as pages; nothing is sent before they are read. */
+export function listPages<T>(
+  { connection, defaults, lifetime, listEnvelope }: ListContext,
+  list: ListEndpoint<T>,
+  { limit, offset = 0, sourceSystem }: ListOrdersParams,
+  options: ListOptions | undefined,
+): Pages<T> {
+  const { prefetch, ...call } = readArguments.listCall(options)
+  const settings = callSettings(defaults, call)
+  return new Pages<T>(
+    async (at) => {
+      lifetime.check()
+      const { value, info } = await read<Rows<T>>(connection, {
+        ...ADDRESS_ONLY,
+        endpoint: list.endpoint,
+        path: list.path,
+        query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
+        settings: { ...settings, signal: at.signal },
+        maxBytes: MAX_LIST_BYTES,
+        repeatable: true,
+        money: 'none',
+        parse: (body) => {
+          const found = envelopeOf(body, list.identifier, listEnvelope)
+          return 'issues' in found ? found : parseRows(found.envelope, list)
+        },
+      })
+      return { ...value, info }
+    },
+    { offset, signal: settings.signal, ...defined({ limit, prefetch }) },
+  )
+}
