@@ -102,7 +102,8 @@ const common: Options = {
   splitting: true,
   // Without it the CommonJS output rewrites class fields into prototype methods.
   treeshake: true,
-  sourcemap: true,
+  // The files are readable as they are, so a stack trace needs no map: maps with their sources were two thirds of the package.
+  sourcemap: false,
   // tsup would turn `node:sqlite` into `sqlite`, which does not exist.
   removeNodeProtocol: false,
   external: [/^node:/],

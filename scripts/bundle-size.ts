@@ -6,8 +6,10 @@
  *
  * `npm run size -- --parts` prints what the first of them, the client in a browser, consists of, and its total.
  *
- * A budget is what was measured and a little more, so that growth is seen by whoever causes it.
+ * A budget is what was measured and a little more, so that growth is seen by whoever causes it. The packed file has two,
+ * for what is downloaded and for what is unpacked.
  */
+import { execFileSync } from 'node:child_process'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import manifest from '../package.json' with { type: 'json' }
@@ -55,10 +57,17 @@ const measured: readonly Measured[] = [
   { entry: './undici', name: 'undiciTransport', budget: 4_900, platform: 'node' },
 ]
 
-async function bundle({ entry, name, platform = 'browser' }: Measured) {
+const PACKED_BUDGET = 700_000
+const UNPACKED_BUDGET = 2_750_000
+
+/** @param from the module to import from: the built package, or the source that a map leads back to */
+async function bundle(
+  { entry, name, platform = 'browser' }: Measured,
+  from = manifest.name + entry.slice(1),
+) {
   const { outputFiles } = await build({
     stdin: {
-      contents: `import { ${name} } from '${manifest.name}${entry.slice(1)}'; console.log(${name})`,
+      contents: `import { ${name} } from '${from}'; console.log(${name})`,
       resolveDir: root,
     },
     bundle: true,
@@ -114,7 +123,7 @@ const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(2)} kB`.p
 if (parts) {
   const [client] = measured
   if (client === undefined) throw new Error('nothing to measure')
-  const { code, map } = await bundle(client)
+  const { code, map } = await bundle(client, './src/index.ts')
   const { folders, files, texts } = bundleParts(code.text, map.text)
   for (const [title, parts] of [
     ['folder or dependency', folders],
@@ -148,4 +157,12 @@ const unmeasured = Object.keys(manifest.exports).filter(
   (entry) => !/\.(json|yaml)$/.test(entry) && !measured.some((row) => row.entry === entry),
 )
 for (const entry of unmeasured) process.stdout.write(`FAILED: no row for ${entry}\n`)
-process.exitCode = unmeasured.length === 0 && rows.every(({ complaints }) => complaints.length === 0) ? 0 : 1
+const [packed] = JSON.parse(
+  execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8' }),
+)
+const tooLarge = packed.size > PACKED_BUDGET || packed.unpackedSize > UNPACKED_BUDGET
+process.stdout.write(
+  `package: packed ${kilobytes(packed.size)} of ${kilobytes(PACKED_BUDGET)}, unpacked ${kilobytes(packed.unpackedSize)} of ${kilobytes(UNPACKED_BUDGET)}${tooLarge ? '  FAILED: above its budget' : ''}\n`,
+)
+process.exitCode =
+  unmeasured.length === 0 && !tooLarge && rows.every(({ complaints }) => complaints.length === 0) ? 0 : 1
