@@ -1,0 +1,339 @@
+import type { Condition, Facts } from './conditions.ts'
+import * as when from './conditions.ts'
+import { inWindow, isBusy, type Start } from './decision.ts'
+import type { Found } from './journal.ts'
+import { isUnsent, type JournalRecord } from './record.ts'
+
+/**
+ * What is stored under a name, as far as it decides what may be done:
+ * - `absent`: nothing was ever stored; `forgotten`: a row whose record was given up;
+ * - `queued`: written down and never sent, and there is a key that may be sent;
+ * - `busy`: a call that has not ended works on it;
+ * - `open`: its outcome is not known, and its key may be sent; `stale`: no key may be sent any more;
+ * - `created`: bought, and the order is known; `unread`: bought, and the order was never readable;
+ * - `rejected`: closed without an order.
+ */
+export type Phase = 'absent' | 'forgotten' | KnownPhase
+type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
+
+/** `resolve` is a person's word that an order exists, `abandon` that it is given up. */
+export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' | 'forget'
+
+/**
+ * What is claimed and sent:
+ * - `new`: an order of its own, under its first key, whatever its row held before;
+ * - `stored`: what the record holds; of an order that was never sent, under the key with which it starts;
+ * - `same`, `first`, `next`: a closed order that is asked for again, with that key; `given`: with the key that the call gives.
+ */
+export type Sends = 'new' | 'stored' | 'given' | Start
+
+/** Why a command is refused. Nothing is sent, and nothing is changed. */
+export type Refusal =
+  /** The stored order has another payload, or another key. */
+  | 'payload'
+  | 'key'
+  /** The same order without a name is being placed. */
+  | 'duplicate'
+  /** In doubt, and its key may not be sent: too old, without a name and left alone for long, sent with another API key. */
+  | 'window'
+  | 'age'
+  | 'api_key'
+  /** In doubt, and recovery does not repeat it. */
+  | 'held'
+  | 'busy'
+  | 'unreadable'
+  /** The caller's key may be forgotten by the service, and no other may take its place. */
+  | 'spent'
+  /** The stored record does not fit together. */
+  | 'corrupt'
+  /** The service given with the call cannot be ordered like that. */
+  | 'misfit'
+  /** Nothing is remembered under the name. */
+  | 'unknown'
+  /** The order was created, or under another id. */
+  | 'created'
+  | 'other_order'
+  /** A call wrote the record after the person decided. */
+  | 'changed'
+  /** Not settled, so it cannot be forgotten. */
+  | 'unsettled'
+
+/** Why recovery does not repeat a request, but looks whether the service shows the order. */
+export type HeldBack =
+  | 'past_window'
+  | 'aborted'
+  | 'refused_after_doubt'
+  | 'conflict'
+  | 'api_key_changed'
+  | 'unreadable'
+  | 'corrupt'
+
+interface Send<S extends Sends> {
+  readonly step: 'send'
+  readonly as: S
+}
+interface Refuse<R extends Refusal> {
+  readonly step: 'refuse'
+  readonly because: R
+}
+/** Looks whether the service shows the order: by its id where that is known, else in the list. */
+interface LookUp {
+  readonly step: 'look_up'
+  readonly because: HeldBack
+}
+/** What is remembered is the result. */
+interface Tell {
+  readonly step: 'tell'
+}
+interface Nothing {
+  readonly step: 'nothing'
+}
+
+type Differs = 'payload' | 'key'
+
+/** What each command may come to do. */
+export interface StepOf {
+  readonly create:
+    | Send<Sends>
+    | LookUp
+    | Tell
+    /** For the call that works on the order. */
+    | { readonly step: 'wait' }
+    /** The order by its id: its key may be forgotten. */
+    | { readonly step: 'read' }
+    | Refuse<
+        Differs | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable' | 'spent' | 'corrupt' | 'misfit'
+      >
+  readonly enqueue: /** Writes the order down to be sent; `given`: under another key than before. */
+    | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
+    /** Takes the record from a call that is taken for dead, so that this one cannot close it when it wakes. */
+    | { readonly step: 'take_over' }
+    | Tell
+    | Refuse<Differs | 'window' | 'held' | 'busy' | 'spent' | 'misfit'>
+  readonly recover: Send<'stored'> | LookUp | Tell | Nothing | { readonly step: 'leave' }
+  readonly resolve: { readonly step: 'verify' } | Refuse<'unknown' | 'busy' | 'other_order'>
+  readonly abandon: { readonly step: 'close' } | Tell | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
+  readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
+}
+
+/** Steps under conditions, asked in this order, and the step where none holds. */
+type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
+type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
+
+const send = <const S extends Sends>(as: S): Send<S> => ({ step: 'send', as })
+const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
+const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
+const tell: Tell = { step: 'tell' }
+const nothing: Nothing = { step: 'nothing' }
+
+const NOT_REMEMBERED: Row<undefined> = {
+  create: [[when.misfit, refuse('misfit')], send('new')],
+  enqueue: [[when.misfit, refuse('misfit')], { step: 'write', as: 'new' }],
+  recover: [nothing],
+  resolve: [refuse('unknown')],
+  abandon: [refuse('unknown')],
+  forget: [nothing],
+}
+
+/**
+ * What each command does in each phase: the first step whose condition holds, else the last one. docs/protocol.md prints it.
+ */
+export const RULES: Readonly<
+  Record<'absent' | 'forgotten', Row<undefined>> & Record<KnownPhase, Row<JournalRecord>>
+> = {
+  absent: NOT_REMEMBERED,
+  forgotten: NOT_REMEMBERED,
+  queued: {
+    create: [
+      [when.otherPayload, refuse('payload')],
+      [when.otherKey, refuse('key')],
+      [when.damaged, refuse('corrupt')],
+      [when.misfit, refuse('misfit')],
+      [when.maybeRestored, lookUp('past_window')],
+      send('stored'),
+    ],
+    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], tell],
+    recover: [
+      [when.damaged, lookUp('corrupt')],
+      [when.replaysAll, send('stored')],
+      [when.maybeRestored, lookUp('past_window')],
+      send('stored'),
+    ],
+    resolve: [{ step: 'verify' }],
+    abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
+    forget: [refuse('unsettled')],
+  },
+  busy: {
+    create: [
+      [when.otherPayload, refuse('payload')],
+      [when.otherKey, refuse('key')],
+      [when.namelessTwin, refuse('duplicate')],
+      { step: 'wait' },
+    ],
+    // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
+    // wait for its end would hold the caller's transaction.
+    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], refuse('busy')],
+    recover: [{ step: 'leave' }],
+    resolve: [refuse('busy')],
+    abandon: [refuse('busy')],
+    forget: [refuse('unsettled')],
+  },
+  open: {
+    create: [
+      [when.otherPayload, refuse('payload')],
+      [when.otherKey, refuse('key')],
+      [when.otherApiKey, refuse('api_key')],
+      [when.namelessAndOld, refuse('age')],
+      [when.damaged, refuse('corrupt')],
+      send('stored'),
+    ],
+    enqueue: [
+      [when.otherPayload, refuse('payload')],
+      [when.otherKey, refuse('key')],
+      [when.held, refuse('held')],
+      { step: 'take_over' },
+    ],
+    recover: [
+      [when.damaged, lookUp('corrupt')],
+      // Never overridden: under another API key the same key may be a new order.
+      [when.otherApiKey, lookUp('api_key_changed')],
+      [when.replaysAll, send('stored')],
+      [when.aborted, lookUp('aborted')],
+      [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
+      send('stored'),
+    ],
+    resolve: [{ step: 'verify' }],
+    abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
+    forget: [refuse('unsettled')],
+  },
+  stale: {
+    create: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], refuse('window')],
+    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], refuse('window')],
+    recover: [
+      [when.damaged, lookUp('corrupt')],
+      [when.otherApiKey, lookUp('api_key_changed')],
+      [when.replaysAll, send('stored')],
+      [when.aborted, lookUp('aborted')],
+      [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
+      lookUp('past_window'),
+    ],
+    resolve: [{ step: 'verify' }],
+    abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
+    forget: [refuse('unsettled')],
+  },
+  created: {
+    create: [
+      [when.otherPayload, refuse('payload')],
+      [when.otherKey, refuse('key')],
+      [when.named, tell],
+      [when.boughtMeanwhile, tell],
+      [when.misfit, refuse('misfit')],
+      send('new'),
+    ],
+    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], tell],
+    recover: [tell],
+    resolve: [[when.live, refuse('busy')], [when.otherOrder, refuse('other_order')], { step: 'verify' }],
+    abandon: [[when.live, refuse('busy')], refuse('created')],
+    forget: [[when.live, refuse('unsettled')], { step: 'empty' }],
+  },
+  unread: {
+    create: [
+      [when.otherPayload, refuse('payload')],
+      [when.otherKey, refuse('key')],
+      [when.neitherRepeatableNorNamed, refuse('unreadable')],
+      [when.notRepeatable, { step: 'read' }],
+      [when.damaged, refuse('corrupt')],
+      send('stored'),
+    ],
+    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], tell],
+    recover: [
+      [when.bodyGone, lookUp('unreadable')],
+      [when.damaged, lookUp('corrupt')],
+      [when.otherApiKey, lookUp('api_key_changed')],
+      [when.replaysAll, send('stored')],
+      [when.pastWindow, lookUp('past_window')],
+      send('stored'),
+    ],
+    resolve: [[when.otherOrder, refuse('other_order')], { step: 'verify' }],
+    abandon: [refuse('created')],
+    forget: [refuse('unsettled')],
+  },
+  rejected: {
+    create: [
+      [when.keyLeftBefore, refuse('spent')],
+      [when.otherKeyUnproven, refuse('key')],
+      [when.foreignKeyTooOld, refuse('window')],
+      [when.keyTooOld, refuse('spent')],
+      [when.damagedAgain, refuse('corrupt')],
+      [when.misfit, refuse('misfit')],
+      [when.nameless, send('new')],
+      [when.otherKey, send('given')],
+      [when.startsFirst, send('first')],
+      [when.startsNext, send('next')],
+      send('same'),
+    ],
+    enqueue: [
+      [when.keyLeftBefore, refuse('spent')],
+      [when.otherKeyUnproven, refuse('key')],
+      [when.foreignKeyTooOld, refuse('window')],
+      [when.keyTooOld, refuse('spent')],
+      [when.misfit, refuse('misfit')],
+      [when.otherKey, { step: 'write', as: 'given' }],
+      { step: 'write', as: 'again' },
+    ],
+    recover: [[when.settled, tell], [when.live, { step: 'leave' }], lookUp('conflict')],
+    resolve: [[when.live, refuse('busy')], { step: 'verify' }],
+    abandon: [
+      [when.live, refuse('busy')],
+      [when.settled, tell],
+      [when.changedSince, refuse('changed')],
+      { step: 'close' },
+    ],
+    forget: [[when.live, refuse('unsettled')], [when.unsettled, refuse('unsettled')], { step: 'empty' }],
+  },
+}
+
+/** What is found, as the rules see it. */
+export function phaseOf({ row, record }: Pick<Found, 'row' | 'record'>, facts: Facts): Phase {
+  if (record === undefined) return row === undefined ? 'absent' : 'forgotten'
+  return knownPhase(record, facts)
+}
+
+function knownPhase(record: JournalRecord, facts: Facts): KnownPhase {
+  if (record.state === 'rejected') return 'rejected'
+  if (record.state === 'created' && record.readable) return 'created'
+  if (facts.isLive || (!facts.outwaited && isBusy(record, facts.now))) return 'busy'
+  if (record.state === 'created') return 'unread'
+  if (!inWindow(record, facts)) return 'stale'
+  return isUnsent(record) ? 'queued' : 'open'
+}
+
+/** What a command does with what it found. */
+export function decide<C extends Command>(
+  command: C,
+  { row, record }: Pick<Found, 'row' | 'record'>,
+  facts: Facts,
+): StepOf[C] {
+  if (record === undefined)
+    return firstStep(RULES[row === undefined ? 'absent' : 'forgotten'][command], undefined, facts)
+  return firstStep(RULES[knownPhase(record, facts)][command], record, facts)
+}
+
+interface AnyStep {
+  readonly step: string
+}
+
+function firstStep<Known, Step extends AnyStep>(cell: Cell<Known, Step>, record: Known, facts: Facts): Step {
+  for (const entry of cell) {
+    if (isStep(entry)) return entry
+    const [condition, step] = entry
+    if (condition(record, facts)) return step
+  }
+  throw new TypeError('unreachable: the last entry of a cell is a step')
+}
+
+function isStep<Known, Step extends AnyStep>(
+  entry: readonly [condition: Condition<Known>, step: Step] | Step,
+): entry is Step {
+  return 'step' in entry
+}
