@@ -5,10 +5,11 @@
 import { type Deadline, Interruption } from '../http/deadline.ts'
 import type { OrderOutbox } from '../stores/store.ts'
 import type { OrderContext } from './context.ts'
-import { distrusted } from './decision.ts'
+import { isBusy, isFromFuture } from './decision.ts'
 import { isAnonymous, rowIdOf } from './identity.ts'
-import type { Found, FoundRecord, RecordContent, Written } from './journal.ts'
-import { isPending, type JournalRecord } from './record.ts'
+import type { Found, FoundRecord, Written } from './journal.ts'
+import { isPending, type JournalRecord, type RecordContent } from './record.ts'
+import { apply, isKnown, type Proof } from './transitions.ts'
 
 /** Keeps an anonymous order under its key, where it stays when its slot serves another one. */
 export function archiveOrder(
@@ -24,11 +25,13 @@ export function archiveOrder(
 export function proveCreated(
   context: OrderContext,
   mine: FoundRecord,
-  contentOver: (newest: JournalRecord) => RecordContent | undefined,
+  proof: Proof,
   deadline: Deadline,
   signal?: AbortSignal,
 ): Promise<boolean> {
   const { record } = mine
+  const contentOver = (newest: JournalRecord): RecordContent | undefined =>
+    isKnown(newest, proof) ? undefined : apply(newest, { type: 'proven', ...proof })
   return context.journal.prove(
     mine,
     // Another order must not be forgotten over this one.
@@ -79,12 +82,13 @@ export async function withTrustedTimes<F extends Found>(
   store?: OrderOutbox,
 ): Promise<F> {
   const { runtime } = context.connection
-  if (found.record === undefined) return found
-  const record = distrusted(found.record, runtime.now())
-  if (record === found.record) return found
-  const marked = { ...found, record }
-  if (!isPending(record)) return marked
-  const content = { ...record, claim: runtime.randomId() }
+  const now = runtime.now()
+  if (found.record === undefined || !isFromFuture(found.record, now)) return found
+  const { createdAt, updatedAt, version, ...record } = found.record
+  const busy = isBusy(found.record, now)
+  const content = apply(record, { type: 'distrusted', busy, claim: runtime.randomId() })
+  const marked = { ...found, record: { ...content, createdAt, updatedAt, version } }
+  if (!isPending(content)) return marked
   const written = await context.journal.write(found, content, deadline, store)
   return written.result === 'written' ? { ...marked, ...written.found } : marked
 }

@@ -1,13 +1,19 @@
-import { type OrderContext, tagOf } from './context.ts'
-import { type Action, startOf } from './decision.ts'
+import type { OrderContext } from './context.ts'
+import { type Action, type Start, startOf } from './decision.ts'
 import type { Intent } from './intent.ts'
-import type { RecordContent } from './journal.ts'
-import { isUnsent, type JournalRecord } from './record.ts'
-import { startedWith } from './record-endings.ts'
-import { unsentContent } from './unsent.ts'
+import { beginningKey, keyOf, nextKey, tagOf } from './keys.ts'
+import { isUnsent, type JournalRecord, type RecordContent, type Rejection } from './record.ts'
+import { apply } from './transitions.ts'
 
 /** What a call does with what it found: nothing was there, or the record says what. */
 export type Step = Action | { readonly action: 'begin' }
+
+/** How a call begins. */
+export interface Beginning {
+  readonly totalTimeout: number
+  /** Key of a deliberate duplicate. */
+  readonly duplicateKey: string | undefined
+}
 
 /**
  * What a call continues or begins.
@@ -18,20 +24,39 @@ export function begunContent(
   intent: Intent,
   record: JournalRecord | undefined,
   step: Step,
-  {
-    totalTimeout,
-    duplicateKey,
-  }: { readonly totalTimeout: number; readonly duplicateKey: string | undefined },
+  { totalTimeout, duplicateKey }: Beginning,
 ): RecordContent {
-  if (record !== undefined && (step.action === 'continue' || step.action === 'read')) {
-    if (isUnsent(record)) return repeatedContent(context, record, totalTimeout)
-    const { hold: _hold, rejection: _rejection, ...rest } = record
-    // Whoever opened it may have sent it: nothing that this call hears is clean.
-    return { ...rest, ambiguous: true }
-  }
+  if (record !== undefined && (step.action === 'continue' || step.action === 'read'))
+    return isUnsent(record)
+      ? repeatedContent(context, record, totalTimeout)
+      : apply(record, { type: 'resumed', by: 'call' })
   const key = step.action === 'reopen' ? step.key : 'fresh'
   const again = key === 'given' || key === 'fresh' ? record : record && startedWith(context, record, key)
-  return unsentContent(context, intent, again, { moved: key === 'given', duplicateKey })
+  return askedContent(context, intent, again, { moved: key === 'given', duplicateKey })
+}
+
+/**
+ * An open record that no call has claimed: a new order, or a closed one that is asked for again.
+ * @param closed what is remembered of the same order
+ */
+export function askedContent(
+  context: OrderContext,
+  intent: Intent,
+  closed: RecordContent | undefined,
+  {
+    moved,
+    duplicateKey,
+    heard,
+  }: {
+    /** True if the caller gave a closed record another key, which is the next generation. */
+    readonly moved: boolean
+    readonly duplicateKey?: string | undefined
+    readonly heard?: Rejection | undefined
+  },
+): RecordContent {
+  const key = beginningKey(context, intent, closed, { moved, duplicateKey })
+  const claim = context.connection.runtime.randomId()
+  return apply(closed, { type: 'asked', order: intent, key, moved, heard, claim })
 }
 
 /** What recovery sends again, and what a call sends that was enqueued. */
@@ -44,9 +69,7 @@ export function repeatedContent(
   const timing = { now: connection.runtime.now(), safeRetryWindow, totalTimeout }
   // Nothing is in doubt, so an unsent order is sent as if it were asked for again now.
   const start = isUnsent(record) ? startOf(record, timing) : undefined
-  const { rejection: _rejection, ...started } = startedWith(context, record, start ?? 'same')
-  // Whoever opened another may have sent it: nothing that is heard from now on is clean.
-  return isUnsent(record) ? started : { ...started, ambiguous: true }
+  return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
 }
 
 /** The record as a call claims it; the write of it is what allows the call to send. */
@@ -58,11 +81,29 @@ export function claimedContent(
 ): RecordContent {
   const { runtime } = context.connection
   const now = runtime.now()
-  return {
-    ...content,
-    firstSentAt: content.firstSentAt ?? now,
-    busyUntil: now + remaining,
+  const apiKeyTag = tagOf(context, content.key, credential, content.apiKeyTag)
+  return apply(content, {
+    type: 'claimed',
+    now,
+    until: now + remaining,
     claim: runtime.randomId(),
-    apiKeyTag: tagOf(context, content.key, credential, content.apiKeyTag),
-  }
+    apiKeyTag,
+  })
+}
+
+/** The record with the key with which it is sent when it is asked for again. */
+export function startedWith(context: OrderContext, record: JournalRecord, start: Start): RecordContent {
+  if (start === 'same') return record
+  if (start === 'next') return apply(record, { type: 'moved_on', key: nextKey(context, record) })
+  const { createdAt } = record
+  return apply(record, { type: 'went_back', key: keyOf(context, record, 0), createdAt })
+}
+
+/** What was heard under the key with which an order is sent again. */
+export function heardUnder(
+  record: JournalRecord,
+  { key, generation }: Pick<RecordContent, 'key' | 'generation'>,
+): Rejection | undefined {
+  if (record.key === key) return record.rejection
+  return generation === 0 ? record.first?.rejection : undefined
 }

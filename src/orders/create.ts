@@ -12,25 +12,19 @@ import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { archiveOrder, loadNewest, withTrustedTimes } from './archive.ts'
-import { begunContent, claimedContent, type Step } from './claim.ts'
-import {
-  CREATE_ORDER,
-  ORDERS_PATH,
-  type OrderContext,
-  type PlacedOrder,
-  rememberedOrder,
-  sameApiKey,
-} from './context.ts'
+import { begunContent, claimedContent, heardUnder, type Step } from './claim.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext, type PlacedOrder, rememberedOrder } from './context.ts'
 import { CLOCK_SKEW, decideAction, mayBeRestored } from './decision.ts'
 import { isAnonymous } from './identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent, slotOfInvalid } from './intent.ts'
 import type { Found, FoundRecord } from './journal.ts'
+import { sameApiKey } from './keys.ts'
 import type { LiveCall } from './live.ts'
 import { lookUp, readOrder } from './look-up.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from './record.ts'
-import { heardUnder } from './record-endings.ts'
 import { sendOrder } from './send-order.ts'
+import { apply } from './transitions.ts'
 import { GRACE, UnclaimedOrder } from './unclaimed.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
@@ -512,8 +506,9 @@ class Placement {
     )
     let remembered = false
     if (found.row !== undefined) {
-      const { body: _body, busyUntil: _busyUntil, ...rest } = record
-      const content = { ...rest, order: rememberedOrder(this.#context, value), readable: true }
+      const order = rememberedOrder(this.#context, value)
+      const facts = { sent: undefined, orderId, attempts: 0, claim: record.claim }
+      const content = apply(record, { type: 'proven', order, ...facts })
       const written = await this.#context.journal.settle(
         { ...found, row: found.row, record },
         content,

@@ -1,4 +1,3 @@
-import { defined } from '../defined.ts'
 import { isAnonymous } from './identity.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
@@ -96,22 +95,15 @@ export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
 }
 
 /**
- * The record with its keys marked as too old for good, if it comes from the future: the clock went back since, so nobody
- * knows when they were first sent. Without the mark, the window would open again as the clock catches up.
+ * True if the record comes from the future: the clock went back since, so nobody knows when its keys were first sent.
  */
-export function distrusted(record: JournalRecord, now: number): JournalRecord {
-  const { firstSentAt, first, updatedAt } = record
+export function isFromFuture(
+  { firstSentAt, first, updatedAt }: Pick<JournalRecord, 'firstSentAt' | 'first' | 'updatedAt'>,
+  now: number,
+): boolean {
   const latest = Math.max(firstSentAt ?? 0, first?.sentAt ?? 0)
   const known = Math.min(now, updatedAt) + CLOCK_SKEW
-  if (latest === 0 || (latest <= known && updatedAt <= now + CLOCK_SKEW)) return record
-  const { busyUntil, ...rest } = record
-  return {
-    ...rest,
-    // A claim from the future holds nothing; once the mark is written now, it would until the clock has caught up.
-    ...(isBusy(record, now) ? defined({ busyUntil }) : {}),
-    ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
-    ...(first === undefined ? {} : { first: { ...first, sentAt: 0 } }),
-  }
+  return latest !== 0 && (latest > known || updatedAt > now + CLOCK_SKEW)
 }
 
 /** True if a call that claimed the record may still be at work. */

@@ -1,19 +1,24 @@
-import { defined } from '../defined.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import type { EnqueueOptions } from '../options.ts'
-import type { Runtime } from '../runtime.ts'
 import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings/arguments.ts'
 import { withTrustedTimes } from './archive.ts'
+import { askedContent } from './claim.ts'
 import type { OrderContext } from './context.ts'
 import { type Action, decideAction } from './decision.ts'
 import { isAnonymous } from './identity.ts'
 import { type Intent, readIntent, slotOfInvalid } from './intent.ts'
-import type { RecordContent } from './journal.ts'
 import { argumentError, moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
-import { isUnsent, type JournalRecord, type OrderRecord, publicRecord, unusableError } from './record.ts'
-import { unsentContent } from './unsent.ts'
+import {
+  isUnsent,
+  type JournalRecord,
+  type OrderRecord,
+  publicRecord,
+  type RecordContent,
+  unusableError,
+} from './record.ts'
+import { apply } from './transitions.ts'
 
 /** How long to wait after another writer was faster, milliseconds. */
 const PAUSE = 50
@@ -70,17 +75,14 @@ export async function enqueueOrder(
       // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
       // wait for its end would hold the caller's transaction.
       if (step.action === 'wait') throw errors.unresolved(record, 'busy')
-      if (mayBeAsleep(step, record)) taken = takenOver(runtime, record)
+      if (mayBeAsleep(step, record)) taken = apply(record, { type: 'taken_over', claim: runtime.randomId() })
       else if (step.action !== 'reopen') return publicRecord(record)
       else moved = step.key === 'given'
     }
     if (intent.misfit !== undefined && taken === undefined) throw errors.misfit(intent.misfit, record)
     // What was refused under this key: hearing it again leads to another one.
-    const rejection = moved ? undefined : record?.rejection
-    const content = taken ?? {
-      ...unsentContent(context, intent, record, { moved }),
-      ...defined({ rejection }),
-    }
+    const heard = moved ? undefined : record?.rejection
+    const content = taken ?? askedContent(context, intent, record, { moved, heard })
     const written = await journal.write(found, content, deadline, within)
     if (written.result === 'written') return publicRecord(written.found.record)
     if (written.result !== 'lost') {
@@ -98,9 +100,4 @@ export async function enqueueOrder(
 /** True if the call that left the order open may wake and close it. It can close nothing that was written since. */
 export function mayBeAsleep({ action }: Action, record: JournalRecord): boolean {
   return action === 'continue' && !isUnsent(record)
-}
-
-/** The record of a call that is taken for dead, as it is, but no longer that call's. */
-function takenOver(runtime: Runtime, { busyUntil: _busyUntil, ...record }: JournalRecord): RecordContent {
-  return { ...record, claim: runtime.randomId() }
 }

@@ -3,10 +3,10 @@
  * another request's, and another integration of the same customer may use the same references.
  */
 import { REDACTED } from '../http/redact.ts'
+import { parseJson } from '../http/request.ts'
 import { CanonicalJsonError } from './canonical.ts'
 import { type Derive, fieldTags } from './identity.ts'
 import type { JournalRecord } from './record.ts'
-import { requestOf } from './record-endings.ts'
 
 /** What an order repeats of the request that bought it, where it has the type of what was sent. */
 export interface Echo {
@@ -23,6 +23,12 @@ export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | '
  * list needs more: another integration may use the same reference.
  */
 export type FoundIn = 'response' | 'list'
+
+/** What a record's body asks for; nothing once that was dropped. */
+export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
+  const request = parseJson(body ?? '')?.json
+  return typeof request === 'object' ? { ...request } : {}
+}
 
 /** Reads what an order repeats; of inherited properties, nothing. */
 export function echoOf(order: object): Echo {

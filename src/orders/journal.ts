@@ -10,6 +10,7 @@ import {
   encodeRecord,
   forgottenRow,
   type JournalRecord,
+  type RecordContent,
   type Unusable,
   unusableError,
 } from './record.ts'
@@ -42,9 +43,6 @@ export interface FoundRecord extends Found {
   readonly row: StoredRow
   readonly record: JournalRecord
 }
-
-/** What a write sets; version and times are the journal's. */
-export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
 /**
  * How a conditional write ended.

@@ -101,6 +101,9 @@ export interface JournalRecord extends OrderRecord {
   readonly updatedAt: number
 }
 
+/** What a write sets; version and times are the journal's. */
+export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
+
 /**
  * Layout of `data`. A higher number is a newer package's and is never touched. A row gets a higher one where it has a value
  * that this layout does not know, such as another `hold`: an older package would take it for damaged. A new optional field

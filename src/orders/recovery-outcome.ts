@@ -1,4 +1,3 @@
-import { defined } from '../defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { checkNow } from '../schemas/check.ts'
@@ -9,6 +8,7 @@ import { type OrderContext, rememberedOrder } from './context.ts'
 import type { Found, FoundRecord } from './journal.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import type { ListedOrder } from './scan-orders.ts'
+import type { Proof } from './transitions.ts'
 
 /** Why a record needs a person. */
 export type AttentionReason =
@@ -168,26 +168,14 @@ export async function markCreated(
   deadline?: Deadline,
 ): Promise<RecoveryOutcome> {
   const { runtime } = context.connection
-  await proveCreated(
-    context,
-    found,
-    (newest) => {
-      if (newest.state === 'created' && newest.readable) return undefined
-      const { body, busyUntil: _busyUntil, hold: _hold, rejection: _rejection, ...rest } = newest
-      return {
-        ...rest,
-        claim: runtime.randomId(),
-        state: 'created',
-        ambiguous: false,
-        readable: order !== undefined,
-        order: order === undefined ? { id: orderId } : rememberedOrder(context, order),
-        // Without the order itself, the body is still needed to ask for it again.
-        ...(order === undefined ? defined({ body }) : {}),
-      }
-    },
-    deadline ?? lookOf(context),
-    deadline?.signal,
-  )
+  const proof: Proof = {
+    sent: undefined,
+    order: order && rememberedOrder(context, order),
+    orderId,
+    attempts: 0,
+    claim: runtime.randomId(),
+  }
+  await proveCreated(context, found, proof, deadline ?? lookOf(context), deadline?.signal)
   const look = deadline === undefined ? lookOf(context) : lookAfter(context, deadline)
   const record = (await newestRecord(context, found, look)) ?? found.record
   return createdOutcome(publicRecord(record), order)

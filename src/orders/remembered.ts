@@ -11,10 +11,11 @@ import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { chargedOf, moneySentence, type OrderContext } from './context.ts'
-import { CLOCK_SKEW, distrusted, isBusy } from './decision.ts'
+import { CLOCK_SKEW, isBusy, isFromFuture } from './decision.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { checkIdempotencyKey, rowIdOf } from './identity.ts'
 import type { FoundRecord } from './journal.ts'
+import { nextKey } from './keys.ts'
 import { readOrder } from './look-up.ts'
 import {
   isPending,
@@ -24,8 +25,8 @@ import {
   type Unusable,
   unusableError,
 } from './record.ts'
-import { closedContent, nextGeneration } from './record-endings.ts'
 import { markCreated } from './recovery-outcome.ts'
+import { apply } from './transitions.ts'
 
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
 export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
@@ -137,19 +138,15 @@ export async function resolve(
   if (isChangedSince(record, decidedAt, runtime.now())) throw notStored(record)
   // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
   // a key that stays, a later refusal still proves nothing.
-  const next = record.slot.startsWith('key:')
-    ? {
-        ...distrusted(record, runtime.now()),
-        generation: record.generation + 1,
-        refused: false,
-        foreign: false,
-      }
-    : { ...nextGeneration(context, record), first: { sentAt: 0, refused: false } }
-  const written = await context.journal.write(
-    found,
-    { ...closedContent(next, { kind: 'abandoned' }, 0), claim: runtime.randomId() },
-    deadline,
-  )
+  const claim = runtime.randomId()
+  const named = record.slot.startsWith('key:')
+  const marked =
+    named && isFromFuture(record, runtime.now())
+      ? apply(record, { type: 'distrusted', busy: false, claim })
+      : record
+  const key = named ? undefined : nextKey(context, record)
+  const content = apply(marked, { type: 'abandoned', key, claim })
+  const written = await context.journal.write(found, content, deadline)
   if (written.result !== 'written') throw notStored(record)
   return publicRecord(written.found.record)
 }

@@ -9,11 +9,12 @@ import { MAX_ITEM_BYTES } from '../http/request.ts'
 import type { Order } from '../schemas/order.ts'
 import { proveCreated } from './archive.ts'
 import { classify, type Outcome } from './classify.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext, sameApiKey, tagOf } from './context.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext, rememberedOrder } from './context.ts'
 import { CLOCK_SKEW } from './decision.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { isProxied } from './identity.ts'
 import type { FoundRecord, Written } from './journal.ts'
+import { nextKey, sameApiKey, tagOf } from './keys.ts'
 import {
   type History,
   judgeOutcome,
@@ -23,14 +24,7 @@ import {
   type Verdict,
 } from './outcome.ts'
 import type { JournalRecord, Rejection } from './record.ts'
-import {
-  closedContent,
-  createdContent,
-  neverSent,
-  nextGeneration,
-  openContent,
-  requeuedContent,
-} from './record-endings.ts'
+import { apply, type Proof } from './transitions.ts'
 
 /** How a claimed record is to be sent. */
 export interface SendOptions {
@@ -152,11 +146,8 @@ export async function sendOrder(
         if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
         // The key was rotated, or is known only now. The record must say whose key is sent before it
         // is sent, or another process takes the wrong one for it.
-        const written = await context.journal.write(
-          mine,
-          { ...mine.record, apiKeyTag: tag },
-          options.deadline,
-        )
+        const content = apply(mine.record, { type: 'tagged', apiKeyTag: tag })
+        const written = await context.journal.write(mine, content, options.deadline)
         if (written.result !== 'written') return false
         mine = written.found
         unwritten = false
@@ -168,12 +159,11 @@ export async function sendOrder(
     })
     const { trail } = ending
     attempts += trail.attempts
-    const known = unused ? neverSent(mine.record) : mine.record
     const meaning = meaningOf(verdict, history, record)
     const heard = rejectionOf(meaning, outcome, trail)
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
     // A conflict that the order's own refused payloads explain is one more refusal.
-    const rejection = moves ? { ...heard, kind: 'refused' as const } : heard
+    const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
     const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
     const unordered = ({ result }: Written): Sent => ({
       ...sent,
@@ -186,18 +176,14 @@ export async function sendOrder(
     retriesLeft -= trail.retries + 1
     // A retry of its own kind: with none left, the order stays refused under this key, and a later call goes on.
     const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
-    if (moves && goesOn) {
-      const left = {
-        ...mine.record,
-        ...defined({ rejection }),
-        refused: true,
-        attempts: record.attempts + trail.attempts,
-      }
-      const content = { ...nextGeneration(context, left), firstSentAt: runtime.now() }
+    if (rejection !== undefined && moves && goesOn) {
+      const { busyUntil: until = 0, claim } = mine.record
+      const left = apply(mine.record, { type: 'refused', rejection, attempts: trail.attempts })
+      const next = apply(left, { type: 'moved_on', key: nextKey(context, left) })
       claimedFor = lastOf(trail.secrets)
-      const tag = tagOf(context, content.key, claimedFor)
-      const claim = { ...content, apiKeyTag: tag }
-      const written = await context.journal.write(mine, claim, options.deadline)
+      const apiKeyTag = tagOf(context, next.key, claimedFor)
+      const content = apply(next, { type: 'claimed', now: runtime.now(), until, claim, apiKeyTag })
+      const written = await context.journal.write(mine, content, options.deadline)
       if (written.result === 'written') {
         mine = written.found
         earlier = undefined
@@ -212,13 +198,14 @@ export async function sendOrder(
       const order = outcome?.order
       const orderId = outcome?.orderId ?? record.order?.id
       const { record: sentAs } = mine
-      const facts = { order, orderId, attempts: trail.attempts }
-      const remembered = await proveCreated(
-        context,
-        mine,
-        (newest) => createdContent(context, newest, sentAs, facts),
-        options.deadline,
-      )
+      const proof: Proof = {
+        sent: sentAs,
+        order: order && rememberedOrder(context, order),
+        orderId,
+        attempts: trail.attempts,
+        claim: sentAs.claim,
+      }
+      const remembered = await proveCreated(context, mine, proof, options.deadline)
       return {
         ...sent,
         charged: 'yes',
@@ -232,17 +219,21 @@ export async function sendOrder(
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     if (rejection !== undefined && options.queued === true && !refused) {
-      const requeued = requeuedContent(known, trail.attempts, earlier)
+      const { attempts: made } = trail
+      const requeued = apply(mine.record, { type: 'requeued', heard: earlier, attempts: made, unused })
       // Not 'no', although nothing was bought so far: the next recovery sends it.
       return {
         ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
         charged: 'unknown',
       }
     }
-    const content =
-      rejection !== undefined
-        ? closedContent(known, rejection, trail.attempts, isShared(context, record))
-        : openContent(mine.record, history.ambiguous, hold, trail.attempts)
+    const { ambiguous } = history
+    const content = apply(
+      mine.record,
+      rejection === undefined
+        ? { type: 'left_open', ambiguous, hold, attempts: trail.attempts }
+        : { type: 'closed', rejection, attempts: trail.attempts, shared: isShared(context, record), unused },
+    )
     return unordered(await context.journal.settle(mine, content, options.deadline))
   }
 }

@@ -1,13 +1,13 @@
 import type { Charged, CustomerOrderingError } from '../errors.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
+import { askedContent } from './claim.ts'
 import type { OrderContext } from './context.ts'
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
-import type { Found, Journal, RecordContent, Unwritten } from './journal.ts'
+import type { Found, Journal, Unwritten } from './journal.ts'
 import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
-import type { JournalRecord } from './record.ts'
-import { closedContent, neverSent } from './record-endings.ts'
-import { unsentContent } from './unsent.ts'
+import type { JournalRecord, RecordContent } from './record.ts'
+import { apply } from './transitions.ts'
 
 /** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
 export const GRACE = 450
@@ -54,8 +54,8 @@ export class UnclaimedOrder {
     if (charged === 'no' && written.result !== 'refused') {
       const closed =
         record === undefined
-          ? closedContent(neverSent(content), { kind: 'cancelled' }, 0)
-          : { ...record, claim: connection.runtime.randomId() }
+          ? cancelled(content)
+          : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
       const time = Math.min(GRACE, Math.max(deadline.remaining(), 0))
       const grace = new Deadline(connection.runtime, time, undefined)
       // A codec that has just failed is not asked again.
@@ -91,13 +91,18 @@ export class UnclaimedOrder {
     const own = other ? undefined : record
     const charged = moneyOf(own)
     if (charged !== 'no') return { charged, record: own }
-    const begun = { moved: false, duplicateKey }
     const content =
       record === undefined
-        ? closedContent(unsentContent(context, intent, undefined, begun), { kind: 'cancelled' }, 0)
-        : { ...record, claim: runtime.randomId() }
+        ? cancelled(askedContent(context, intent, undefined, { moved: false, duplicateKey }))
+        : apply(record, { type: 'rewritten', claim: runtime.randomId() })
     return { charged: (await writeOver(journal, found, content, grace)) ? 'no' : 'unknown', record: own }
   }
+}
+
+/** An order that was never sent, closed. */
+function cancelled(content: RecordContent): RecordContent {
+  const rejection = { kind: 'cancelled' } as const
+  return apply(content, { type: 'closed', rejection, attempts: 0, shared: false, unused: true })
 }
 
 /**

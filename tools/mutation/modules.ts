@@ -84,19 +84,14 @@ export const MODULES: readonly Module[] = [
     tests: ['client/**/{paging,reads,close}.test.ts'],
   },
   {
-    name: 'endings',
-    files: ['orders/record-endings.ts', 'orders/context.ts'],
-    tests: ['unit/**/record-endings.test.ts'],
+    name: 'transitions',
+    files: ['orders/transitions.ts', 'orders/keys.ts', 'orders/context.ts'],
+    tests: ['unit/**/orders/{transitions,keys,context,claim}.test.ts'],
   },
   {
     name: 'journal',
     files: ['orders/journal.ts', 'orders/live.ts'],
     tests: ['unit/**/{journal,live}.test.ts', 'client/**/{pruning,close}.test.ts'],
-  },
-  {
-    name: 'beginning',
-    files: ['orders/unsent.ts'],
-    tests: ['unit/**/unsent.test.ts'],
   },
   {
     name: 'placing',

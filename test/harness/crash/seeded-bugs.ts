@@ -14,12 +14,11 @@ import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
 import { archiveOrder, servesAnother } from '../../../src/orders/archive.ts'
 import { begunContent, claimedContent, repeatedContent } from '../../../src/orders/claim.ts'
 import { classify } from '../../../src/orders/classify.ts'
-import { sameApiKey, tagOf } from '../../../src/orders/context.ts'
 import { hasBought, mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
 import {
   decideAction,
-  distrusted,
   isBusy,
+  isFromFuture,
   isRemembered,
   mayBeRestored,
   startOf,
@@ -32,13 +31,18 @@ import {
   isThisWrite,
   Journal,
   type JournalOptions,
-  type RecordContent,
   witnessOf,
 } from '../../../src/orders/journal.ts'
+import { sameApiKey, tagOf } from '../../../src/orders/keys.ts'
 import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
-import { isPending, isUnsent, type JournalRecord, publicRecord } from '../../../src/orders/record.ts'
-import { leftKeys, openContent } from '../../../src/orders/record-endings.ts'
+import {
+  isPending,
+  isUnsent,
+  type JournalRecord,
+  publicRecord,
+  type RecordContent,
+} from '../../../src/orders/record.ts'
 import { recoverOne, whyNotReplay } from '../../../src/orders/recover.ts'
 import {
   createdOutcome,
@@ -58,6 +62,7 @@ import {
   movesOn,
   sendOrder,
 } from '../../../src/orders/send-order.ts'
+import { apply, leftKeys } from '../../../src/orders/transitions.ts'
 import { writeOver } from '../../../src/orders/unclaimed.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
@@ -599,9 +604,9 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     noticedBy: 'client/recover/recover',
     sow: () =>
       swap(
-        openContent,
-        (original) => (record, ambiguous, _hold, attempts) =>
-          original(record, ambiguous, 'aborted', attempts),
+        apply,
+        (original) => (record, event) =>
+          original(record, event.type === 'left_open' ? { ...event, hold: 'aborted' } : event),
       ),
   },
   {
@@ -782,7 +787,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a key that was first sent by a clock ahead comes back into its window',
     noticedBy: 'client/recover/recover',
-    sow: () => swap(distrusted, () => (record) => record),
+    sow: () => swap(isFromFuture, () => () => false),
   },
   {
     name: 'a call waits for a dead process to the end of its claim',

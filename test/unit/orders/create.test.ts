@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
-import { makeKey, tagOf } from '../../../src/orders/context.ts'
+import { askedContent } from '../../../src/orders/claim.ts'
 import { type OrderReply, type PlaceOrderOptions, placeOrder } from '../../../src/orders/create.ts'
 import { rowIdOf } from '../../../src/orders/identity.ts'
 import { readIntent } from '../../../src/orders/intent.ts'
-import type { FoundRecord, RecordContent } from '../../../src/orders/journal.ts'
-import { unsentContent } from '../../../src/orders/unsent.ts'
+import type { FoundRecord } from '../../../src/orders/journal.ts'
+import { makeKey, tagOf } from '../../../src/orders/keys.ts'
+import type { RecordContent } from '../../../src/orders/record.ts'
 import type { CreateOrderRequest, Order } from '../../../src/schemas/order.ts'
 import { recordOf, remember, storedRecords } from '../../support/order-context.ts'
 import {
@@ -64,7 +65,7 @@ async function left(
   request: CreateOrderRequest = NAMED,
 ): Promise<FoundRecord> {
   const { runtime } = context.connection
-  const content = unsentContent(context, readIntent(runtime.deriveId, request, {}), undefined, {
+  const content = askedContent(context, readIntent(runtime.deriveId, request, {}), undefined, {
     moved: false,
   })
   return await remember(context, {

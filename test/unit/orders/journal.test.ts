@@ -2,14 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
-import {
-  type Found,
-  type FoundRecord,
-  Journal,
-  type RecordContent,
-  type Written,
-} from '../../../src/orders/journal.ts'
-import type { Codec, JournalRecord } from '../../../src/orders/record.ts'
+import { type Found, type FoundRecord, Journal, type Written } from '../../../src/orders/journal.ts'
+import type { Codec, JournalRecord, RecordContent } from '../../../src/orders/record.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import {

@@ -3,12 +3,13 @@ import { ConfigurationError } from '../../../src/errors.ts'
 import type { SettledEvent } from '../../../src/hooks.ts'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
-import { tagOf } from '../../../src/orders/context.ts'
+import { askedContent } from '../../../src/orders/claim.ts'
 import { readIntent } from '../../../src/orders/intent.ts'
-import type { FoundRecord, RecordContent } from '../../../src/orders/journal.ts'
+import type { FoundRecord } from '../../../src/orders/journal.ts'
+import { tagOf } from '../../../src/orders/keys.ts'
+import type { RecordContent } from '../../../src/orders/record.ts'
 import { forgottenRow } from '../../../src/orders/record.ts'
 import { type RecoverSettings, type RecoveryOutcome, recover } from '../../../src/orders/recover.ts'
-import { unsentContent } from '../../../src/orders/unsent.ts'
 import type { Order } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
 import { recordOf, remember, storedRecords } from '../../support/order-context.ts'
@@ -53,7 +54,7 @@ async function enqueue(
 ): Promise<FoundRecord> {
   const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: reference } }
   const intent = readIntent(context.connection.runtime.deriveId, request, {})
-  const content = unsentContent(context, intent, undefined, { moved: false })
+  const content = askedContent(context, intent, undefined, { moved: false })
   return await remember(context, { ...content, ...changes })
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidResponseError, RequestAbortedError } from '../../../src/errors.ts'
-import type { RecordContent } from '../../../src/orders/journal.ts'
+import type { RecordContent } from '../../../src/orders/record.ts'
 import { publicRecord } from '../../../src/orders/record.ts'
 import {
   finished,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { makeKey } from '../../../src/orders/context.ts'
+import { askedContent, heardUnder, startedWith } from '../../../src/orders/claim.ts'
 import { fieldTags } from '../../../src/orders/identity.ts'
 import { type IntentOptions, readIntent } from '../../../src/orders/intent.ts'
+import { makeKey } from '../../../src/orders/keys.ts'
 import type { JournalRecord } from '../../../src/orders/record.ts'
-import { unsentContent } from '../../../src/orders/unsent.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { LEFT_OPEN, orderContext } from '../../support/order-context.ts'
 
@@ -37,7 +37,7 @@ describe('a new order that no call has claimed', () => {
   it('is open, sent by nobody, with the body that will be sent', () => {
     const intent = intentOf(NAMED)
     const { key } = makeKey(context, 'r1', 0)
-    expect(unsentContent(context, intent, undefined, { moved: false })).toEqual({
+    expect(askedContent(context, intent, undefined, { moved: false })).toEqual({
       slot: 'ref:r1',
       key,
       keyOrigin: 'derived',
@@ -58,33 +58,33 @@ describe('a new order that no call has claimed', () => {
   })
 
   it('has no reference where none was given', () => {
-    const content = unsentContent(context, intentOf(UNNAMED), undefined, { moved: false })
+    const content = askedContent(context, intentOf(UNNAMED), undefined, { moved: false })
     expect(content).not.toHaveProperty('externalOrderId')
     expect(content).toMatchObject({ keyOrigin: 'random', slot: expect.stringMatching(/^anon:/) })
   })
 
   it('goes by the caller’s key, or by that of a deliberate duplicate, or by one of its own', () => {
     const keyed = intentOf(NAMED, { idempotencyKey: 'k1' })
-    expect(unsentContent(context, keyed, undefined, { moved: false, duplicateKey: 'd1' })).toMatchObject({
+    expect(askedContent(context, keyed, undefined, { moved: false, duplicateKey: 'd1' })).toMatchObject({
       key: 'k1',
       keyOrigin: 'caller',
     })
     const duplicate = intentOf(UNNAMED, { duplicateKey: 'd1' })
     const begun = { moved: false, duplicateKey: 'd1' }
-    expect(unsentContent(context, duplicate, undefined, begun)).toMatchObject({
+    expect(askedContent(context, duplicate, undefined, begun)).toMatchObject({
       key: 'd1',
       keyOrigin: 'random',
       slot: 'key:d1',
     })
     // A closed one goes on with the key that it has.
-    expect(unsentContent(context, duplicate, CLOSED, begun)).toMatchObject({ key: 'key-r1' })
+    expect(askedContent(context, duplicate, CLOSED, begun)).toMatchObject({ key: 'key-r1' })
   })
 })
 
 describe('a closed order that is asked for again', () => {
   it('goes on with its key, its attempts and what is known of the key', () => {
     const intent = intentOf(NAMED)
-    const content = unsentContent(context, intent, CLOSED, { moved: false })
+    const content = askedContent(context, intent, CLOSED, { moved: false })
     expect(content).toMatchObject({
       key: 'key-r1',
       keyOrigin: 'derived',
@@ -107,7 +107,7 @@ describe('a closed order that is asked for again', () => {
       expect(content).not.toHaveProperty(field)
     expect(content.claim).not.toBe(CLOSED.claim)
     const doubted = { ...CLOSED, ambiguous: true, refused: false, foreign: true }
-    expect(unsentContent(context, intent, doubted, { moved: false })).toMatchObject({
+    expect(askedContent(context, intent, doubted, { moved: false })).toMatchObject({
       ambiguous: true,
       refused: false,
       foreign: true,
@@ -117,7 +117,7 @@ describe('a closed order that is asked for again', () => {
   it('begins its next generation under another key of the caller, of which nothing is known', () => {
     const doubted = { ...CLOSED, ambiguous: true, foreign: true }
     const intent = intentOf(NAMED, { idempotencyKey: 'k2' })
-    expect(unsentContent(context, intent, doubted, { moved: true })).toMatchObject({
+    expect(askedContent(context, intent, doubted, { moved: true })).toMatchObject({
       key: 'k2',
       keyOrigin: 'caller',
       generation: 6,
@@ -126,7 +126,30 @@ describe('a closed order that is asked for again', () => {
       refused: false,
       foreign: false,
     })
-    const content = unsentContent(context, intent, doubted, { moved: true })
+    const content = askedContent(context, intent, doubted, { moved: true })
     for (const field of ['firstSentAt', 'first', 'highest']) expect(content).not.toHaveProperty(field)
+  })
+})
+
+describe('the key with which a closed order is sent again', () => {
+  const record = { ...CLOSED, rejection: { kind: 'refused', status: 402 } } as const
+
+  it('is the one that it has, the first one or the next one', () => {
+    expect(startedWith(context, record, 'same')).toBe(record)
+    expect(startedWith(context, record, 'first')).toMatchObject({
+      key: makeKey(context, 'r1', 0).key,
+      generation: 0,
+      firstSentAt: 1,
+      highest: 5,
+    })
+    expect(startedWith(context, record, 'next')).toMatchObject({ generation: 6 })
+  })
+
+  it('has heard what is noted of it, and nothing if it is new', () => {
+    const rejection = { kind: 'refused', status: 404 } as const
+    const later = { ...record, first: { sentAt: 1, refused: true, rejection } }
+    expect(heardUnder(later, later)).toBe(record.rejection)
+    expect(heardUnder(later, startedWith(context, later, 'first'))).toBe(rejection)
+    expect(heardUnder(later, startedWith(context, later, 'next'))).toBeUndefined()
   })
 })

@@ -1,0 +1,392 @@
+import { describe, expect, it } from 'vitest'
+import type { RecordContent } from '../../../src/orders/record.ts'
+import { apply, isKnown, leftKeys, type Proof, type RecordEvent } from '../../../src/orders/transitions.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
+
+const order = { id: 'ord_1', status: 'pending', amount: 5 }
+const key = { key: 'key-new', keyOrigin: 'derived', generation: 7, fields: { quantity: 'new' } } as const
+const { body: _body, ...closed } = { ...LEFT_OPEN, ambiguous: false, firstSentAt: 10, attempts: 2 }
+const refused = { kind: 'refused', status: 402 } as const
+
+/** A record in every phase, as it is stored. */
+const PHASES = {
+  queued: { ...LEFT_OPEN, ambiguous: false, attempts: 0, apiKeyTag: '', rejection: refused },
+  busy: { ...LEFT_OPEN, ambiguous: false, attempts: 0, firstSentAt: 10, busyUntil: 99 },
+  open: { ...LEFT_OPEN, firstSentAt: 10, hold: 'aborted' },
+  created: { ...closed, state: 'created', readable: true, order },
+  unread: { ...LEFT_OPEN, state: 'created', ambiguous: false, firstSentAt: 10, busyUntil: 99 },
+  rejected: { ...closed, state: 'rejected', rejection: refused, refused: true },
+  later: {
+    ...closed,
+    state: 'rejected',
+    rejection: refused,
+    generation: 2,
+    first: { sentAt: 3, refused: true },
+  },
+} as const satisfies Readonly<Record<string, RecordContent>>
+
+/** The fields that change, as JSON, and those that go. */
+function changes(before: RecordContent, after: RecordContent): string {
+  const [from, to] = [before, after].map((record) => new Map<string, unknown>(Object.entries(record)))
+  const names = [...new Set([...(from?.keys() ?? []), ...(to?.keys() ?? [])])].sort()
+  return names
+    .filter((name) => JSON.stringify(from?.get(name)) !== JSON.stringify(to?.get(name)))
+    .map((name) => (to?.has(name) === true ? `${name}=${JSON.stringify(to.get(name))}` : `-${name}`))
+    .join(' ')
+    .replace(/["\\]/g, '')
+}
+
+const claim = 'new'
+const proof: Proof = { sent: undefined, order, orderId: 'ord_1', attempts: 1, claim }
+const asked = { slot: 'ref:r1', fingerprint: 'other', externalOrderId: 'r1', body: '{"quantity":2}' }
+
+/** An event of every type, and of each of its kinds. */
+const EVENTS: Readonly<Record<string, RecordEvent>> = {
+  'asked again': { type: 'asked', order: asked, key, moved: false, heard: undefined, claim },
+  'asked again by enqueue()': { type: 'asked', order: asked, key, moved: false, heard: refused, claim },
+  'asked again under a key of the caller': {
+    type: 'asked',
+    order: asked,
+    key,
+    moved: true,
+    heard: undefined,
+    claim,
+  },
+  'resumed by a call': { type: 'resumed', by: 'call' },
+  'resumed by recovery': { type: 'resumed', by: 'recovery' },
+  claimed: { type: 'claimed', now: 50, until: 150, claim, apiKeyTag: 'mine' },
+  tagged: { type: 'tagged', apiKeyTag: 'mine' },
+  refused: { type: 'refused', rejection: { kind: 'refused', status: 422 }, attempts: 1 },
+  'moved on': { type: 'moved_on', key },
+  'went back': { type: 'went_back', key: { ...key, generation: 0 }, createdAt: 5 },
+  'closed as refused': {
+    type: 'closed',
+    rejection: { kind: 'refused' },
+    attempts: 1,
+    shared: false,
+    unused: false,
+  },
+  'closed as cancelled': {
+    type: 'closed',
+    rejection: { kind: 'cancelled' },
+    attempts: 0,
+    shared: false,
+    unused: true,
+  },
+  'closed in conflict': {
+    type: 'closed',
+    rejection: { kind: 'conflict' },
+    attempts: 1,
+    shared: false,
+    unused: false,
+  },
+  'closed in conflict under a shared key': {
+    type: 'closed',
+    rejection: { kind: 'conflict' },
+    attempts: 1,
+    shared: true,
+    unused: false,
+  },
+  'left open': { type: 'left_open', ambiguous: true, hold: undefined, attempts: 1 },
+  'left open after a refusal': { type: 'left_open', ambiguous: true, hold: 'refused', attempts: 1 },
+  requeued: { type: 'requeued', heard: refused, attempts: 1, unused: true },
+  'requeued after the service looked at it': {
+    type: 'requeued',
+    heard: undefined,
+    attempts: 1,
+    unused: false,
+  },
+  'proven by a list': { type: 'proven', ...proof },
+  'proven without the order': { type: 'proven', ...proof, order: undefined },
+  'proven without its id': { type: 'proven', ...proof, order: undefined, orderId: undefined },
+  distrusted: { type: 'distrusted', busy: false, claim },
+  'distrusted while a call works on it': { type: 'distrusted', busy: true, claim },
+  'taken over': { type: 'taken_over', claim },
+  rewritten: { type: 'rewritten', claim },
+  abandoned: { type: 'abandoned', key, claim },
+  'abandoned under its name': { type: 'abandoned', key: undefined, claim },
+}
+
+const ROWS: readonly (readonly [event: string, phase: keyof typeof PHASES, changes: string])[] = [
+  [
+    'asked again',
+    'rejected',
+    'apiKeyTag= body={quantity:2} claim=new fields={quantity:new} fingerprint=other generation=7 key=key-new -rejection state=open',
+  ],
+  [
+    'asked again',
+    'later',
+    'apiKeyTag= body={quantity:2} claim=new fields={quantity:new} fingerprint=other generation=7 key=key-new -rejection state=open',
+  ],
+  [
+    'asked again by enqueue()',
+    'rejected',
+    'apiKeyTag= body={quantity:2} claim=new fields={quantity:new} fingerprint=other generation=7 key=key-new state=open',
+  ],
+  [
+    'asked again under a key of the caller',
+    'rejected',
+    'apiKeyTag= body={quantity:2} claim=new fields={quantity:new} fingerprint=other -firstSentAt generation=7 key=key-new left=[key-r1] refused=false -rejection state=open',
+  ],
+  [
+    'asked again under a key of the caller',
+    'later',
+    'apiKeyTag= body={quantity:2} claim=new fields={quantity:new} fingerprint=other -first -firstSentAt generation=7 key=key-new left=[key-r1] -rejection state=open',
+  ],
+  ['resumed by a call', 'queued', '-rejection'],
+  ['resumed by a call', 'open', '-hold'],
+  ['resumed by a call', 'unread', 'ambiguous=true'],
+  ['resumed by recovery', 'queued', '-rejection'],
+  ['resumed by recovery', 'open', ''],
+  ['resumed by recovery', 'unread', 'ambiguous=true'],
+  ['claimed', 'queued', 'apiKeyTag=mine busyUntil=150 claim=new firstSentAt=50'],
+  ['claimed', 'open', 'apiKeyTag=mine busyUntil=150 claim=new'],
+  ['claimed', 'unread', 'apiKeyTag=mine busyUntil=150 claim=new'],
+  ['tagged', 'busy', 'apiKeyTag=mine'],
+  ['refused', 'busy', 'attempts=1 refused=true rejection={kind:refused,status:422}'],
+  [
+    'moved on',
+    'queued',
+    'fields={quantity:new} first={sentAt:0,refused:false,rejection:{kind:refused,status:402}} generation=7 key=key-new -rejection',
+  ],
+  [
+    'moved on',
+    'busy',
+    'fields={quantity:new} first={sentAt:10,refused:false} -firstSentAt generation=7 key=key-new',
+  ],
+  [
+    'moved on',
+    'rejected',
+    'fields={quantity:new} first={sentAt:10,refused:true,rejection:{kind:refused,status:402}} -firstSentAt generation=7 key=key-new refused=false -rejection',
+  ],
+  ['moved on', 'later', 'fields={quantity:new} -firstSentAt generation=7 key=key-new -rejection'],
+  ['went back', 'queued', 'fields={quantity:new} firstSentAt=5 highest=0 key=key-new -rejection'],
+  [
+    'went back',
+    'rejected',
+    'fields={quantity:new} firstSentAt=5 highest=0 key=key-new refused=false -rejection',
+  ],
+  [
+    'went back',
+    'later',
+    'fields={quantity:new} -first firstSentAt=3 generation=0 highest=2 key=key-new refused=true -rejection',
+  ],
+  [
+    'closed as refused',
+    'busy',
+    'attempts=1 -body -busyUntil refused=true rejection={kind:refused} state=rejected',
+  ],
+  ['closed as cancelled', 'queued', '-body rejection={kind:cancelled} state=rejected'],
+  ['closed as cancelled', 'busy', '-body -busyUntil -firstSentAt rejection={kind:cancelled} state=rejected'],
+  [
+    'closed in conflict',
+    'busy',
+    'attempts=1 -busyUntil foreign=true rejection={kind:conflict} state=rejected',
+  ],
+  [
+    'closed in conflict under a shared key',
+    'busy',
+    'attempts=1 -busyUntil foreign=true rejection={kind:conflict} state=rejected',
+  ],
+  ['left open', 'busy', 'ambiguous=true attempts=1 -busyUntil'],
+  ['left open', 'open', 'attempts=2'],
+  ['left open after a refusal', 'busy', 'ambiguous=true attempts=1 -busyUntil hold=refused'],
+  ['left open after a refusal', 'open', 'attempts=2 hold=refused'],
+  ['requeued', 'busy', 'apiKeyTag= attempts=1 -busyUntil -firstSentAt rejection={kind:refused,status:402}'],
+  ['requeued after the service looked at it', 'busy', 'apiKeyTag= attempts=1 -busyUntil'],
+  [
+    'proven by a list',
+    'queued',
+    'attempts=1 -body claim=new order={id:ord_1,status:pending,amount:5} readable=true -rejection state=created',
+  ],
+  [
+    'proven by a list',
+    'busy',
+    'attempts=1 -body -busyUntil claim=new order={id:ord_1,status:pending,amount:5} readable=true state=created',
+  ],
+  [
+    'proven by a list',
+    'open',
+    'ambiguous=false attempts=2 -body claim=new -hold order={id:ord_1,status:pending,amount:5} readable=true state=created',
+  ],
+  [
+    'proven by a list',
+    'unread',
+    'attempts=2 -body -busyUntil claim=new order={id:ord_1,status:pending,amount:5} readable=true',
+  ],
+  [
+    'proven by a list',
+    'rejected',
+    'attempts=3 claim=new order={id:ord_1,status:pending,amount:5} readable=true -rejection state=created',
+  ],
+  ['proven without the order', 'busy', 'attempts=1 -busyUntil claim=new order={id:ord_1} state=created'],
+  [
+    'proven without the order',
+    'open',
+    'ambiguous=false attempts=2 claim=new -hold order={id:ord_1} state=created',
+  ],
+  ['proven without the order', 'unread', 'attempts=2 -busyUntil claim=new order={id:ord_1}'],
+  ['proven without the order', 'rejected', 'attempts=3 claim=new order={id:ord_1} -rejection state=created'],
+  ['proven without its id', 'busy', 'attempts=1 -busyUntil claim=new state=created'],
+  ['proven without its id', 'open', 'ambiguous=false attempts=2 claim=new -hold state=created'],
+  ['proven without its id', 'rejected', 'attempts=3 claim=new -rejection state=created'],
+  ['distrusted', 'queued', 'claim=new'],
+  ['distrusted', 'busy', '-busyUntil claim=new firstSentAt=0'],
+  ['distrusted', 'open', 'claim=new firstSentAt=0'],
+  ['distrusted', 'unread', '-busyUntil claim=new firstSentAt=0'],
+  ['distrusted', 'later', 'claim=new first={sentAt:0,refused:true} firstSentAt=0'],
+  ['distrusted while a call works on it', 'busy', 'claim=new firstSentAt=0'],
+  ['taken over', 'busy', '-busyUntil claim=new'],
+  ['taken over', 'open', 'claim=new'],
+  ['rewritten', 'queued', 'claim=new'],
+  ['rewritten', 'busy', 'claim=new'],
+  ['rewritten', 'open', 'claim=new'],
+  ['rewritten', 'rejected', 'claim=new'],
+  [
+    'abandoned',
+    'queued',
+    '-body claim=new fields={quantity:new} first={sentAt:0,refused:false} generation=7 key=key-new rejection={kind:abandoned} state=rejected',
+  ],
+  [
+    'abandoned',
+    'open',
+    'ambiguous=false -body claim=new fields={quantity:new} first={sentAt:0,refused:false} -firstSentAt generation=7 -hold key=key-new rejection={kind:abandoned} state=rejected',
+  ],
+  [
+    'abandoned',
+    'rejected',
+    'claim=new fields={quantity:new} first={sentAt:0,refused:false} -firstSentAt generation=7 key=key-new refused=false rejection={kind:abandoned}',
+  ],
+  [
+    'abandoned',
+    'later',
+    'claim=new fields={quantity:new} first={sentAt:0,refused:false} -firstSentAt generation=7 key=key-new rejection={kind:abandoned}',
+  ],
+  [
+    'abandoned under its name',
+    'queued',
+    '-body claim=new generation=1 rejection={kind:abandoned} state=rejected',
+  ],
+  [
+    'abandoned under its name',
+    'open',
+    '-body claim=new generation=1 -hold rejection={kind:abandoned} state=rejected',
+  ],
+  ['abandoned under its name', 'rejected', 'claim=new generation=1 refused=false rejection={kind:abandoned}'],
+]
+
+describe('the next content of a record', () => {
+  it.each(ROWS)('%s: %s', (event, phase, expected) => {
+    const change = EVENTS[event]
+    if (change === undefined) throw new Error(`there is no event ${event}`)
+    expect(changes(PHASES[phase], apply(PHASES[phase], change))).toBe(expected)
+  })
+
+  it('is described for every event', () => {
+    expect([...new Set(ROWS.map(([event]) => event))]).toEqual(Object.keys(EVENTS))
+  })
+
+  it('is made of nothing only where an order is asked for', () => {
+    const first = apply(undefined, {
+      type: 'asked',
+      order: asked,
+      key,
+      moved: false,
+      heard: undefined,
+      claim,
+    })
+    expect(first).toEqual({
+      ...asked,
+      ...key,
+      state: 'open',
+      ambiguous: false,
+      attempts: 0,
+      apiKeyTag: '',
+      claim,
+      readable: false,
+      refused: false,
+      foreign: false,
+    })
+    expect(() => apply(undefined, { type: 'rewritten', claim })).toThrow(TypeError)
+  })
+
+  it('keeps the doubt and the conflict of a key that is asked for again', () => {
+    const doubted = { ...PHASES.rejected, ambiguous: true, foreign: true, left: ['older'] }
+    const again = { type: 'asked', order: asked, key, heard: undefined, claim } as const
+    expect(apply(doubted, { ...again, moved: false })).toMatchObject({ ambiguous: true, foreign: true })
+    const moved = { ambiguous: false, foreign: false, left: ['older', 'key-r1'] }
+    expect(apply(doubted, { ...again, moved: true })).toMatchObject(moved)
+  })
+
+  it('names the caller’s key among those that it has left', () => {
+    const callers = { ...PHASES.rejected, keyOrigin: 'caller' } as const
+    expect(apply(callers, { type: 'moved_on', key }).left).toEqual(['key-r1'])
+    expect(leftKeys({ ...PHASES.queued, left: ['older'] })).toEqual(['older'])
+  })
+
+  it('keeps no first key of one that is drawn or given', () => {
+    const drawn = { ...key, keyOrigin: 'random' } as const
+    expect(apply(PHASES.rejected, { type: 'moved_on', key: drawn })).not.toHaveProperty('first')
+    const callers = { ...PHASES.rejected, keyOrigin: 'caller' } as const
+    expect(apply(callers, { type: 'moved_on', key })).not.toHaveProperty('first')
+  })
+
+  it.each([
+    ['the order itself', false, { foreign: false }],
+    ['somebody else as well', true, { foreign: true }],
+  ])(
+    'takes a conflict for explained by what was refused, if the key was sent by %s',
+    (_by, shared, expected) => {
+      const closed = { type: 'closed', rejection: { kind: 'conflict' }, attempts: 1, unused: false } as const
+      expect(apply({ ...PHASES.busy, refused: true }, { ...closed, shared })).toMatchObject(expected)
+      expect(apply({ ...PHASES.busy, refused: true, foreign: true }, { ...closed, shared }).foreign).toBe(
+        true,
+      )
+    },
+  )
+})
+
+describe('a proof', () => {
+  it('is for the key that was sent, whoever has written meanwhile', () => {
+    const sent = { ...PHASES.busy, body: '{"quantity":1}', claim: 'sender' }
+    const others = { fingerprint: 'other', apiKeyTag: 'other', claim: 'other', attempts: 7, fields: {} }
+    const newest: RecordContent = {
+      ...PHASES.open,
+      ...others,
+      key: 'key-1',
+      keyOrigin: 'random',
+      generation: 1,
+    }
+    const { key: sentKey, keyOrigin, generation, fields, fingerprint, apiKeyTag } = sent
+    expect(apply(newest, { type: 'proven', ...proof, sent })).toMatchObject({
+      ...{ key: sentKey, keyOrigin, generation, fields, fingerprint, apiKeyTag, claim },
+      attempts: 8,
+    })
+  })
+
+  it('keeps what is known where it cannot show the order, and the body, to ask for it again', () => {
+    const flawed = { type: 'proven', ...proof, order: undefined } as const
+    const known = { ...PHASES.unread, order: { id: 'ord_0', status: 'pending' } }
+    expect(apply(known, flawed).order).toEqual(known.order)
+    expect(apply(PHASES.rejected, flawed)).not.toHaveProperty('body')
+    const sent = { ...PHASES.busy, body: '{"quantity":2}' }
+    expect(apply(PHASES.rejected, { ...flawed, sent }).body).toBe('{"quantity":2}')
+    expect(apply(PHASES.open, { ...flawed, sent }).body).toBe('{}')
+  })
+
+  const named: RecordContent = { ...PHASES.unread, order: { id: 'ord_1' }, claim }
+  const { busyUntil: _busyUntil, ...idle } = named
+  const sent = PHASES.busy
+  const nothing = { ...proof, order: undefined }
+  it.each<[string, boolean, RecordContent, Proof]>([
+    ['once the order is readable', true, PHASES.created, proof],
+    ['if this call has not read it either', true, idle, nothing],
+    ['if another call is reading it', true, named, { ...nothing, sent }],
+    ['where it is open', false, PHASES.open, nothing],
+    ['where only now the order is read', false, named, proof],
+    ['where only now its id is known', false, PHASES.unread, nothing],
+    ['where a claim of its own is to be given up', false, named, { ...nothing, sent: { ...sent, claim } }],
+  ])('%s, says nothing new: %s', (_when, known, newest, its) => {
+    expect(isKnown(newest, its)).toBe(known)
+  })
+})
