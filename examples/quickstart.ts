@@ -1,6 +1,6 @@
 /**
  * The main job, step by step: `npm run quickstart` starts the sandbox as a process of its own and runs this against it.
- * The sandbox is told to charge the first order and then to drop the connection instead of answering.
+ * The sandbox is told to charge the first order and then to drop the connection instead of responding.
  */
 import assert from 'node:assert/strict'
 import {
@@ -20,7 +20,7 @@ const client = new CustomerOrderingClient({
       if (method === 'POST') console.log(`  -> ${method} ${path}, Idempotency-Key ${idempotencyKey}`)
     },
     onResponse: ({ method, status, outcome }) => {
-      if (method === 'POST') console.log(`  <- ${status ?? `no answer: connection ${outcome}`}`)
+      if (method === 'POST') console.log(`  <- ${status ?? `no response: connection ${outcome}`}`)
     },
   },
 })
@@ -36,7 +36,7 @@ const before = await client.balance.retrieve()
 const { currency } = before
 console.log(`\nBalance ${formatAmount(before, 'en')}`)
 
-console.log('\nAn order whose first answer is lost on the wire')
+console.log('\nAn order whose first response is lost on the wire')
 const request = {
   serviceId: 'svc_standard',
   target: '@ada',
@@ -52,7 +52,7 @@ console.log(`\nBalance ${formatAmount(after, 'en')}: ${requests} requests, charg
 assert.equal(requests, 2)
 assert.equal(before.amount - after.amount, order.amount)
 
-console.log('\nThe same order asked for again: remembered, nothing is sent')
+console.log('\nThe same call again: the order is remembered, nothing is sent')
 const again = await client.orders.create(request)
 console.log(`  order ${again.id}, ${responseInfo(again)?.attempts} requests`)
 assert.equal(again.id, order.id)
