@@ -1,5 +1,5 @@
 /**
- * Writes the tables of docs/errors.md that have their source in the code:
+ * Writes the tables of docs/guide/responses.md that have their source in the code:
  *
  *     npm run docs:tables
  *
@@ -9,21 +9,21 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/outcome.ts'
 import { OUTCOME_WORDS } from './outcome-words.ts'
 
-const page = new URL('../docs/errors.md', import.meta.url)
+const page = new URL('../docs/guide/responses.md', import.meta.url)
 
 const next: Readonly<Record<OutcomeRow['next'], string>> = {
   stop: 'stop',
-  now: 'retry, the first time at once',
-  backoff: 'retry after a backoff',
+  now: 'retry, the first time immediately',
+  backoff: 'retry with backoff',
   refresh: 'retry with a fresh API key',
-  poll: 'wait and ask again, until the deadline',
-  replay: 'ask again to read it, at most twice',
+  poll: 'poll with the same key, until the deadline',
+  replay: 'replay to read it, at most twice',
 }
 
 const rejections: Readonly<Record<NonNullable<Meaning['rejection']>, string>> = {
   refused: 'rejected',
   not_processed: 'rejected',
-  conflict: 'rejected, its generation kept',
+  conflict: 'rejected, key kept',
   cancelled: 'rejected',
   abandoned: 'rejected',
 }
@@ -36,7 +36,7 @@ function meaning({ charged, state, rejection }: Meaning): string {
 function outcomeTable(): string {
   const entries = Object.entries(OUTCOMES) as [OutcomeKind, OutcomeRow][]
   return [
-    '| an attempt ends with | nothing was in doubt before: `charged`, record | an earlier attempt is in doubt | the call goes on |',
+    '| an attempt ends with | `charged`, record | after an ambiguous attempt | the call goes on |',
     '| --- | --- | --- | --- |',
     ...entries.map(
       ([kind, row]) =>
@@ -50,7 +50,8 @@ function withTable(text: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: written by npm run docs:tables -->`, `<!-- end of ${name} -->`]
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined) throw new Error(`docs/errors.md has no place for ${name}`)
+  if (before === undefined || after === undefined) 
+    throw new Error(`docs/guide/responses.md has no place for ${name}`)
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }
 
@@ -58,7 +59,7 @@ const current = readFileSync(page, 'utf8')
 const wanted = withTable(current, 'outcomes', outcomeTable())
 if (process.argv.includes('--check')) {
   if (current !== wanted) {
-    process.stderr.write('docs/errors.md is not current: npm run docs:tables\n')
+    process.stderr.write('docs/guide/responses.md is not current: npm run docs:tables\n')
     process.exitCode = 1
   }
 } else writeFileSync(page, wanted)

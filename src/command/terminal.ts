@@ -12,7 +12,7 @@ export interface Terminal {
   ask(question: string): Promise<string>
 }
 
-/** How the command ends. docs/command.md lists them. */
+/** How the command ends. docs/guide/command.md lists them. */
 export const EXIT = { done: 0, failed: 1, wrongUse: 2, needsAttention: 3, notConfirmed: 4 } as const
 export type Exit = (typeof EXIT)[keyof typeof EXIT]
 

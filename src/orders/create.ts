@@ -75,7 +75,7 @@ const LONGEST_LOOK = 1000
 const LONGEST_WAIT = 15_000
 
 /**
- * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/idempotency.md), claims
+ * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/guide/concepts.md), claims
  * it durably, sends it, stores the ending, and returns or throws what is stored.
  */
 export function placeOrder<Output>(

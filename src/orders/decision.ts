@@ -112,7 +112,7 @@ export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, n
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
-/** What `create()` does with the record that it finds in its slot; docs/idempotency.md has it as a table. */
+/** What `create()` does with the record that it finds in its slot; docs/guide/concepts.md has it as a table. */
 export function decideAction(record: JournalRecord, wanted: Wanted, circumstances: Circumstances): Action {
   const anonymous = isAnonymous(wanted.slot)
   const otherKey = wanted.idempotencyKey !== undefined && wanted.idempotencyKey !== record.key

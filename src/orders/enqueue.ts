@@ -25,7 +25,7 @@ const PAUSE = 50
 
 /**
  * Writes an order down for `recover()` to send: an open record that no call has claimed. What is remembered already is
- * met as `create()` would meet it (docs/idempotency.md), only that nothing is sent.
+ * met as `create()` would meet it (docs/guide/concepts.md), only that nothing is sent.
  */
 export async function enqueueOrder(
   context: OrderContext,

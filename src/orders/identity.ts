@@ -72,7 +72,7 @@ export interface DerivedKeyParts {
 /**
  * The idempotency key of an order with a reference, computed instead of drawn. A process that has
  * forgotten the order computes the first one (generation 0) again, and the service recognises the
- * repetition. Later ones depend on what the store remembers: docs/stores.md, "What a lost store still
+ * repetition. Later ones depend on what the store remembers: docs/guide/lost-store.md, "What a lost store still
  * protects".
  *
  * The payload is left out on purpose. With it, the same reference and a changed quantity would be a new key, hence a

@@ -68,7 +68,7 @@ function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow 
 }
 
 /**
- * The outcome table: what each answer says about the wallet. `docs/errors.md` prints it, with the
+ * The outcome table: what each answer says about the wallet. `docs/guide/responses.md` prints it, with the
  * words of `outcome-words.ts`, and a test compares the two. A kind without a row does not compile.
  */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {

@@ -25,7 +25,7 @@ export interface OrderMetadata {
  * Body of `POST /v1/orders` (API document, "CreateOrderRequest").
  *
  * Fields that the API document does not show are sent as they are and count for the order's identity, except misspellings
- * of known fields and the options of a call, which are refused: docs/options.md has the rule. The type knows the
+ * of known fields and the options of a call, which are refused: docs/guide/orders.md has the rule. The type knows the
  * documented fields only, so that a misspelt one does not compile; add those that your provider has told you.
  *
  * @example

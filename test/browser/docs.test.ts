@@ -20,7 +20,7 @@ declare global {
   }
 }
 
-describeWithChromium('What docs/stores.md shows of IndexedDbStore', () => {
+describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStore', () => {
   let browser: Chromium
   let site: Site
   let server: SandboxServer
@@ -31,7 +31,7 @@ describeWithChromium('What docs/stores.md shows of IndexedDbStore', () => {
       .flatMap(blocksOf)
       .filter(
         ({ at, info, code }) =>
-          at.startsWith('docs/stores.md') && info === 'ts' && code.includes('/stores/indexeddb'),
+          at.startsWith('docs/guide/stores/indexeddb.md') && info === 'ts' && code.includes('/stores/indexeddb'),
       )
     mkdirSync(folder, { recursive: true })
     const script = join(folder, 'shop.ts')

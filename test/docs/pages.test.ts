@@ -64,10 +64,10 @@ test('every page can be reached from README.md', () => {
 })
 
 describe('README.md', () => {
-  test('shows what the quick start prints', async () => {
+  test('shows a part of what the quick start prints', async () => {
     const { stdout } = await run(process.execPath, [join(root, 'scripts/run-example.ts'), 'quickstart'])
     const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
-    expect(transcript?.code.trim()).toBe(stdout.trim())
+    expect(stdout).toContain(transcript?.code.trim())
   })
 
   test('names the versions of Node that are tested', () => {
@@ -85,40 +85,36 @@ describe('CHANGELOG.md', () => {
   })
 })
 
-describe('docs/errors.md', () => {
-  const { text } = page('docs/errors.md')
-
-  test('has the outcome table of the code', async () => {
-    await run(process.execPath, [join(root, 'scripts/docs-tables.ts'), '--check'])
-  })
-
-  test('has every error class with its code', () => {
-    const rows = new Map(
-      [...text.matchAll(/^\| `(\w+Error)`[^|]*\| (?:`(\w+)`|–) \|/gm)].map(([, name, code]) => [name, code]),
-    )
-    const classes = Object.entries(errors).filter(([name]) => /^[A-Z]\w+Error$/.test(name))
-    expect(rows.size).toBe(classes.length)
-    for (const [name, ErrorClass] of classes) {
-      const { code } = new (ErrorClass as typeof errors.CustomerOrderingError)('')
-      expect(rows.get(name) ?? 'error', name).toBe(code)
-    }
-  })
+test('docs/guide/responses.md has the outcome table of the code', async () => {
+  await run(process.execPath, [join(root, 'scripts/docs-tables.ts'), '--check'])
 })
 
-describe('docs/idempotency.md', () => {
-  test('links each invariant to tests, one of which applies its function', () => {
-    const functions = readFileSync(join(root, 'test/support/invariants.ts'), 'utf8')
-    const harness = 'test/harness/crash/crash-points.test.ts'
-    const simulation = 'test/harness/simulation/simulation.test.ts'
-    const rows = [...page('docs/idempotency.md').text.matchAll(/^\| \*\*(I\d+)\*\*.*$/gm)]
-    expect(rows.map(([, name]) => name)).toEqual(Array.from({ length: 12 }, (_, index) => `I${index + 1}`))
-    for (const [row, name = ''] of rows) {
-      const files = [...row.matchAll(/\]\(\.\.\/(test\/[\w./-]+)\)/g)].map(([, path = '']) => path)
-      expect(files.length, name).toBeGreaterThan(0)
-      // Crash points do not look at what is printed, which is what I8 is about.
-      const harnesses = name === 'I8' ? [simulation] : [simulation, harness]
-      const applied = harnesses.every((file) => files.includes(file))
-      expect([functions.includes(`${name}: `), applied], name).toEqual([true, true])
-    }
-  })
+test('docs/guide/errors.md has every error class with its code', () => {
+  const { text } = page('docs/guide/errors.md')
+  const rows = new Map(
+    [...text.matchAll(/^\| `(\w+Error)`[^|]*\| (?:`(\w+)`|–) \|/gm)].map(([, name, code]) => [name, code]),
+  )
+  const classes = Object.entries(errors).filter(([name]) => /^[A-Z]\w+Error$/.test(name))
+  expect(rows.size).toBe(classes.length)
+  for (const [name, ErrorClass] of classes) {
+    const { code } = new (ErrorClass as typeof errors.CustomerOrderingError)('')
+    expect(rows.get(name) ?? 'error', name).toBe(code)
+  }
+})
+
+test('docs/invariants.md names each invariant once, and its function', () => {
+  const functions = readFileSync(join(root, 'test/support/invariants.ts'), 'utf8')
+  const [table = ''] = page('docs/invariants.md').text.split('## Which test')
+  const names = [...table.matchAll(/^\| \*\*(I\d+)\*\*/gm)].map(([, name = '']) => name)
+  expect(names).toEqual(Array.from({ length: 12 }, (_, index) => `I${index + 1}`))
+  expect(names.filter((name) => !functions.includes(`${name}: `))).toEqual([])
+})
+
+test('llms.txt lists every page for users, and no page that is not there', () => {
+  const listed = [...readFileSync(join(root, 'llms.txt'), 'utf8').matchAll(/\]\(([^)]+\.md)\)/g)].map(
+    ([, path = '']) => path,
+  )
+  expect(listed.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  const guides = pages.map(({ path }) => path).filter((path) => /^docs\/guide\/[\w-]+\.md$/.test(path))
+  expect(guides.filter((path) => !listed.includes(path))).toEqual([])
 })

@@ -30,7 +30,7 @@ const TESTED: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-test.each(['README.md', 'docs/runtimes.md'])('%s names the versions that are tested', (path) => {
+test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the versions that are tested', (path) => {
   const text = readPages().find((page) => page.path === path)?.text ?? ''
   const named = new Set<string>()
   for (const [row, label = '', cell = ''] of text.matchAll(/^\| (.+?) \| (.+?) \|/gm)) {

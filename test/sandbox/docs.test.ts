@@ -3,7 +3,7 @@ import { createSandbox, parseFaultRules, sandboxPresets } from 'customer-orderin
 import { describe, expect, test } from 'vitest'
 import { createControl } from '../../src/sandbox/control/control.ts'
 
-const page = readFileSync(new URL('../../docs/sandbox.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/guide/sandbox.md', import.meta.url), 'utf8')
 
 /** Names in the first column of the table under this header row. */
 function firstColumn(header: string): readonly string[] {
@@ -13,7 +13,7 @@ function firstColumn(header: string): readonly string[] {
   )
 }
 
-describe('docs/sandbox.md', () => {
+describe('docs/guide/sandbox.md', () => {
   test('lists every switch', () => {
     expect(firstColumn('| switch | values (default first) |').toSorted()).toEqual(
       Object.keys(createSandbox().behaviour).sort(),
@@ -84,8 +84,8 @@ describe('docs/sandbox.md', () => {
   })
 })
 
-test('docs/testing-your-app.md shows a fault script that is accepted', () => {
-  const text = readFileSync(new URL('../../docs/testing-your-app.md', import.meta.url), 'utf8')
+test('docs/guide/testing.md shows a fault script that is accepted', () => {
+  const text = readFileSync(new URL('../../docs/guide/testing.md', import.meta.url), 'utf8')
   const script = /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? ''
   expect(parseFaultRules(script)).toHaveLength(1)
 })

@@ -1,5 +1,5 @@
 /**
- * The promises I1 to I12 of docs/idempotency.md, each one function over the log of a run. Whatever harness logs runs (the
+ * The promises I1 to I12 of docs/invariants.md, each one function over the log of a run. Whatever harness logs runs (the
  * simulation, the enumeration of crashes, killed processes, the fleet, killed browsers, the model's calls side by side) judges
  * them by these, so that a promise is stated once.
  *

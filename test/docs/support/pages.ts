@@ -18,11 +18,11 @@ export interface Block {
   readonly code: string
 }
 
-/** All pages: those of the project's folder and of `docs`, and the one about tests. */
+/** All pages: those of the project's folder and of `docs`, and the one about tests. The site's folder holds copies. */
 export function readPages(): readonly Page[] {
   const top = [...readdirSync(root).filter((name) => name.endsWith('.md')), 'test/README.md']
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
+    .filter((name) => name.endsWith('.md') && !name.startsWith('site/'))
     .map((name) => `docs/${name}`)
   return [...top, ...docs].toSorted().map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
 }

@@ -36,7 +36,7 @@ npx node test/harness/simulation/run.ts --seed N [--whole]
 
 /** More failing seeds than these are counted, and not told. */
 const MOST_TOLD = 20
-const PROMISES = 'What I1 to I12 promise: docs/idempotency.md#invariants'
+const PROMISES = 'What I1 to I12 promise: docs/invariants.md'
 
 async function runOne(seed: number): Promise<void> {
   const drawn = planOf(seed)
