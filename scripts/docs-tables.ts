@@ -50,7 +50,7 @@ function withTable(text: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: written by npm run docs:tables -->`, `<!-- end of ${name} -->`]
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined) 
+  if (before === undefined || after === undefined)
     throw new Error(`docs/guide/responses.md has no place for ${name}`)
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }

@@ -31,7 +31,9 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
       .flatMap(blocksOf)
       .filter(
         ({ at, info, code }) =>
-          at.startsWith('docs/guide/stores/indexeddb.md') && info === 'ts' && code.includes('/stores/indexeddb'),
+          at.startsWith('docs/guide/stores/indexeddb.md') &&
+          info === 'ts' &&
+          code.includes('/stores/indexeddb'),
       )
     mkdirSync(folder, { recursive: true })
     const script = join(folder, 'shop.ts')

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { join, posix } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
@@ -9,16 +9,21 @@ const installed = (...path: string[]): string =>
   join(inject('consumer'), 'node_modules/customer-ordering-sdk', ...path)
 
 describe('the packed file', () => {
-  test('holds the build, the OpenAPI description, the manifest, README, CHANGELOG and licences, and nothing else', () => {
+  test('holds the build, the documentation, the OpenAPI description, the manifest and licences, and nothing else', () => {
     const others = inject('packedFiles').filter(
       (path) =>
+        !/^docs\/([\w-]+\/)*[\w-]+\.(md|svg)$/.test(path) &&
         !/^dist\/((node\/)?stores\/|sandbox\/|node\/)?[\w-]+(\.d-[\w-]+)?\.(js|cjs|d\.ts|d\.cts)$/.test(path),
     )
     expect(others.toSorted()).toEqual([
+      'AGENTS.md',
       'CHANGELOG.md',
+      'CONTRIBUTING.md',
       'LICENSE',
       'README.md',
+      'SECURITY.md',
       'THIRD-PARTY-LICENSES.txt',
+      'llms.txt',
       'openapi/customer-ordering.yaml',
       'package.json',
     ])
@@ -33,6 +38,22 @@ describe('the packed file', () => {
     collect([manifest.exports, manifest.bin, manifest.typesVersions])
     const packed = new Set(inject('packedFiles').map((path) => `./${path}`))
     expect(named.filter((path) => !packed.has(path))).toEqual([])
+  })
+
+  test('has no link in a page that leads nowhere once the package is installed', async () => {
+    const packed = new Set(inject('packedFiles'))
+    const broken: string[] = []
+    for (const page of packed) {
+      if (!/\.md$|^llms\.txt$/.test(page)) continue
+      const text = (await readFile(installed(page), 'utf8')).replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
+      for (const [, link = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+        // Pictures with many pixels stay out; their alternative text says what they show.
+        if (/^https:|\.png$/.test(link)) continue
+        if (!packed.has(posix.normalize(posix.join(posix.dirname(page), link))))
+          broken.push(`${page}: ${link}`)
+      }
+    }
+    expect(broken).toEqual([])
   })
 
   test('has the OpenAPI description under a name that leads to it', async () => {
