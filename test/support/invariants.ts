@@ -5,6 +5,7 @@
  *
  * A function returns what is broken, one sentence each; an empty list means that the promise held.
  */
+import type { JournalRecord } from '../../src/orders/record.ts'
 import { spellingsIn } from './leaks.ts'
 import type {
   LoggedCall,
@@ -390,7 +391,7 @@ const agreementOfRecoveries: Invariant = (log) =>
  * I7: a later generation's key is sent only if every request under the ones before got a definite refusal, and either
  * another call, which began after the first refusal of a key as far as clocks can tell, heard a second one of that key, or
  * there was no room left for the call in the window of the keys before, or the first key must not be sent again (a person gave
- * it up, or a clock went back), or a clock that is ahead wrote the record before; or if the caller gave a new key after a
+ * it up, or a clock went back), or nobody knows when a key before was sent; or if the caller gave a new key after a
  * refusal.
  * Keys before the last one that a person gave up do not count.
  */
@@ -432,40 +433,40 @@ export const generations: Invariant = (log) => {
     if (
       record.keyOrigin === 'caller'
         ? sent.length > 0 && refusals.length === 0
-        : !again &&
-          record.first?.sentAt !== 0 &&
-          !isFromFuture(before, request) &&
-          !isOver(log, request, sent)
+        : !again && record.first?.sentAt !== 0 && !isUntimed(before, request) && !isOver(log, request, sent)
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
   return broken
 }
 
-/** True if a clock was ahead when it wrote the record: nobody knows then when its key was first sent. */
-function isFromFuture(
-  before: readonly { readonly updatedAt: number }[],
-  { wall = Infinity }: LoggedRequest,
+/**
+ * True if nobody knows when the key of a record was first sent: it is marked so, a clock that is ahead wrote it, or one that
+ * went back.
+ */
+function isUntimed(
+  versions: readonly Pick<JournalRecord, 'firstSentAt' | 'updatedAt'>[],
+  { wall = Number.POSITIVE_INFINITY }: Pick<LoggedRequest, 'wall'>,
 ): boolean {
-  return before.some(({ updatedAt }) => updatedAt > wall + CLOCK_SKEW)
+  return versions.some(
+    ({ firstSentAt, updatedAt }) =>
+      firstSentAt === 0 ||
+      updatedAt > wall + CLOCK_SKEW ||
+      (firstSentAt !== undefined && firstSentAt > updatedAt + CLOCK_SKEW),
+  )
 }
 
 /** True if the window of keys that were sent before has no room for a call, or nobody can know because a clock was wrong. */
-function isOver(
-  { calls, stopped }: RunLog,
-  { call, wall }: LoggedRequest,
-  sent: readonly LoggedRequest[],
-): boolean {
+function isOver({ calls }: RunLog, { call, wall }: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
   const { kind, sendsFor, repeatsFor, totalTimeout = 0, clockSet } = calls[call ?? -1] ?? {}
   if (clockSet === true) return true
   // A recovery that repeats everything has no limit that could be noted.
   if (sendsFor === undefined || wall === undefined) return kind === 'recover'
   const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - totalTimeout
   return sent.some((other) => {
-    // Its process may have stood still since it wrote down that it sends, but not since the call began.
-    const since = stopped ? calls[other.call ?? -1]?.wall : other.wall
-    const age = wall - (since ?? wall)
-    return age > room || age < -CLOCK_SKEW
+    // The window counts from the claim, which is stored after the call began and before the request leaves.
+    const ages = [wall - (calls[other.call ?? -1]?.wall ?? wall), wall - (other.wall ?? wall)]
+    return ages.some((age) => age > room || age < -CLOCK_SKEW)
   })
 }
 
@@ -840,7 +841,10 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
   if (log.everyRequest && named && !looked && !(refused && ASKED.has(reason))) return false
   switch (reason) {
     case 'past_window':
-      return pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
+      return (
+        isUntimed(pending, call) ||
+        pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
+      )
     case 'aborted':
       // The record is no reason by itself: it may have been written so without one.
       return log.everyAbort
