@@ -13,6 +13,7 @@ export interface Echo {
   readonly externalOrderId?: string | undefined
   readonly serviceId?: string | undefined
   readonly quantity?: number | undefined
+  readonly target?: string | undefined
 }
 
 /** What is known of the order that an {@link Echo} is compared with. */
@@ -40,6 +41,7 @@ export function echoOf(order: object): Echo {
     externalOrderId: stringOf(nested) ?? stringOf(own(order, 'externalOrderId')),
     serviceId: stringOf(own(order, 'serviceId')),
     quantity: typeof quantity === 'number' ? quantity : undefined,
+    target: stringOf(own(order, 'target')),
   }
 }
 
@@ -58,6 +60,14 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: F
     if (!same) return field
   }
   return undefined
+}
+
+/**
+ * True if a listed order shows another target than was asked for. That proves nothing: the service may spell targets in its
+ * own way, or another integration may use the same reference. So it is neither adopted nor bought once more.
+ */
+export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): boolean {
+  return target !== undefined && !mayHaveTag(derive, asked, 'target', target)
 }
 
 /** The source system that a request names, at the top or in its metadata. */

@@ -8,7 +8,7 @@ import { type Order, orderSchema } from '../schemas/order.ts'
 import { withId } from '../schemas/parse.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { ORDERS_PATH, type OrderContext } from './context.ts'
-import { type Asked, contradiction, echoOf, sourceSystemOf } from './evidence.ts'
+import { type Asked, contradiction, echoOf, hasOtherTarget, sourceSystemOf } from './evidence.ts'
 import type { FoundRecord } from './journal.ts'
 import { type JournalRecord, publicRecord } from './record.ts'
 import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
@@ -124,7 +124,7 @@ export async function* lookUp(
             const lookup = wanted.get(listed.externalOrderId)
             // Another integration of the same customer may use the same references.
             if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue
-            if (!narrowed) {
+            if (!narrowed || hasOtherTarget(deriveId, lookup.found.record, listed)) {
               elsewhere.add(listed.externalOrderId)
               continue
             }

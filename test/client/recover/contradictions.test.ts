@@ -102,6 +102,20 @@ describe("another integration's order with the same reference", () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
+  it('is neither adopted nor bought once more if only its target differs, which a service may spell in its own way', async (lab) => {
+    await lost(lab)
+    await lab.client().orders.enqueue(order('r2'))
+    lab.runtime.jump(60 * MINUTE)
+    for (const externalOrderId of ['r1', 'r2'])
+      lab.sandbox.addOrder({ ...order(externalOrderId), target: '@somebody_else' })
+    const posts = lab.posts.length
+    expect(await all(lab.client().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'past_window', record: { slot: 'ref:r2' } },
+      { outcome: 'needs_attention', reason: 'past_window', record: { slot: 'ref:r1' } },
+    ])
+    expect(lab.posts).toHaveLength(posts)
+  })
+
   it.each(OTHERS)('does not hide the own order from recover() if its %s differs', async (_field, other) => {
     const lab = new Lab()
     lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
