@@ -256,10 +256,15 @@ function askedAfter(
       kind !== 'recover' &&
       intent === name &&
       at < charge.requestedAt &&
-      // What an enqueue() that does not know has written may come later, and asks for the order then.
-      (endedAt === undefined || endedAt > moment || (kind === 'enqueue' && told?.charged === 'unknown')),
+      // What a call that does not know has written may come later, and asks for the order then.
+      (endedAt === undefined || endedAt > moment || isWriteUnknown(kind, told)),
   )
   return asked && charge.call !== call.id && charge.requestedAt > moment
+}
+
+/** True if a call may have written that it wants the order, and does not know. */
+function isWriteUnknown(kind: LoggedCall['kind'], told: LoggedCall['told']): boolean {
+  return told?.charged === 'unknown' && (kind === 'enqueue' || told.code === 'store')
 }
 
 /**

@@ -107,7 +107,12 @@ describe("another integration's order with the same reference", () => {
     await lab.client().orders.enqueue(order('r2'))
     lab.runtime.jump(60 * MINUTE)
     for (const externalOrderId of ['r1', 'r2'])
-      lab.sandbox.addOrder({ ...order(externalOrderId), target: '@somebody_else' })
+      lab.sandbox.addOrder({
+        serviceId: 'svc_standard',
+        quantity: 10,
+        target: '@another',
+        metadata: { externalOrderId },
+      })
     const posts = lab.posts.length
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window', record: { slot: 'ref:r2' } },
