@@ -58,6 +58,10 @@ export const LEFT_OUT: readonly {
     what: 'most faults of a store, echoes of the API key, arguments of programs, generated input',
     command: 'npm run test:all',
   },
+  {
+    what: 'most histories over a socket, blocks of the docs, prototypes; the contract under node:test',
+    command: 'npm run test:all',
+  },
   { what: 'crashes in pairs, on every service', command: 'npm run verify crashes' },
   { what: 'all but 2 of the rounds of killed processes', command: 'npm run verify kills' },
   { what: 'all but 1 of the rounds of a fleet', command: 'npm run verify fleet' },

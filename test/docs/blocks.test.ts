@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isBuilt, root } from '../../scripts/ensure-built.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
+import { sample } from '../support/effort.ts'
 import { type Block, blocksOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)
@@ -59,7 +60,7 @@ describe('blocks of code in README.md and docs', () => {
     expect(failure).toBe('')
   })
 
-  test.concurrent.each(modules)('$at runs and prints what it says', async (block) => {
+  test.concurrent.each(sample(modules, 4))('$at runs and prints what it says', async (block) => {
     // A server of its own for each block: they may run in any sequence.
     const sandbox = createSandbox()
     const server = await serveSandbox(sandbox)

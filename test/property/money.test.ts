@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { formatAmount } from '../../src/money.ts'
+import { effort } from '../support/effort.ts'
 
 const decimalsByCode: Readonly<Record<string, number>> = { JPY: 0, EUR: 2, HUF: 2, QQQ: 2, KWD: 3, UYW: 4 }
 const currency = fc.constantFrom(...Object.keys(decimalsByCode))
@@ -54,7 +55,7 @@ test('the text is what Intl makes of the exact decimal text, in every locale', (
         format.format(decimalText(minor, decimals) as `${number}`),
       )
     }),
-    { numRuns: 1000 },
+    { numRuns: effort(100, 1000) },
   )
 })
 
@@ -64,6 +65,6 @@ test('the digits of the English text are the digits of the amount', () => {
       const digits = formatAmount({ amount: minor, currency: code }, 'en').replaceAll(/[^0-9]/g, '')
       expect(BigInt(digits)).toBe(BigInt(Math.abs(minor)))
     }),
-    { numRuns: 1000 },
+    { numRuns: effort(100, 1000) },
   )
 })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkQuantity, type QuantityRules } from '../../src/quantity.ts'
+import { effort } from '../support/effort.ts'
 
 const HUNDREDTHS = 100
 
@@ -38,7 +39,7 @@ test('exactly those integers pass that brute force finds, and the nearest are th
       expect(result.nearest).toEqual([...lower, ...higher])
       expect(result.reason === 'no_valid_quantity').toBe(valid.length === 0)
     }),
-    { numRuns: 5000 },
+    { numRuns: effort(500, 5000) },
   )
 })
 
@@ -60,7 +61,7 @@ test('the nearest quantities pass themselves, whatever numbers the rules are', (
         expect(suggestions.length).toBeGreaterThan(0)
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: effort(200, 2000) },
   )
 })
 
@@ -74,6 +75,6 @@ test('nothing that a service may send makes the check throw', () => {
       const result = checkQuantity(fields as QuantityRules, quantity as number)
       expect(typeof result.ok).toBe('boolean')
     }),
-    { numRuns: 1000 },
+    { numRuns: effort(100, 1000) },
   )
 })

@@ -52,7 +52,7 @@ function run(...args: string[]) {
   return { child, ended, firstLine }
 }
 
-/** A start in this thread: what it prints, and its exit code. What ends early needs no process of its own. */
+/** A start in this thread: what it prints, and its exit code. Only what is about a process needs one of its own. */
 async function runHere(...args: string[]) {
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
@@ -62,13 +62,30 @@ async function runHere(...args: string[]) {
     })
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => {}) as typeof process.exit)
   await runSandbox(args)
-  await vi.waitFor(() => expect(exit).toHaveBeenCalled(), { interval: 1, timeout: 10_000 })
-  return { code: exit.mock.calls[0]?.[0], ...output }
+  const ended = async () => {
+    await vi.waitFor(() => expect(exit).toHaveBeenCalled(), { interval: 1, timeout: 10_000 })
+    vi.restoreAllMocks()
+    return { code: exit.mock.calls[0]?.[0], ...output }
+  }
+  return { output, ended }
 }
 
+/** A sandbox that the command serves in this thread. */
 async function started(...args: string[]) {
-  const { child, ended, firstLine } = run('--port', '0', ...args)
-  const line = await firstLine
+  const { output, ended } = await runHere('--port', '0', ...args)
+  const [line = ''] = output.stdout.split('\n')
+  return {
+    ...clientOf(line),
+    stop: () => {
+      process.emit('SIGTERM')
+      process.removeAllListeners('SIGINT')
+      return ended()
+    },
+  }
+}
+
+/** What the first line of the command says, and how it is called. */
+function clientOf(line: string) {
   const [, url = '', apiKey = ''] =
     /^customer-ordering-sdk sandbox listening on (http:\/\/\S+) \(API key: (\S+)\)$/.exec(line) ?? []
   const order = (key: string) =>
@@ -81,20 +98,18 @@ async function started(...args: string[]) {
       },
       body: JSON.stringify(validBody),
     })
-  const stop = (signal: NodeJS.Signals) => {
-    child.kill(signal)
-    return ended
-  }
-  return { url, apiKey, order, stop }
+  return { url, apiKey, order }
 }
 
 describe('the command customer-ordering-sdk sandbox', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)('serves, logs, and stops on %s', async (signal) => {
-    const { url, apiKey, order, stop } = await started()
+    const { child, ended, firstLine } = run('--port', '0')
+    const { url, apiKey, order } = clientOf(await firstLine)
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect((await order('key-1')).status).toBe(201)
     expect((await fetch(`${url}/v1/balance`)).status).toBe(401)
-    const { code, stdout, stderr } = await stop(signal)
+    child.kill(signal)
+    const { code, stdout, stderr } = await ended
     expect(code).toBe(0)
     expect(stderr).toBe('')
     expect(stdout.split('\n').slice(1)).toEqual([
@@ -112,7 +127,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     const { apiKey, order, stop } = await started('--seed', '7', '--quiet')
     expect(apiKey).toBe(createSandbox({ seed: 7 }).apiKey)
     await order('k')
-    expect((await stop('SIGTERM')).stdout.split('\n')).toHaveLength(2)
+    expect((await stop()).stdout.split('\n')).toHaveLength(2)
   })
 
   test('takes a preset, an API key, a balance, an address and CORS', async () => {
@@ -124,7 +139,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect(refused.status).toBe(402)
     expect(refused.headers.get('content-type')).toBe('application/problem+json')
     expect((await fetch(`${url}/v1/balance`)).headers.get('access-control-allow-origin')).toBe('*')
-    const { stdout } = await stop('SIGTERM')
+    const { stdout } = await stop()
     expect(stdout).toContain("export CUSTOMER_ORDERING_API_KEY='mi'\\''ne'\n")
   })
 
@@ -134,9 +149,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     await expect(order('k')).rejects.toThrow('fetch failed')
     expect((await order('k')).status).toBe(409)
     expect((await order('k')).status).toBe(201)
-    expect((await stop('SIGTERM')).stdout).toContain(
-      'POST /v1/orders dropped charged, fault commitThenDrop, key k',
-    )
+    expect((await stop()).stdout).toContain('POST /v1/orders dropped charged, fault commitThenDrop, key k')
   })
 
   test('acts out fault rules from a YAML file', async () => {
@@ -153,7 +166,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     await expect(order('k')).rejects.toThrow('fetch failed')
     expect((await order('k')).status).toBe(502)
     expect((await order('k')).status).toBe(201)
-    await stop('SIGTERM')
+    await stop()
   })
 
   test('has a control API that tells what it did in the log', async () => {
@@ -164,7 +177,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     })
     expect(added.status).toBe(201)
     await expect(order('k')).rejects.toThrow('fetch failed')
-    expect((await stop('SIGTERM')).stdout.split('\n').slice(4)).toEqual([
+    expect((await stop()).stdout.split('\n').slice(4)).toEqual([
       'POST /__sandbox/faults 201',
       'POST /v1/orders dropped charged, fault commitThenDrop, key k, key_personal',
       '',
@@ -175,16 +188,16 @@ describe('the command customer-ordering-sdk sandbox', () => {
     const { url, stop } = await started('--no-control')
     expect((await fetch(url)).status).toBe(404)
     expect((await fetch(`${url}/__sandbox/faults`)).status).toBe(404)
-    expect((await stop('SIGTERM')).stdout).not.toContain('control API')
+    expect((await stop()).stdout).not.toContain('control API')
   })
 
   test('has a control API for others only when told so', async () => {
     const closed = await started('--host', '0.0.0.0')
     expect((await fetch(`${closed.url}/__sandbox/faults`)).status).toBe(404)
-    await closed.stop('SIGTERM')
+    await closed.stop()
     const open = await started('--host', '0.0.0.0', '--control')
     expect((await fetch(`${open.url}/__sandbox/faults`)).status).toBe(200)
-    await open.stop('SIGTERM')
+    await open.stop()
   })
 
   test('says in its log what is no request, and keeps escape sequences out of it', async () => {
@@ -197,7 +210,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
       })
     await send('hello\r\n\r\n')
     await send('GET http://[\u009b31m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
-    const { stdout } = await stop('SIGTERM')
+    const { stdout } = await stop()
     expect(stdout).toContain('no HTTP request, answered with 400 (Parse Error: ')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
@@ -206,17 +219,16 @@ describe('the command customer-ordering-sdk sandbox', () => {
     const state = join(folder, 'state.json')
     const first = await started('--state', state, '--seed', '3')
     const created = await (await first.order('k')).json()
-    expect((await first.stop('SIGTERM')).code).toBe(0)
+    expect((await first.stop()).code).toBe(0)
     const second = await started('--state', state)
     expect(second.apiKey).toBe(first.apiKey)
     expect(await (await second.order('k')).json()).toEqual(created)
-    await second.stop('SIGTERM')
+    await second.stop()
     expect(JSON.parse(readFileSync(state, 'utf8')).ledger).toHaveLength(1)
   })
 
   test('explains itself', async () => {
-    const { code, stdout } = await run('--help').ended
-    expect(code).toBe(0)
+    const { stdout } = (await runHere('--help')).output
     for (const flag of [
       '--port',
       '--host',
@@ -319,7 +331,8 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
       'cannot listen: listen EADDRNOTAVAIL',
     ],
   ])('%s', async (_, args, message) => {
-    const { code, stdout, stderr } = await runHere(...args)
+    const { ended } = await runHere(...args)
+    const { code, stdout, stderr } = await ended()
     expect(stderr).toContain(`customer-ordering-sdk sandbox: `)
     expect(stderr).toContain(message)
     expect(stderr.trim().split('\n')).toHaveLength(1)

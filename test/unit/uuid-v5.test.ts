@@ -4,6 +4,7 @@ import { v5 } from 'uuid'
 import { describe, expect, test, vi } from 'vitest'
 import { KEY_NAMESPACE } from '../../src/orders/identity.ts'
 import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
+import { effort } from '../support/effort.ts'
 
 const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
 const name = fc.oneof(
@@ -22,7 +23,7 @@ describe.each([
       fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), (names) => {
         for (const each of names) expect(derive(each)).toBe(v5(each, KEY_NAMESPACE))
       }),
-      { numRuns: 500 },
+      { numRuns: effort(50, 500) },
     )
   })
 

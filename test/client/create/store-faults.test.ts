@@ -80,11 +80,11 @@ const CASES = Object.keys(BEFORE).flatMap((before) =>
 )
 
 describe.each(Object.keys(BEFORE))('whatever a store does to %s', (before) => {
-  // 7 divides none of the numbers of what is combined, so that a short run has some of each.
+  // 13 divides none of the numbers of what is combined, so that a short run has some of each.
   it.each(
     sample(
       CASES.filter((one) => one.before === before),
-      7,
+      13,
     ),
   )(
     'nothing is sent unwritten, charged twice, lost or told wrongly: $operation $which $fault, the service $service',

@@ -188,7 +188,7 @@ function headersWith(text: string): Record<string, string> {
 }
 
 describe.each(calls)('the API key does not leave %s', (_name, call) => {
-  test.each(sample(echoes, 5))('when a server answers %s', async (_what, respond) => {
+  test.each(sample(echoes, 13))('when a server answers %s', async (_what, respond) => {
     const { client, everything } = observed(async (input) =>
       respond(input.headers.get('authorization') ?? ''),
     )

@@ -13,7 +13,7 @@ const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url))
 describe('a client that lives long', () => {
   it('keeps nothing, neither in virtual time nor, in a full run, over sockets', async () => {
     // The first third does not count, and what grows takes two looks. What a failing one has seen is in its error.
-    const ended = promisify(execFile)(process.execPath, [PROGRAM, ...(FULL ? ['6', '0.01'] : ['4', '0'])])
+    const ended = promisify(execFile)(process.execPath, [PROGRAM, ...(FULL ? ['6', '0.01'] : ['3', '0'])])
     const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
     expect(stdout).toMatch(/nothing grew\s*$/)
   })

@@ -26,6 +26,7 @@ import type { Endpoint } from '../../../src/http/call.ts'
 import { chargedSentence, type FailureContext, failureOf } from '../../../src/http/failures.ts'
 import { requestIdOf } from '../../../src/http/request-id.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
+import { effort } from '../../support/effort.ts'
 
 const CREATE: Endpoint = {
   operation: 'orders.create',
@@ -643,7 +644,7 @@ test('any status with any bytes becomes one of our errors with nothing of the se
       expect(error.message.length).toBeLessThan(600)
       expect(() => JSON.stringify(error)).not.toThrow()
     }),
-    { numRuns: 2000 },
+    { numRuns: effort(200, 2000) },
   )
 })
 

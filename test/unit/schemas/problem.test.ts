@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readProblem } from '../../../src/schemas/problem.ts'
+import { effort } from '../../support/effort.ts'
 
 const read = (body: unknown): ReturnType<typeof readProblem> => readProblem(JSON.stringify(body))
 
@@ -167,7 +168,7 @@ describe('any text', () => {
         expect(['undefined', 'string']).toContain(typeof problem.message)
         if (problem.code !== undefined) expect(problem.code).toMatch(/^[\w.:/#-]{1,120}$/)
       }),
-      { numRuns: 2000 },
+      { numRuns: effort(200, 2000) },
     )
   })
 
