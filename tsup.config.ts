@@ -21,6 +21,7 @@ const published = {
   'sandbox/server': 'src/sandbox/http/server.ts',
   msw: 'src/sandbox/http/msw.ts',
   proxy: 'src/proxy/index.ts',
+  opentelemetry: 'src/opentelemetry/index.ts',
 }
 
 /** Parts of `index` in files of their own, so that a bundler can leave the client out where only the rest is used. */

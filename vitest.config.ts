@@ -12,6 +12,7 @@ const alias = [
   { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/http/server.ts') },
   { find: /^customer-ordering-sdk\/undici$/, replacement: source('undici/index.ts') },
   { find: /^customer-ordering-sdk\/proxy$/, replacement: source('proxy/index.ts') },
+  { find: /^customer-ordering-sdk\/opentelemetry$/, replacement: source('opentelemetry/index.ts') },
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/http/msw.ts') },
 ]
 
@@ -46,6 +47,7 @@ export default defineConfig({
       project('unit', together),
       project('client', together),
       project('proxy', together),
+      project('opentelemetry', { isolate: true }),
       project('command', together),
       project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),

@@ -54,6 +54,7 @@ const measured: readonly Measured[] = [
   { entry: './sandbox/server', name: 'serveSandbox', budget: 31_500, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
+  { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_500 },
   { entry: './undici', name: 'undiciTransport', budget: 4_900, platform: 'node' },
 ]
 

@@ -76,6 +76,7 @@ const ofSource = [
   'unit',
   'client',
   'proxy',
+  'opentelemetry',
   'command',
   'stores',
   'sandbox',

@@ -46,7 +46,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['orders/record.ts'],
   ['options.ts'],
   ['settings/credentials.ts', 'settings/base-url.ts'],
-  ['proxy/'],
+  ['proxy/', 'opentelemetry/'],
   ['settings/'],
   ['resources/context.ts'],
   ['lists/'],
@@ -71,6 +71,8 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
   uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
+  '@opentelemetry': (specifier, file) =>
+    specifier === '@opentelemetry/api' && file.startsWith('opentelemetry/'),
   // The build replaces this module by what it makes.
   esbuild: (_specifier, file) => file === 'sandbox/page/script.ts',
   'js-yaml': (_specifier, file) => file === 'sandbox/control/yaml.ts',

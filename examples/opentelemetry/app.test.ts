@@ -56,9 +56,17 @@ test('a collector gets the spans and metrics of a program that ends at once', as
     assert.equal(code, 0, output)
     const [, traceId = 'none'] = /cart-1 is order \S+, trace (\w{32})/.exec(output) ?? []
     const traces = JSON.stringify(received.get('/v1/traces'))
-    for (const part of [traceId, '"checkout"', '"orders.create"', '"POST"', `"${service.url}/v1/orders"`])
+    for (const part of [
+      traceId,
+      '"checkout"',
+      '"orders.create"',
+      '"POST /v1/orders"',
+      `"${service.url}/v1/orders"`,
+    ])
       assert.ok(traces.includes(part), part)
-    assert.ok(JSON.stringify(received.get('/v1/metrics')).includes('"ordering.calls"'))
+    const metrics = JSON.stringify(received.get('/v1/metrics'))
+    for (const name of ['ordering.calls', 'ordering.open_orders', 'ordering.oldest_open_order.age'])
+      assert.ok(metrics.includes(`"${name}"`), name)
     for (const sent of received.values())
       assert.ok(JSON.stringify(sent).includes('{"key":"service.name","value":{"stringValue":"shop"}}'))
     sandbox.expectChargedOnce('cart-1')

@@ -1,8 +1,8 @@
 /** Places an order in a trace of its own: `node --import ./instrumentation.ts app.ts REFERENCE`. */
 import { SpanStatusCode, trace } from '@opentelemetry/api'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { observeOpenOrders, telemetryHooks, traceHeaders } from 'customer-ordering-sdk/opentelemetry'
 import { telemetry } from './instrumentation.ts'
-import { telemetryHooks, traceHeaders } from './telemetry.ts'
 
 const [, , externalOrderId] = process.argv
 const { CUSTOMER_ORDERING_BASE_URL: baseUrl, CUSTOMER_ORDERING_API_KEY: apiKey } = process.env
@@ -13,8 +13,9 @@ const client = new CustomerOrderingClient({
   baseUrl,
   apiKey,
   account: 'shop-eu',
-  hooks: telemetryHooks(baseUrl),
+  hooks: telemetryHooks({ baseUrl }),
 })
+const stop = observeOpenOrders(client)
 const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata: { externalOrderId } }
 
 await trace.getTracer('shop').startActiveSpan('checkout', async (span) => {
@@ -29,6 +30,7 @@ await trace.getTracer('shop').startActiveSpan('checkout', async (span) => {
     span.end()
   }
 })
-await client.close()
-// Spans wait for the next batch: a program that just ended would lose its last ones.
+// Spans and numbers wait for the next batch: a program that just ended would lose its last ones.
 await telemetry.shutdown()
+stop()
+await client.close()

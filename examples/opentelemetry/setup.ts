@@ -12,7 +12,7 @@ import { type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { ATTR_SERVICE_NAME } from '@opentelemetry/semantic-conventions'
 
 /**
- * Starts OpenTelemetry for the process. `telemetryHooks()` comes after it: an instrument that was made before counts nothing.
+ * Starts OpenTelemetry for the process. `telemetryHooks()` and `observeOpenOrders()` come after it: an instrument that was made before counts nothing.
  *
  * @param options.serviceName what your program is called where its spans are looked at; OTEL_SERVICE_NAME wins over it
  */

@@ -32,6 +32,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       './msw': ['sandboxHandlers'],
       './undici': ['undiciTransport'],
       './proxy': ['createProxy'],
+      './opentelemetry': ['observeOpenOrders', 'telemetryHooks', 'traceHeaders'],
     })
   })
 
@@ -42,11 +43,19 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
       const { stdout } = await run(node(), [program], { cwd: inject('consumer'), env })
       expect(Object.keys(JSON.parse(stdout))).toEqual(
         Object.keys(manifest.exports).filter(
-          (path) => !/\.(json|yaml)$/.test(path) && !['./msw', './undici'].includes(path),
+          (path) => !/\.(json|yaml)$/.test(path) && !['./msw', './undici', './opentelemetry'].includes(path),
         ),
       )
     },
   )
+
+  test('makes spans and metrics with the oldest API of OpenTelemetry', async () => {
+    const { stdout } = await run(node(), ['telemetry.mjs'], { cwd: inject('consumerWithPeers') })
+    expect(JSON.parse(stdout)).toEqual({
+      spans: ['balance.retrieve', 'GET /v1/balance'],
+      numbers: ['http.client.request.duration', 'ordering.calls', 'ordering.store.readable 1'],
+    })
+  })
 
   test('has errors that are the same by import and by require', async () => {
     const { stdout } = await run(node(), ['both-copies.mjs'], { cwd: inject('consumer') })

@@ -1,5 +1,5 @@
 /** Installs other versions of Node and of compilers, runners of tests, and a project with the optional peers. */
-import { cp, symlink } from 'node:fs/promises'
+import { cp, mkdir, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { root } from '../../scripts/ensure-built.ts'
@@ -25,10 +25,17 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const consumer = project.getProvidedContext().consumer
   const consumerWithPeers = join(dirname(consumer), 'consumer-with-peers')
   await cp(consumer, consumerWithPeers, { recursive: true, verbatimSymlinks: true })
-  // The oldest major of undici, because later ones need a later Node than the package does.
-  const peers = { msw: join(root, 'node_modules/msw'), undici: join(versions, 'node_modules/undici-7') }
-  for (const [peer, path] of Object.entries(peers))
-    await symlink(path, join(consumerWithPeers, 'node_modules', peer))
+  // The oldest that the package allows: later ones of undici need a later Node than the package does.
+  const peers = {
+    '@opentelemetry/api': join(versions, 'node_modules/opentelemetry-api-1.3'),
+    msw: join(root, 'node_modules/msw'),
+    undici: join(versions, 'node_modules/undici-7'),
+  }
+  for (const [peer, path] of Object.entries(peers)) {
+    const place = join(consumerWithPeers, 'node_modules', peer)
+    await mkdir(dirname(place), { recursive: true })
+    await symlink(path, place)
+  }
   project.provide('consumerWithPeers', consumerWithPeers)
   return tearDown
 }

@@ -6,7 +6,7 @@ const { createSandbox } = require('customer-ordering-sdk/sandbox')
 const { SqliteStore } = require('customer-ordering-sdk/stores/sqlite')
 
 /** Entry points that need a package of their own. */
-const peers = ['./msw', './undici']
+const peers = ['./msw', './undici', './opentelemetry']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
   if (/\.(json|yaml)$/.test(path) || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue

@@ -9,7 +9,7 @@ const manifest = JSON.parse(
   await readFile(new URL(import.meta.resolve('customer-ordering-sdk/package.json'))),
 )
 /** Entry points that need a package of their own. */
-const peers = ['./msw', './undici']
+const peers = ['./msw', './undici', './opentelemetry']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {
   if (/\.(json|yaml)$/.test(path) || (peers.includes(path) && process.env.WITHOUT_PEERS === 'true')) continue

@@ -1,0 +1,35 @@
+/** Name under which spans and metrics are made. */
+export const SCOPE = 'customer-ordering-sdk'
+
+/**
+ * Names of OpenTelemetry's stable conventions for HTTP clients, and of its one for templates of paths. Written down, because
+ * the package that exports them would be a dependency of every user.
+ */
+export const ERROR_TYPE = 'error.type'
+export const METHOD = 'http.request.method'
+export const RESEND_COUNT = 'http.request.resend_count'
+export const STATUS = 'http.response.status_code'
+export const SERVER_ADDRESS = 'server.address'
+export const SERVER_PORT = 'server.port'
+export const URL_FULL = 'url.full'
+export const URL_TEMPLATE = 'url.template'
+export const REQUEST_DURATION = 'http.client.request.duration'
+
+/** Upper bounds in seconds that the conventions advise for the duration of requests. */
+export const REQUEST_DURATION_BOUNDS: number[] = [
+  0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
+]
+
+/** Paths of the service, with a name where an id stands. */
+const TEMPLATES: readonly (readonly [path: RegExp, template: string])[] = [
+  [/^\/v1\/orders$/, '/v1/orders'],
+  [/^\/v1\/orders\/[^/]+$/, '/v1/orders/{orderId}'],
+  [/^\/v1\/services$/, '/v1/services'],
+  [/^\/v1\/services\/[^/]+$/, '/v1/services/{serviceId}'],
+  [/^\/v1\/balance$/, '/v1/balance'],
+]
+
+/** The template of a path; nothing for an endpoint of `client.request` that this package does not know. */
+export function templateOf(path: string): string | undefined {
+  return TEMPLATES.find(([known]) => known.test(path))?.[1]
+}

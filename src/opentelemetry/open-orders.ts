@@ -1,0 +1,78 @@
+import { diag, type MeterProvider, metrics } from '@opentelemetry/api'
+import { SCOPE } from './conventions.ts'
+
+/** The part of a client that {@link observeOpenOrders} reads. */
+export interface UnresolvedOrders {
+  readonly orders: { unresolved(): AsyncIterable<{ readonly createdAt: number }> }
+}
+
+/** Options of {@link observeOpenOrders}. */
+export interface ObserveOptions {
+  /** Makes the metrics. Default: the one that is registered for the process, which must have been registered before. */
+  readonly meterProvider?: MeterProvider | undefined
+  /** Milliseconds since 1970, for tests. Default `Date.now`. */
+  readonly now?: (() => number) | undefined
+}
+
+const MINUTE = 60_000
+
+/** How old an open order is, by its upper bound in milliseconds: a call ends in 2 minutes, a window in 20 (by default). */
+const AGES: readonly (readonly [age: string, below: number])[] = [
+  ['2m', 2 * MINUTE],
+  ['20m', 20 * MINUTE],
+  ['1h', 60 * MINUTE],
+  ['1d', 1440 * MINUTE],
+  ['older', Number.POSITIVE_INFINITY],
+]
+
+/**
+ * Counts the open orders of the client's store by their age, and tells the age of the oldest, each time that metrics are
+ * collected. An order counts until its outcome is known: an old one needs `recover()`, or a person.
+ *
+ * A collection reads every open order from the store, and sends nothing. Observe in one process for each store: each that
+ * does tells the same numbers. Where the store cannot be read, another number says so, and an alert should watch it.
+ *
+ * @returns a function that ends it; call it before `client.close()`
+ * @example
+ * const stop = observeOpenOrders(client)
+ */
+export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOptions = {}): () => void {
+  const { meterProvider = metrics, now = Date.now } = options
+  const meter = meterProvider.getMeter(SCOPE)
+  const count = meter.createObservableGauge('ordering.open_orders', {
+    description:
+      'Orders whose outcome is not known, by age: under 2 minutes, 20 minutes, 1 hour, 1 day, or older',
+  })
+  const oldest = meter.createObservableGauge('ordering.oldest_open_order.age', {
+    description: 'Age of the oldest order whose outcome is not known; 0 if there is none',
+    unit: 's',
+  })
+  const readable = meter.createObservableGauge('ordering.store.readable', {
+    description: 'Whether open orders could be read: 1, or 0, and then the other numbers may be old ones',
+  })
+  const gauges = [count, oldest, readable]
+  const observe: Parameters<typeof meter.addBatchObservableCallback>[0] = async (result) => {
+    const counts = new Map(AGES.map(([age]) => [age, 0]))
+    let most = 0
+    try {
+      for await (const { createdAt } of client.orders.unresolved()) {
+        // A record may come from a machine whose clock is ahead.
+        const age = Math.max(0, now() - createdAt)
+        const [name = ''] = AGES.find(([, below]) => age < below) ?? []
+        counts.set(name, (counts.get(name) ?? 0) + 1)
+        most = Math.max(most, age)
+      }
+    } catch (error) {
+      // A callback that throws tells nothing, and exporters then repeat what they were told last.
+      result.observe(readable, 0)
+      diag.error('customer-ordering-sdk: open orders could not be read.', error)
+      return
+    }
+    result.observe(readable, 1)
+    // Zeros too: a series that disappears keeps an alert as it is.
+    for (const [age, number] of counts) result.observe(count, number, { 'ordering.age': age })
+    result.observe(oldest, most / 1000)
+  }
+  meter.addBatchObservableCallback(observe, gauges)
+  return () => meter.removeBatchObservableCallback(observe, gauges)
+}

@@ -1,0 +1,198 @@
+import {
+  type Attributes,
+  context,
+  type MeterProvider,
+  metrics,
+  propagation,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api'
+import { baseUrl } from '../settings/base-url.ts'
+import { ConfigurationError } from '../errors.ts'
+import type { CallEvent, Hooks } from '../hooks.ts'
+import { type Readers, readFields, withMethods } from '../settings/readers.ts'
+import {
+  ERROR_TYPE,
+  METHOD,
+  REQUEST_DURATION,
+  REQUEST_DURATION_BOUNDS,
+  RESEND_COUNT,
+  SCOPE,
+  SERVER_ADDRESS,
+  SERVER_PORT,
+  STATUS,
+  templateOf,
+  URL_FULL,
+  URL_TEMPLATE,
+} from './conventions.ts'
+
+/** Options of {@link telemetryHooks}. */
+export interface TelemetryOptions {
+  /** The client's `baseUrl`: spans name the service by it. */
+  readonly baseUrl: string | URL
+  /** Makes the spans. Default: the one that is registered for the process. */
+  readonly tracerProvider?: TracerProvider | undefined
+  /** Makes the metrics. Default: the one that is registered for the process, which must have been registered before. */
+  readonly meterProvider?: MeterProvider | undefined
+}
+
+const address: Readers<TelemetryOptions>['baseUrl'] = baseUrl
+
+const OPTIONS: Readers<TelemetryOptions> = {
+  baseUrl: address,
+  tracerProvider: withMethods('getTracer'),
+  meterProvider: withMethods('getMeter'),
+}
+
+/**
+ * Hooks that make a span of each call, a span of each of its requests below that, and an event of each retry, and that count
+ * requests, retries and outcomes. Every span ends, whatever becomes of the call. The span that is active around the call is
+ * the parent. What `recover()` does about one order is one call, and so one trace.
+ *
+ * Requests are named as OpenTelemetry's conventions for HTTP clients say; what these have no name for begins with
+ * `ordering.`. Events hold no secret, so neither do spans: no API key, header, body, target or amount. docs/guide/opentelemetry.md
+ * lists spans, attributes and metrics.
+ *
+ * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
+ * @example
+ * const baseUrl = 'https://api.example.com'
+ * const client = new CustomerOrderingClient({ baseUrl, hooks: telemetryHooks({ baseUrl }) })
+ */
+export function telemetryHooks(options: TelemetryOptions): Hooks {
+  const read = readFields(options, OPTIONS, refuseOption)
+  const base = String(read.baseUrl ?? refuseOption('is missing', 'baseUrl'))
+  const { hostname, port, protocol, pathname } = new URL(base)
+  const server = {
+    [SERVER_ADDRESS]: hostname,
+    [SERVER_PORT]: Number(port || (protocol === 'https:' ? 443 : 80)),
+  }
+  const tracer = (read.tracerProvider ?? trace).getTracer(SCOPE)
+  const meter = (read.meterProvider ?? metrics).getMeter(SCOPE)
+  const durations = meter.createHistogram(REQUEST_DURATION, {
+    description: 'Time of one request, its body included',
+    unit: 's',
+    advice: { explicitBucketBoundaries: REQUEST_DURATION_BOUNDS },
+  })
+  const calls = meter.createCounter('ordering.calls', { description: 'Calls that ended, by what they cost' })
+  const retries = meter.createCounter('ordering.retries', {
+    description: 'Requests that were sent again, by why',
+  })
+  /** Spans that have not ended, by the id of their call, which has one request at a time. */
+  const open = new Map<string, Span>()
+  const requests = new Map<string, Span>()
+
+  /** What tells one request from another, with few values. */
+  const labelsOf = ({ method, path }: CallEvent): Attributes => {
+    const template = templateOf(path)
+    return {
+      ...server,
+      [METHOD]: method,
+      ...(template && { [URL_TEMPLATE]: pathname.replace(/\/$/, '') + template }),
+    }
+  }
+
+  /** A call is heard of when it sends its first request, or, if it sends none, when it ends. */
+  const begin = ({ callId, operation }: CallEvent, startTime?: number): Span => {
+    const span = tracer.startSpan(operation, {
+      kind: SpanKind.INTERNAL,
+      attributes: { 'ordering.operation': operation },
+      ...(startTime !== undefined && { startTime }),
+    })
+    open.set(callId, span)
+    return span
+  }
+
+  return {
+    onRequest: (event) => {
+      const { callId, operation, method, path, attempt, idempotencyKey } = event
+      const labels = labelsOf(event)
+      const template = labels[URL_TEMPLATE]
+      const attributes: Attributes = {
+        ...labels,
+        [URL_FULL]: base + path,
+        'ordering.operation': operation,
+        ...(idempotencyKey !== undefined && { 'ordering.idempotency_key': idempotencyKey }),
+        ...(attempt > 1 && { [RESEND_COUNT]: attempt - 1 }),
+      }
+      const name = template === undefined ? method : `${method} ${template}`
+      const parent = trace.setSpan(context.active(), open.get(callId) ?? begin(event))
+      requests.set(callId, tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent))
+    },
+    onResponse: (event) => {
+      const { callId, outcome, status, failure, requestId, durationMs } = event
+      const span = requests.get(callId)
+      requests.delete(callId)
+      const labels = labelsOf(event)
+      if (status !== undefined) labels[STATUS] = status
+      if (outcome !== 'answer' || (status ?? 0) >= 400) {
+        labels[ERROR_TYPE] = failure ?? String(status ?? outcome)
+        span?.setStatus({ code: SpanStatusCode.ERROR })
+      }
+      span?.setAttributes(labels)
+      if (requestId !== undefined) span?.setAttribute('ordering.service_request_id', requestId)
+      span?.end()
+      durations.record(durationMs / 1000, labels)
+    },
+    onRetry: ({ callId, operation, attempt, reason, delayMs }) => {
+      const attributes = {
+        'ordering.attempt': attempt,
+        'ordering.reason': reason,
+        'ordering.delay_ms': delayMs,
+      }
+      const span = open.get(callId) ?? trace.getActiveSpan()
+      span?.addEvent('retry', attributes)
+      retries.add(1, { 'ordering.operation': operation, 'ordering.reason': reason })
+    },
+    onSettled: (event) => {
+      const { callId, operation, ok, code, charged, recovery, remembered, attempts, durationMs } = event
+      const span = open.get(callId) ?? begin(event, Date.now() - durationMs)
+      open.delete(callId)
+      const attributes: Attributes = {
+        'ordering.attempts': attempts,
+        'ordering.charged': charged,
+        'ordering.external_order_id': event.externalOrderId,
+        'ordering.idempotency_key': event.idempotencyKey,
+        'ordering.order_id': event.orderId,
+        'ordering.recovery': recovery,
+        'ordering.remembered': remembered,
+        [ERROR_TYPE]: code,
+      }
+      span.setAttributes(known(attributes))
+      if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
+      span.end()
+      // Few labels: ids are different for every order, and belong into spans.
+      const labels: Attributes = {
+        'ordering.operation': operation,
+        'ordering.charged': charged,
+        'ordering.recovery': recovery,
+        'ordering.remembered': remembered,
+        [ERROR_TYPE]: code,
+      }
+      calls.add(1, known(labels))
+    },
+  }
+}
+
+/**
+ * The headers that name the span that is active here, such as `traceparent`, for one call:
+ * `client.orders.create(request, { headers: traceHeaders() })`. All requests of the call carry the same.
+ */
+export function traceHeaders(): Record<string, string> {
+  const headers: Record<string, string> = {}
+  propagation.inject(context.active(), headers)
+  return headers
+}
+
+/** Attributes that have a value: an exporter may write `undefined` down as a text. */
+function known(attributes: Attributes): Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
+}
+
+function refuseOption(problem: string, name?: string): never {
+  throw new ConfigurationError(
+    `telemetryHooks ${name === undefined ? 'options' : `option ${name}`} ${problem}.`,
+  )
+}

@@ -1,0 +1,80 @@
+import { context, metrics, propagation, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
+import {
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
+import { expect } from 'vitest'
+
+/** One number, with its labels. */
+export type Point = readonly [labels: Readonly<Record<string, unknown>>, value: unknown]
+
+/** OpenTelemetry's own SDK, registered for the process, which keeps what a collector would be sent. */
+export class Collected {
+  readonly #spans = new InMemorySpanExporter()
+  readonly #numbers = new InMemoryMetricExporter(AggregationTemporality.DELTA)
+  readonly #reader = new PeriodicExportingMetricReader({
+    exporter: this.#numbers,
+    exportIntervalMillis: 3_600_000,
+  })
+  readonly #unended = new Set<string>()
+
+  constructor() {
+    const toMemory = new SimpleSpanProcessor({ exporter: this.#spans })
+    const spanProcessor = {
+      onStart: (span: { spanContext(): { spanId: string } }) =>
+        void this.#unended.add(span.spanContext().spanId),
+      onEnd: (span: ReadableSpan) => {
+        this.#unended.delete(span.spanContext().spanId)
+        toMemory.onEnd(span)
+      },
+      forceFlush: () => toMemory.forceFlush(),
+      shutdown: () => toMemory.shutdown(),
+    }
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+    propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+    trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [spanProcessor] }))
+    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [this.#reader] }))
+  }
+
+  /** Forgets all spans; every one must have ended. */
+  reset(): void {
+    this.#spans.reset()
+    expect([...this.#unended]).toEqual([])
+  }
+
+  get spans(): readonly ReadableSpan[] {
+    return this.#spans.getFinishedSpans()
+  }
+
+  /** The only span of that name with its children, which are in its trace. */
+  tree(name: string): { readonly span: ReadableSpan; readonly children: readonly ReadableSpan[] } {
+    const [span, ...others] = this.spans.filter((candidate) => candidate.name === name)
+    if (span === undefined) throw new Error(`there is no span ${name}`)
+    expect(others).toEqual([])
+    const { spanId, traceId } = span.spanContext()
+    const children = this.spans.filter(({ parentSpanContext }) => parentSpanContext?.spanId === spanId)
+    for (const child of children) expect(child.spanContext().traceId).toBe(traceId)
+    return { span, children }
+  }
+
+  /** What metrics say since the last time; nothing of one that was not told. */
+  async numbers(name: string): Promise<readonly Point[]> {
+    this.#numbers.reset()
+    await this.#reader.forceFlush()
+    return this.#numbers
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
+      .filter(({ descriptor }) => descriptor.name === name)
+      .flatMap(({ dataPoints }) => dataPoints.map(({ attributes, value }): Point => [attributes, value]))
+  }
+}

@@ -1,0 +1,328 @@
+import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  ConfigurationError,
+  CustomerOrderingClient,
+  MemoryStore,
+  type OrderStore,
+  type RecoverOptions,
+} from 'customer-ordering-sdk'
+import { type TelemetryOptions, telemetryHooks, traceHeaders } from 'customer-ordering-sdk/opentelemetry'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { afterEach, describe, expect, it } from 'vitest'
+import { order } from '../support/lab.ts'
+import { Collected } from './collected.ts'
+
+const collected = new Collected()
+const tracer = trace.getTracer('shop')
+afterEach(() => collected.reset())
+
+function clientOf(sandbox: Sandbox, store: OrderStore = new MemoryStore()): CustomerOrderingClient {
+  const { baseUrl, apiKey, fetch } = sandbox
+  const hooks = telemetryHooks({ baseUrl })
+  return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store, hooks, maxRetries: 1 })
+}
+
+/** Runs the call under a span of the shop's own, as a server's instrumentation would open it. */
+async function handle<T>(call: () => Promise<T>): Promise<T> {
+  return await tracer.startActiveSpan('PUT /orders', async (span) => {
+    try {
+      return await call()
+    } finally {
+      span.end()
+    }
+  })
+}
+
+const createOrder = { operation: 'createOrder' } as const
+
+describe('the spans', () => {
+  it('of a call are below that of the shop, with one for each request and an event for each retry', async () => {
+    const sandbox = createSandbox()
+    sandbox.faults.add({ match: createOrder, action: { type: 'commitThenDrop' } })
+    const { id } = await handle(() => clientOf(sandbox).orders.create(order('cart-1')))
+
+    const call = collected.tree('orders.create')
+    expect(collected.tree('PUT /orders').children).toEqual([call.span])
+    const { idempotencyKey } = sandbox.expectChargedOnce('cart-1')
+    expect(call.span.attributes).toEqual({
+      'ordering.operation': 'orders.create',
+      'ordering.attempts': 2,
+      'ordering.charged': 'yes',
+      'ordering.external_order_id': 'cart-1',
+      'ordering.idempotency_key': idempotencyKey,
+      'ordering.order_id': id,
+      'ordering.remembered': true,
+    })
+    expect(call.span.events.map(({ name, attributes }) => [name, attributes])).toEqual([
+      ['retry', { 'ordering.attempt': 1, 'ordering.reason': 'now', 'ordering.delay_ms': 0 }],
+    ])
+    expect(call.span.status.code).toBe(SpanStatusCode.UNSET)
+
+    const request = {
+      'server.address': 'sandbox.customer-ordering.test',
+      'server.port': 443,
+      'http.request.method': 'POST',
+      'url.full': 'https://sandbox.customer-ordering.test/v1/orders',
+      'url.template': '/v1/orders',
+      'ordering.operation': 'orders.create',
+      'ordering.idempotency_key': idempotencyKey,
+    }
+    const [lost, placed] = call.children
+    expect(lost?.attributes).toEqual({ ...request, 'error.type': 'ECONNRESET' })
+    expect(lost?.status.code).toBe(SpanStatusCode.ERROR)
+    expect(placed?.attributes).toEqual({
+      ...request,
+      'http.request.resend_count': 1,
+      'http.response.status_code': 201,
+      'ordering.service_request_id': expect.any(String),
+    })
+    expect(placed?.status.code).toBe(SpanStatusCode.UNSET)
+    const named = call.children.map(({ name, kind }) => [name, kind])
+    expect(named).toEqual(Array(2).fill(['POST /v1/orders', SpanKind.CLIENT]))
+  })
+
+  it('of requests have templates of their paths for names, whatever the ids', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    const { id } = await client.orders.create(order('cart'))
+    await client.orders.retrieve(id)
+    await client.orders.list()
+    await client.services.list()
+    await client.services.retrieve('50% off').catch(() => {})
+    await client.balance.retrieve()
+    await client.request({ method: 'GET', path: '/v1/refunds/ref_1' }).catch(() => {})
+    const requests = collected.spans.filter(({ kind }) => kind === SpanKind.CLIENT)
+    expect(requests.map(({ name, attributes }) => [name, attributes['url.template']])).toEqual([
+      ['POST /v1/orders', '/v1/orders'],
+      ['GET /v1/orders/{orderId}', '/v1/orders/{orderId}'],
+      ['GET /v1/orders', '/v1/orders'],
+      ['GET /v1/services', '/v1/services'],
+      ['GET /v1/services/{serviceId}', '/v1/services/{serviceId}'],
+      ['GET /v1/balance', '/v1/balance'],
+      ['GET', undefined],
+    ])
+  })
+
+  it('name the address that was called, also below a path and a port', async () => {
+    const sandbox = createSandbox()
+    const baseUrl = 'https://proxy.test:8443/shop/'
+    const called: string[] = []
+    const client = new CustomerOrderingClient({
+      baseUrl,
+      apiKey: sandbox.apiKey,
+      fetch: async (input, init) => {
+        const request = new Request(input, init)
+        called.push(request.url)
+        const direct = request.url.replace('https://proxy.test:8443/shop', sandbox.baseUrl)
+        return await sandbox.fetch(new Request(direct, request))
+      },
+      hooks: telemetryHooks({ baseUrl: new URL(baseUrl) }),
+    })
+    await client.balance.retrieve()
+    const { name, attributes } = collected.tree('balance.retrieve').children[0] ?? {}
+    expect(name).toBe('GET /shop/v1/balance')
+    expect(called).toEqual([attributes?.['url.full']])
+    expect([attributes?.['server.address'], attributes?.['server.port']]).toEqual(['proxy.test', 8443])
+  })
+
+  it('of an order in doubt are an error that says so, and its recovery is one trace', async () => {
+    const sandbox = createSandbox()
+    sandbox.faults.add({ match: createOrder, times: 2, action: { type: 'commitThenDrop' } })
+    const store = new MemoryStore()
+    await clientOf(sandbox, store)
+      .orders.create(order('cart-2'))
+      .catch(() => {})
+    const failed = collected.tree('orders.create').span
+    expect(failed.status).toEqual({ code: SpanStatusCode.ERROR, message: 'connection' })
+    expect(failed.attributes).toMatchObject({ 'ordering.charged': 'unknown', 'error.type': 'connection' })
+    collected.reset()
+
+    await clientOf(sandbox, store).orders.recover({ takeOver: true })
+    const { span, children } = collected.tree('orders.recover')
+    expect(children.map(({ name }) => name)).toEqual(['POST /v1/orders'])
+    expect(span.attributes).toMatchObject({ 'ordering.recovery': 'created', 'ordering.charged': 'yes' })
+    const { idempotencyKey } = sandbox.expectChargedOnce('cart-2')
+    for (const { attributes } of [span, ...children])
+      expect(attributes['ordering.idempotency_key']).toBe(idempotencyKey)
+  })
+
+  it('of a recovery stay together when the order moves to its next key', async () => {
+    const sandbox = createSandbox()
+    const refuse = { type: 'status', status: 402, code: 'PAYMENT_REQUIRED' } as const
+    sandbox.faults.add({ match: createOrder, times: 2, action: refuse })
+    const client = clientOf(sandbox)
+    await client.orders.create(order('cart-key')).catch(() => {})
+    await client.orders.enqueue(order('cart-key'))
+    collected.reset()
+    await client.orders.recover({ takeOver: true })
+    const { span, children } = collected.tree('orders.recover')
+    expect(children.map(({ attributes }) => attributes['http.response.status_code'])).toEqual([402, 201])
+    const [first, second] = children.map(({ attributes }) => attributes['ordering.idempotency_key'])
+    expect(first).not.toBe(second)
+    expect(span.attributes['ordering.idempotency_key']).toBe(second)
+    sandbox.expectChargedOnce('cart-key')
+  })
+
+  it('end when calls are aborted, run out of time or find the client closed', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    let stalled = () => {}
+    const when = () => stalled() === undefined
+    sandbox.faults.add({ match: { when }, times: 'always', action: { type: 'stall', commit: true } })
+
+    const aborted = new AbortController()
+    stalled = () => aborted.abort()
+    await expect(client.orders.create(order('cart-abort'), { signal: aborted.signal })).rejects.toMatchObject(
+      { code: 'aborted' },
+    )
+    expect(collected.tree('orders.create').span.attributes['error.type']).toBe('aborted')
+
+    stalled = () => {}
+    await expect(client.balance.retrieve({ totalTimeout: 20 })).rejects.toMatchObject({ code: 'timeout' })
+
+    const stopped = new AbortController()
+    stalled = () => stopped.abort()
+    const options: RecoverOptions = { takeOver: true, signal: stopped.signal, replay: 'all' }
+    await client.orders.recover(options).catch(() => {})
+    expect(collected.tree('orders.recover').children).toHaveLength(1)
+
+    let closed: Promise<void> | undefined
+    stalled = () => {
+      closed = client.close()
+    }
+    await expect(client.orders.create(order('cart-close'), { totalTimeout: 50 })).rejects.toMatchObject({
+      charged: 'unknown',
+    })
+    await closed
+    await client.balance.retrieve().catch(() => {})
+  })
+
+  it('of a remembered order are one without requests', async () => {
+    const client = clientOf(createSandbox())
+    await client.orders.create(order('cart-3'))
+    collected.reset()
+    await handle(() => client.orders.create(order('cart-3')))
+    const { span, children } = collected.tree('orders.create')
+    expect(children).toEqual([])
+    expect(span.attributes['ordering.attempts']).toBe(0)
+    expect(collected.tree('PUT /orders').children).toEqual([span])
+  })
+
+  it('of calls at the same time each have their own parent', async () => {
+    const client = clientOf(createSandbox())
+    await Promise.all(
+      ['cart-4', 'cart-5'].map((reference) => handle(() => client.orders.create(order(reference)))),
+    )
+    const of = (name: string) => collected.spans.filter((span) => span.name === name)
+    const parents = of('orders.create').map(({ parentSpanContext }) => parentSpanContext?.spanId)
+    const shops = of('PUT /orders').map((span) => span.spanContext().spanId)
+    expect(parents.toSorted()).toEqual(shops.toSorted())
+  })
+
+  it('are what traceHeaders() tells the service of', async () => {
+    const sandbox = createSandbox()
+    sandbox.faults.add({ match: createOrder, action: { type: 'commitThenDrop' } })
+    const client = clientOf(sandbox)
+    await handle(() => client.orders.create(order('cart-6'), { headers: traceHeaders() }))
+    const { traceId, spanId } = collected.tree('PUT /orders').span.spanContext()
+    expect(sandbox.requests.map(({ headers }) => headers['traceparent'])).toEqual(
+      Array(2).fill(`00-${traceId}-${spanId}-01`),
+    )
+  })
+
+  it('hold no API key, no target and no amount', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    await client.orders.create({ ...order('cart-7'), target: '@ada-lovelace' })
+    await client.balance.retrieve()
+    sandbox.revokeApiKey(sandbox.apiKey)
+    await client.balance.retrieve().catch(() => {})
+    const exported = collected.spans.map(({ name, attributes, events, status }) =>
+      JSON.stringify({ name, attributes, events, status }),
+    )
+    expect(exported).toHaveLength(6)
+    for (const secret of [sandbox.apiKey, 'Bearer', 'ada-lovelace', '250'])
+      expect(exported.join()).not.toContain(secret)
+  })
+})
+
+describe('the numbers', () => {
+  it('of requests, retries and outcomes have few labels', async () => {
+    await collected.numbers('')
+    const sandbox = createSandbox()
+    sandbox.faults.add({ match: createOrder, action: { type: 'drop' } })
+    const client = clientOf(sandbox)
+    for (const reference of ['cart-8', 'cart-9']) await client.orders.create(order(reference))
+    await client.services.retrieve('svc_none').catch(() => {})
+    expect(await collected.numbers('ordering.calls')).toEqual([
+      [{ 'ordering.operation': 'orders.create', 'ordering.charged': 'yes', 'ordering.remembered': true }, 2],
+      [{ 'ordering.operation': 'services.retrieve', 'error.type': 'not_found' }, 1],
+    ])
+
+    sandbox.faults.add({ match: createOrder, action: { type: 'drop' } })
+    await client.orders.create(order('cart-10'))
+    expect(await collected.numbers('ordering.retries')).toEqual([
+      [{ 'ordering.operation': 'orders.create', 'ordering.reason': 'now' }, 1],
+    ])
+
+    await client.services.retrieve('svc_none').catch(() => {})
+    expect(await collected.numbers('http.client.request.duration')).toMatchObject([
+      [
+        {
+          'server.address': 'sandbox.customer-ordering.test',
+          'server.port': 443,
+          'http.request.method': 'GET',
+          'url.template': '/v1/services/{serviceId}',
+          'http.response.status_code': 404,
+          'error.type': '404',
+        },
+        { count: 1 },
+      ],
+    ])
+  })
+
+  it('of a recovery say what became of the orders', async () => {
+    const sandbox = createSandbox()
+    const client = clientOf(sandbox)
+    await client.orders.enqueue(order('queued'))
+    await collected.numbers('')
+    await client.orders.recover()
+    expect(await collected.numbers('ordering.calls')).toMatchObject([
+      [{ 'ordering.operation': 'orders.recover', 'ordering.recovery': 'created' }, 1],
+    ])
+  })
+})
+
+describe('telemetryHooks', () => {
+  it.each<[string, object]>([
+    ['baseUrl', {}],
+    ['baseUrl', { baseUrl: 'shop' }],
+    ['tracerProvider', { tracerProvider: tracer }],
+    ['meterProvider', { meterProvider: {} }],
+    ['baseURL', { baseURL: 'https://api.example.com' }],
+  ])('refuses the option %s of %o', (name, wrong) => {
+    const options = 'baseUrl' in wrong || 'baseURL' in wrong ? wrong : { baseUrl: 'https://a.b', ...wrong }
+    const make = () => telemetryHooks((name === 'baseUrl' ? wrong : options) as TelemetryOptions)
+    expect(make).toThrow(ConfigurationError)
+    expect(make).toThrow(`option ${name} `)
+  })
+
+  it('takes providers that are not those of the process', async () => {
+    const sandbox = createSandbox()
+    const { baseUrl, apiKey, fetch } = sandbox
+    const started: string[] = []
+    const tracerProvider = {
+      getTracer: () => ({
+        ...tracer,
+        startSpan: (name: string) => {
+          started.push(name)
+          return tracer.startSpan('elsewhere')
+        },
+        startActiveSpan: tracer.startActiveSpan.bind(tracer),
+      }),
+    }
+    const hooks = telemetryHooks({ baseUrl, tracerProvider })
+    await new CustomerOrderingClient({ baseUrl, apiKey, fetch, hooks }).balance.retrieve()
+    expect(started).toEqual(['balance.retrieve', 'GET /v1/balance'])
+  })
+})
