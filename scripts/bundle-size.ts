@@ -33,11 +33,11 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 62_100, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 62_250, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 63_500,
+    budget: 63_650,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -54,7 +54,7 @@ const measured: readonly Measured[] = [
   { entry: './sandbox/server', name: 'serveSandbox', budget: 31_500, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
-  { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_500 },
+  { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
   { entry: './undici', name: 'undiciTransport', budget: 4_900, platform: 'node' },
 ]
 

@@ -10,9 +10,9 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import { baseUrl } from '../settings/base-url.ts'
 import { ConfigurationError } from '../errors.ts'
 import type { CallEvent, Hooks } from '../hooks.ts'
+import { baseUrl } from '../settings/base-url.ts'
 import { type Readers, readFields, withMethods } from '../settings/readers.ts'
 import {
   ERROR_TYPE,
