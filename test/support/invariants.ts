@@ -353,7 +353,11 @@ const agreementOfCreates: Invariant = (log) =>
     if (told.charged === stored) return []
     // The slot still has the order before, which is not the one that was asked for.
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
-    if (call.storeTrouble === true && told.charged !== 'no') return []
+    // A write that an earlier call gave up may be applied during this one, which then cannot say who wrote the record.
+    const trouble = log.calls.some(
+      (other) => other.storeTrouble === true && other.intent === intent && other.at <= call.at,
+    )
+    if (trouble && told.charged !== 'no') return []
     return [
       `I6: ${intent} was told '${told.charged}' (${told.code ?? 'an order'}) while the record says '${stored}'`,
     ]
@@ -461,9 +465,34 @@ function isUntimed(
   )
 }
 
-/** True if the window of keys that were sent before has no room for a call, or nobody can know because a clock was wrong. */
-function isOver({ calls }: RunLog, { call, wall }: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
-  const { kind, sendsFor, repeatsFor, totalTimeout = 0, clockSet } = calls[call ?? -1] ?? {}
+/**
+ * True if the window of keys that were sent before has no room for the call that left them, or nobody can know because a
+ * clock was wrong. That call may have died since, and another one sends.
+ */
+function isOver(log: RunLog, request: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
+  const { call, intent, key, wall } = request
+  const moved = log.rows.find(({ record }) => record?.key === key)
+  const movers = log.calls.filter(
+    (other) =>
+      moved !== undefined &&
+      (other.intent ?? intent) === intent &&
+      other.at <= moved.at &&
+      (other.endedAt ?? other.diedAt ?? Number.POSITIVE_INFINITY) >= moved.at,
+  )
+  const sender = log.calls[call ?? -1]
+  return (
+    hasNoRoom(log, sender, wall, sent) ||
+    movers.some((mover) => hasNoRoom(log, mover, moved?.record?.updatedAt, sent))
+  )
+}
+
+/** True if there is no room at that time, by the clock of a call. */
+function hasNoRoom(
+  { calls }: RunLog,
+  { kind, sendsFor, repeatsFor, totalTimeout = 0, clockSet }: Partial<LoggedCall> = {},
+  wall: number | undefined,
+  sent: readonly LoggedRequest[],
+): boolean {
   if (clockSet === true) return true
   // A recovery that repeats everything has no limit that could be noted.
   if (sendsFor === undefined || wall === undefined) return kind === 'recover'
