@@ -240,7 +240,7 @@ export async function decodeRow(
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {
     what: 'The stored record of this order cannot be read (damaged, or written with another codec).',
-    next: 'Look the order up at the service before ordering it under another reference.',
+    next: 'Restore the row or the codec. Until then, look the order up at the service before anybody orders it again.',
   },
   newer_version: {
     what: 'The stored record of this order was written by a newer version of this package.',
@@ -256,7 +256,7 @@ const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next
 export function unusableError(why: Unusable, key?: string): StoreError {
   const { what, next } = UNUSABLE[why]
   return new StoreError(
-    `${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`,
+    `${what} This call ordered nothing; an earlier one may have charged the wallet. ${next}`,
     {
       charged: 'unknown',
       ...defined({ idempotencyKey: key }),

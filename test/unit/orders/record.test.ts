@@ -267,7 +267,7 @@ describe('what is told of a record', () => {
     [
       'corrupt',
       'The stored record of this order cannot be read (damaged, or written with another codec).',
-      'Look the order up at the service before ordering it under another reference.',
+      'Restore the row or the codec. Until then, look the order up at the service before anybody orders it again.',
     ],
     [
       'newer_version',
@@ -283,7 +283,7 @@ describe('what is told of a record', () => {
     const error = unusableError(why, 'key-0')
     expect([error.code, error.charged, error.idempotencyKey]).toEqual(['store', 'unknown', 'key-0'])
     expect(error.message).toBe(
-      `${what} Nothing was sent by this call; an earlier one may have charged the wallet. ${next}`,
+      `${what} This call ordered nothing; an earlier one may have charged the wallet. ${next}`,
     )
   })
 })
