@@ -5,19 +5,13 @@ import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings/arguments.ts'
 import { withTrustedTimes } from './archive.ts'
 import { askedContent } from './claim.ts'
+import { PLAIN_FACTS } from './conditions.ts'
 import type { OrderContext } from './context.ts'
-import { type Action, decideAction } from './decision.ts'
 import { isAnonymous } from './identity.ts'
 import { type Intent, readIntent, slotOfInvalid } from './intent.ts'
 import { argumentError, moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
-import {
-  isUnsent,
-  type JournalRecord,
-  type OrderRecord,
-  publicRecord,
-  type RecordContent,
-  unusableError,
-} from './record.ts'
+import { type OrderRecord, publicRecord, type RecordContent, unusableError } from './record.ts'
+import { decide, known, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** How long to wait after another writer was faster, milliseconds. */
@@ -59,30 +53,30 @@ export async function enqueueOrder(
     const isLive = context.live.get(intent.rowId) !== undefined
     const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
     const { record } = found
-    let moved = false
-    let taken: RecordContent | undefined
-    if (record !== undefined) {
-      if (record.slot !== intent.slot) throw unusableError('corrupt', record.key)
-      // As recovery will see it, which sends one request, with an API key that is not known here.
-      const now = runtime.now()
-      const circumstances = { now, safeRetryWindow, totalTimeout: timeout, sameApiKey: true }
-      const step = decideAction(record, intent, circumstances)
-      if (step.action === 'conflict') throw errors.rememberedConflict(runtime.deriveId, record, step.over)
-      if (step.action === 'unresolved' && record.state !== 'created')
-        throw errors.unresolved(record, step.because)
-      if (step.action === 'spent') throw errors.spent(record)
-      if (step.action === 'continue' && record.hold !== undefined) throw errors.unresolved(record, 'held')
-      // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
-      // wait for its end would hold the caller's transaction.
-      if (step.action === 'wait') throw errors.unresolved(record, 'busy')
-      if (mayBeAsleep(step, record)) taken = apply(record, { type: 'taken_over', claim: runtime.randomId() })
-      else if (step.action !== 'reopen') return publicRecord(record)
-      else moved = step.key === 'given'
+    if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
+    // As recovery will see it, which sends one request, with an API key that is not known here.
+    const now = runtime.now()
+    const facts = { ...PLAIN_FACTS, now, safeRetryWindow, totalTimeout: timeout, wanted: intent }
+    const step = decide('enqueue', found, facts)
+    let content: RecordContent
+    switch (step.step) {
+      case 'tell':
+        return publicRecord(known(found).record)
+      case 'refuse':
+        throw errors.refused(runtime.deriveId, step.because, record)
+      case 'take_over':
+        content = apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() })
+        break
+      case 'write': {
+        const moved = step.as === 'given'
+        // What was refused under this key: hearing it again leads to another one.
+        const heard = moved ? undefined : record?.rejection
+        content = askedContent(context, intent, record, { moved, heard })
+        break
+      }
+      default:
+        return unknownStep(step)
     }
-    if (intent.misfit !== undefined && taken === undefined) throw errors.misfit(intent.misfit, record)
-    // What was refused under this key: hearing it again leads to another one.
-    const heard = moved ? undefined : record?.rejection
-    const content = taken ?? askedContent(context, intent, record, { moved, heard })
     const written = await journal.write(found, content, deadline, within)
     if (written.result === 'written') return publicRecord(written.found.record)
     if (written.result !== 'lost') {
@@ -95,9 +89,4 @@ export async function enqueueOrder(
     }
     await deadline.sleep(PAUSE)
   }
-}
-
-/** True if the call that left the order open may wake and close it. It can close nothing that was written since. */
-export function mayBeAsleep({ action }: Action, record: JournalRecord): boolean {
-  return action === 'continue' && !isUnsent(record)
 }

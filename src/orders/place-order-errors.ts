@@ -17,15 +17,18 @@ import { chargedSentence, conflictSentence, type ErrorContext, errorOf } from '.
 import { factsOf } from '../http/info.ts'
 import { issuesText } from '../schemas/check.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
-import type { Action } from './decision.ts'
 import { type Derive, differingFields, fieldTags, rowIdOf } from './identity.ts'
 import type { Intent } from './intent.ts'
 import { reasonOf, type Unwritten } from './journal.ts'
-import type { JournalRecord } from './record.ts'
+import { type JournalRecord, unusableError } from './record.ts'
+import type { StepOf } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** Why a record cannot be continued, as `decideAction` says it, or because only its caller may repeat it. */
-type Because = Extract<Action, { readonly action: 'unresolved' }>['because'] | 'held' | 'busy'
+/** Why `create()` and `enqueue()` are refused. */
+type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refuse' }>['because']
+
+/** Why a record cannot be continued. */
+type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
 
 /** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
@@ -52,6 +55,28 @@ export class PlaceOrderErrors {
     const known = Object.keys(record.fields).length > 0
     const differing = over === 'key' ? ['idempotencyKey'] : known ? differingFields(record.fields, own()) : []
     return this.conflict(differing, record)
+  }
+
+  /** What the rules refuse. */
+  refused(derive: Derive, because: OrderRefusal, record: JournalRecord | undefined): CustomerOrderingError {
+    if (because === 'misfit' && this.#intent.misfit !== undefined)
+      // An order without a name that was created is another one than the call asks for.
+      return this.misfit(this.#intent.misfit, record?.state === 'created' ? undefined : record)
+    if (record === undefined || because === 'misfit')
+      throw new TypeError(`unreachable: nothing is refused as ${because}`)
+    switch (because) {
+      case 'payload':
+      case 'key':
+        return this.rememberedConflict(derive, record, because)
+      case 'duplicate':
+        return this.duplicate(record)
+      case 'spent':
+        return this.spent(record)
+      case 'corrupt':
+        return unusableError('corrupt', record.key)
+      default:
+        return this.unresolved(record, because)
+    }
   }
 
   duplicate(record: JournalRecord | undefined): CustomerOrderingError {

@@ -5,17 +5,16 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'
 import { withTrustedTimes } from './archive.ts'
 import { claimedContent, heardUnder, repeatedContent } from './claim.ts'
+import { type Facts, PLAIN_FACTS } from './conditions.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
-import { inWindow, isBusy, mayBeRestored } from './decision.ts'
 import { requestOf } from './evidence.ts'
 import { isGenuine } from './intent.ts'
-import type { FoundRecord } from './journal.ts'
+import type { Found, FoundRecord } from './journal.ts'
 import { sameApiKey } from './keys.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import { OUTCOMES } from './outcome.ts'
 import { isPending, isUnsent, type JournalRecord, publicRecord, unusableError } from './record.ts'
 import {
-  type AttentionReason,
   createdOutcome,
   type Finish,
   finished,
@@ -25,6 +24,7 @@ import {
   unreadableRecord,
 } from './recovery-outcome.ts'
 import { pruneClosed } from './remembered.ts'
+import { decide, known, type StepOf, unknownStep } from './rules.ts'
 import { sendOrder } from './send-order.ts'
 
 export type {
@@ -174,28 +174,47 @@ export async function recoverOne(
   const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
   const loaded = await journal.load(id, deadline)
   if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-  if (loaded.row === undefined || loaded.record === undefined) return undefined
-  if (!isPending(loaded.record)) return settledOutcome(loaded.record)
-  const inProgress: RecoveryOutcome = { outcome: 'in_progress', record: publicRecord(loaded.record) }
-  if (isBusy(loaded.record, connection.runtime.now()) && !options.takeOver) return inProgress
-  if (live.get(id) !== undefined) return inProgress
-  const known = { id, row: loaded.row, record: loaded.record }
-  const found = await withTrustedTimes(context, known, deadline)
+  const here = (facts: Partial<Facts>): Facts => ({
+    ...PLAIN_FACTS,
+    now: connection.runtime.now(),
+    safeRetryWindow: context.safeRetryWindow,
+    // One request only, so only one attempt's time is subtracted from the window.
+    totalTimeout: settings.timeout,
+    isLive: live.get(id) !== undefined,
+    outwaited: options.takeOver,
+    isNotListed: options.notListed === true,
+    replaysAll: options.replay === 'all',
+    ...facts,
+  })
+  // No API key is needed for what is settled, or somebody else's.
+  const early = decide('recover', loaded, here({}))
+  if (early.step !== 'send' && early.step !== 'look_up') return leftAlone(early, loaded)
+  const found = await withTrustedTimes(context, known(loaded), deadline)
   const { record } = found
 
   const credential = await askCredential(connection.credentials, deadline)
   if (credential instanceof Interruption) throw failure(credential.why, record, settings)
   if (credential !== null && typeof credential === 'object')
     throw failure('credentials', record, settings, credential.error)
-  const reason = whyNotReplay(context, found, options, credential)
-  if (reason !== undefined) {
+  const { deriveId } = connection.runtime
+  const step = decide(
+    'recover',
+    found,
+    here({
+      // Decided before; a mark on the times of a claim ends none.
+      outwaited: true,
+      sameApiKey: sameApiKey(context, record, credential),
+      isGenuine: () => isGenuine(deriveId, context, id, record),
+    }),
+  )
+  if (step.step === 'look_up') {
+    const { because: reason } = step
     const orderId = record.state === 'created' ? record.order?.id : undefined
     return orderId === undefined
       ? { found, reason, unsent: reason === 'past_window' && isUnsent(record) }
       : await lookUpById(context, OPERATION, found, orderId, settings)
   }
-  // Asked again, because a call of this process may have begun while the API key was awaited.
-  if (live.get(id) !== undefined) return inProgress
+  if (step.step !== 'send') return leftAlone(step, found)
   const leave = live.enter(id, {
     fingerprint: record.fingerprint,
     idempotencyKey: record.key,
@@ -205,6 +224,23 @@ export async function recoverOne(
     return await replay(context, found, options, deadline, credential)
   } finally {
     leave(undefined)
+  }
+}
+
+/** The outcome of a record that is settled, or that a call is at work on; nothing where there is none. */
+function leftAlone(
+  step: Exclude<StepOf['recover'], { readonly step: 'send' | 'look_up' }>,
+  found: Found,
+): RecoveryOutcome | undefined {
+  switch (step.step) {
+    case 'nothing':
+      return undefined
+    case 'tell':
+      return settledOutcome(known(found).record)
+    case 'leave':
+      return { outcome: 'in_progress', record: publicRecord(known(found).record) }
+    default:
+      return unknownStep(step)
   }
 }
 
@@ -272,32 +308,6 @@ async function replay(
   if (outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused')
     return { outcome: 'needs_attention', record: view, reason: 'refused_after_doubt', ...why }
   return { outcome: 'still_open', record: view, ...why }
-}
-
-/** Why the request must not be repeated, or nothing if it may. */
-export function whyNotReplay(
-  context: OrderContext,
-  { id: rowId, record }: FoundRecord,
-  { replay, notListed, settings }: RecoverSettings<unknown>,
-  credential: string | null,
-): AttentionReason | undefined {
-  if (record.state === 'rejected') return 'conflict'
-  if (record.body === undefined) return 'unreadable'
-  if (!isGenuine(context.connection.runtime.deriveId, context, rowId, record)) return 'corrupt'
-  // Never overridden: under another API key the same key may be a new order.
-  if (!sameApiKey(context, record, credential)) return 'api_key_changed'
-  if (replay === 'all') return undefined
-  if (record.hold === 'aborted') return 'aborted'
-  if (record.hold === 'refused') return 'refused_after_doubt'
-  const timing = timingOf(context, settings)
-  const named = record.externalOrderId !== undefined
-  if (named && notListed !== true && mayBeRestored(record, timing)) return 'past_window'
-  return inWindow(record, timing) ? undefined : 'past_window'
-}
-
-/** One request only, so only one attempt's time is subtracted from the window. */
-function timingOf({ connection, safeRetryWindow }: OrderContext, { timeout }: CallSettings) {
-  return { now: connection.runtime.now(), safeRetryWindow, totalTimeout: timeout }
 }
 
 /** What can be said of a record without asking the service; undefined if it cannot be read. */

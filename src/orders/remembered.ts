@@ -1,6 +1,8 @@
 import { defined } from '../defined.ts'
 import {
+  type Charged,
   type CustomerOrderingError,
+  type ErrorFacts,
   InvalidRequestError,
   RequestAbortedError,
   StoreError,
@@ -10,8 +12,9 @@ import {
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import type { OrderStore } from '../stores/store.ts'
+import { type Facts, PLAIN_FACTS } from './conditions.ts'
 import { chargedOf, moneySentence, type OrderContext } from './context.ts'
-import { CLOCK_SKEW, isBusy, isFromFuture } from './decision.ts'
+import { isFromFuture } from './decision.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { checkIdempotencyKey, rowIdOf } from './identity.ts'
 import type { FoundRecord } from './journal.ts'
@@ -26,6 +29,7 @@ import {
   unusableError,
 } from './record.ts'
 import { markCreated } from './recovery-outcome.ts'
+import { decide, known, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
@@ -121,21 +125,35 @@ export async function resolve(
   const deadline = deadlineOf(context, settings)
   const decidedAt = runtime.now()
   const found = await lookFor(context, name, { operation: RESOLVE, settings, deadline })
-  if (found === undefined) throw invalid(nameField(name), 'names no remembered order')
-  const { record } = found
-  if (context.live.get(found.id) !== undefined || isBusy(record, runtime.now())) {
-    const charged = chargedOf(record)
-    throw new UnresolvedOrderError(
-      `A call that has not ended works on this order. ${moneySentence(charged)} Resolve it after that call has ended.`,
-      { ...facts(record), charged },
-    )
+  const facts = factsOf(context, found, settings)
+  if (resolution.as === 'created') {
+    const { orderId } = resolution
+    const step = decide('resolve', found ?? {}, { ...facts, orderId })
+    switch (step.step) {
+      case 'refuse':
+        throw refused(step.because, name, found?.record)
+      case 'verify':
+        return await resolveCreated(context, known(found), orderId, settings, deadline)
+      default:
+        return unknownStep(step)
+    }
   }
-  if (resolution.as === 'created')
-    return await resolveCreated(context, found, resolution.orderId, settings, deadline)
-  if (record.state === 'created')
-    throw invalid(nameField(name), 'names an order that was created; it cannot be abandoned', record)
-  if (record.state === 'rejected' && record.rejection?.kind !== 'conflict') return publicRecord(record)
-  if (isChangedSince(record, decidedAt, runtime.now())) throw notStored(record)
+  const step = decide('abandon', found ?? {}, { ...facts, decidedAt })
+  switch (step.step) {
+    case 'refuse':
+      throw refused(step.because, name, found?.record)
+    case 'tell':
+      return publicRecord(known(found).record)
+    case 'close':
+      return await abandon(context, known(found), deadline)
+    default:
+      return unknownStep(step)
+  }
+}
+
+async function abandon(context: OrderContext, found: FoundRecord, deadline: Deadline): Promise<OrderRecord> {
+  const { runtime } = context.connection
+  const { record } = found
   // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
   // a key that stays, a later refusal still proves nothing.
   const claim = runtime.randomId()
@@ -151,16 +169,47 @@ export async function resolve(
   return publicRecord(written.found.record)
 }
 
-/**
- * True if a call wrote the record after a person decided to give it up: it may have sent the order, which that person has
- * not seen. What is far ahead was written before, by a clock that is wrong.
- */
-export function isChangedSince(
-  { updatedAt }: Pick<JournalRecord, 'updatedAt'>,
-  decidedAt: number,
-  now: number,
-): boolean {
-  return updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW
+/** What the rules are to know of the order that a person speaks of. */
+function factsOf(
+  { connection, live, safeRetryWindow }: OrderContext,
+  found: FoundRecord | undefined,
+  { totalTimeout }: CallSettings,
+): Facts {
+  const isLive = found !== undefined && live.get(found.id) !== undefined
+  return { ...PLAIN_FACTS, now: connection.runtime.now(), safeRetryWindow, totalTimeout, isLive }
+}
+
+type Refused = 'unknown' | 'busy' | 'created' | 'other_order' | 'changed' | 'unsettled'
+
+function refused(
+  because: Refused,
+  name: OrderName,
+  record: JournalRecord | undefined,
+): CustomerOrderingError {
+  const field = nameField(name)
+  switch (because) {
+    case 'unknown':
+      return invalid(field, 'names no remembered order')
+    case 'busy': {
+      const { charged = 'unknown', ...names } = record === undefined ? {} : facts(record)
+      return new UnresolvedOrderError(
+        `A call that has not ended works on this order. ${moneySentence(charged)} Resolve it after that call has ended.`,
+        { ...names, charged },
+      )
+    }
+    case 'created':
+      return invalid(field, 'names an order that was created; it cannot be abandoned', record)
+    case 'other_order':
+      return invalid('orderId', 'differs from the id of the order that is remembered', record)
+    case 'changed':
+      return notStored(record)
+    case 'unsettled':
+      return invalid(
+        field,
+        'names an order that is not settled; recover or resolve it before it is forgotten',
+        record,
+      )
+  }
 }
 
 /** Forgets a closed record: whoever orders under its name again buys again. */
@@ -171,15 +220,17 @@ export async function forget(
 ): Promise<boolean> {
   const deadline = deadlineOf(context, settings)
   const found = await lookFor(context, name, { operation: 'orders.forget', settings, deadline })
-  if (found === undefined) return false
-  if (isPending(found.record) || context.live.get(found.id) !== undefined) {
-    throw invalid(
-      nameField(name),
-      'names an order that is not settled; recover or resolve it before it is forgotten',
-      found.record,
-    )
+  const step = decide('forget', found ?? {}, factsOf(context, found, settings))
+  switch (step.step) {
+    case 'refuse':
+      throw refused(step.because, name, found?.record)
+    case 'nothing':
+      return false
+    case 'empty':
+      return await context.journal.forget(known(found), deadline)
+    default:
+      return unknownStep(step)
   }
-  return await context.journal.forget(found, deadline)
 }
 
 async function resolveCreated(
@@ -190,9 +241,6 @@ async function resolveCreated(
   deadline: Deadline,
 ): Promise<OrderRecord> {
   const { record } = found
-  if (record.state === 'created' && record.order?.id !== undefined && record.order.id !== orderId) {
-    throw invalid('orderId', 'differs from the id of the order that is remembered', record)
-  }
   const left = { ...settings, totalTimeout: deadline.remaining() }
   const { value: order } = await readOrder(context, RESOLVE, orderId, 'in_doubt', left)
   const { deriveId } = context.connection.runtime
@@ -261,18 +309,19 @@ function nameField(name: OrderName): 'externalOrderId' | 'idempotencyKey' {
   return 'externalOrderId' in name ? 'externalOrderId' : 'idempotencyKey'
 }
 
-function facts(record: JournalRecord): {
-  readonly idempotencyKey: string
-  readonly externalOrderId?: string
-} {
-  return { idempotencyKey: record.key, ...defined({ externalOrderId: record.externalOrderId }) }
+function facts(record: JournalRecord): ErrorFacts & { readonly charged: Charged } {
+  return {
+    idempotencyKey: record.key,
+    charged: chargedOf(record),
+    ...defined({ externalOrderId: record.externalOrderId }),
+  }
 }
 
-function notStored(record: JournalRecord): StoreError {
-  const charged = chargedOf(record)
+function notStored(record: JournalRecord | undefined): StoreError {
+  const { charged = 'unknown', ...names } = record === undefined ? {} : facts(record)
   return new StoreError(
     `The decision was not stored: the record has changed since, or the store refused the write. ${moneySentence(charged)} Look at the record again, then decide.`,
-    { charged, ...facts(record) },
+    { charged, ...names },
   )
 }
 
@@ -304,6 +353,6 @@ function interrupted(
 
 /** @param record what is remembered of the order, whose money a wrong argument says nothing about */
 function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
-  const known = record === undefined ? {} : { ...facts(record), charged: chargedOf(record) }
+  const known = record === undefined ? {} : facts(record)
   return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })
 }

@@ -1,7 +1,7 @@
 import type { Condition, Facts } from './conditions.ts'
 import * as when from './conditions.ts'
 import { inWindow, isBusy, type Start } from './decision.ts'
-import type { Found } from './journal.ts'
+import type { Found, FoundRecord } from './journal.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
 /**
@@ -336,4 +336,17 @@ function isStep<Known, Step extends AnyStep>(
   entry: readonly [condition: Condition<Known>, step: Step] | Step,
 ): entry is Step {
   return 'step' in entry
+}
+
+/** Ends the call, because one that goes on may send. A step without a branch does not compile. */
+export function unknownStep(step: never): never {
+  throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
+}
+
+/** What was found, for a step that no phase without a record leads to. */
+export function known(found: Found | undefined): FoundRecord {
+  const { row, record } = found ?? {}
+  if (found === undefined || row === undefined || record === undefined)
+    throw new TypeError('unreachable: nothing is remembered')
+  return { id: found.id, row, record }
 }

@@ -14,6 +14,7 @@ import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
 import { archiveOrder, servesAnother } from '../../../src/orders/archive.ts'
 import { begunContent, claimedContent, repeatedContent } from '../../../src/orders/claim.ts'
 import { classify } from '../../../src/orders/classify.ts'
+import { changedSince, otherApiKey } from '../../../src/orders/conditions.ts'
 import { hasBought, mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
 import {
   decideAction,
@@ -23,7 +24,6 @@ import {
   mayBeRestored,
   startOf,
 } from '../../../src/orders/decision.ts'
-import { mayBeAsleep } from '../../../src/orders/enqueue.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
 import {
@@ -43,7 +43,7 @@ import {
   publicRecord,
   type RecordContent,
 } from '../../../src/orders/record.ts'
-import { recoverOne, whyNotReplay } from '../../../src/orders/recover.ts'
+import { recoverOne } from '../../../src/orders/recover.ts'
 import {
   createdOutcome,
   markCreated,
@@ -51,7 +51,8 @@ import {
   type RecoveryOutcome,
   settledOutcome,
 } from '../../../src/orders/recovery-outcome.ts'
-import { isChangedSince, resolve } from '../../../src/orders/remembered.ts'
+import { resolve } from '../../../src/orders/remembered.ts'
+import { RULES } from '../../../src/orders/rules.ts'
 import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
 import {
   chargedAsStored,
@@ -67,7 +68,7 @@ import { writeOver } from '../../../src/orders/unclaimed.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
-import { put, swap, swapMethod } from './swap.ts'
+import { changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
 
 /** A safeguard, and how it is turned off. */
 export interface SeededBug {
@@ -344,12 +345,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'recovery repeats a request under another API key',
     noticedBy: 'client/create/api-key-rotation',
-    sow: () =>
-      swap(
-        whyNotReplay,
-        (original) => (context, found, options, credential) =>
-          original({ ...context, idempotencyScope: 'customer' }, found, options, credential),
-      ),
+    sow: () => dropRule(RULES, otherApiKey, 'recover'),
   },
   {
     name: 'a retry goes on under another API key',
@@ -486,7 +482,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a person gives up what another call has worked on since',
     noticedBy: 'client/recover/resolve',
-    sow: () => swap(isChangedSince, () => () => false),
+    sow: () => dropRule(RULES, changedSince),
   },
   {
     name: 'recovery does nothing and leaves every order to a person',
@@ -502,11 +498,11 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     name: 'recovery never repeats a request',
     noticedBy: 'client/recover/recover',
     sow: () =>
-      swap(
-        whyNotReplay,
-        (original) =>
-          (...args) =>
-            original(...args) ?? 'past_window',
+      changeCells(
+        RULES,
+        (command) => command === 'recover',
+        (cell) =>
+          cell.map((entry) => (isSending(entry) ? { step: 'look_up', because: 'past_window' } : entry)),
       ),
   },
   {
@@ -655,7 +651,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'an order that is to be sent later is left to a call that may only be asleep',
     noticedBy: 'client/create/enqueue',
-    sow: () => swap(mayBeAsleep, () => () => false),
+    sow: () => Object.assign(RULES.open, { enqueue: [{ step: 'tell' }] }),
   },
   {
     name: 'a key is sent minutes after the safe-retry window',
@@ -965,4 +961,8 @@ function goingOnByLimit<T>(fetch: FetchPage<T>, { offset: begin, limit }: Start)
     if (limit !== undefined && page.items.length > 0) skipped += limit - page.items.length
     return page
   }
+}
+
+function isSending(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null && Reflect.get(entry, 'step') === 'send'
 }

@@ -30,3 +30,25 @@ export function put<Row extends object, K extends string>(
 ): void {
   Object.assign(table[key], change)
 }
+
+type Cells = Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>>
+
+/** Replaces the entries of the cells of a command, in every phase. */
+export function changeCells(
+  rules: Cells,
+  changes: (command: string) => boolean,
+  change: (entries: readonly unknown[]) => readonly unknown[],
+): void {
+  for (const row of Object.values(rules))
+    for (const [command, cell] of Object.entries(row))
+      if (changes(command)) Object.assign(row, { [command]: change(cell) })
+}
+
+/** Takes a condition out of the cells of one command, or of all. */
+export function dropRule(rules: Cells, condition: unknown, of?: string): void {
+  changeCells(
+    rules,
+    (command) => of === undefined || of === command,
+    (cell) => cell.filter((entry) => !(Array.isArray(entry) && entry[0] === condition)),
+  )
+}
