@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events'
 import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'customer-ordering-sdk'
 import { TimeoutError } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
@@ -143,73 +142,6 @@ describe('the total time', () => {
     const pending = read(client)
     runtime.jump(10 * 365 * 24 * 3600 * 1000)
     await expect(pending).resolves.toMatchObject({ currency: 'EUR' })
-  })
-})
-
-describe("the caller's signal", () => {
-  /** Where a call can be when its signal fires, and what is then known of its order. */
-  const places: [
-    what: string,
-    action: FaultAction | undefined,
-    options: ClientOptions,
-    charged: 'no' | 'unknown' | 'yes',
-    attempts: number,
-  ][] = [
-    ['while it waits for an API key', undefined, { apiKey: () => new Promise(() => {}) }, 'no', 0],
-    ['while it waits for the headers', { type: 'stall' }, {}, 'unknown', 1],
-    ['while it reads the body of a 201', { type: 'stallBody' }, {}, 'yes', 1],
-    ['while it waits to try again', { type: 'retryAfter', value: '60', status: 503 }, {}, 'unknown', 1],
-    ['while it waits after a refusal to process', { type: 'retryAfter', value: '60' }, {}, 'no', 1],
-    ['while it waits for an earlier request', { type: 'inProgress' }, {}, 'unknown', 1],
-  ]
-
-  test.each(places)('ends an order at once %s', async (_where, action, options, charged, attempts) => {
-    const runtime = fakeRuntime()
-    const { client, sandbox } = service(options, {}, runtime)
-    if (action !== undefined) sandbox.faults.add({ times: 'always', action })
-    const controller = new AbortController()
-    const pending = errorOf(create(client, { signal: controller.signal }))
-    await runtime.settle()
-    const reason = new Error('the user left')
-    controller.abort(reason)
-    const error = await pending
-    expect(error).toMatchObject({
-      code: 'aborted',
-      charged,
-      attempts,
-      cause: reason,
-      externalOrderId: 'ref-1',
-    })
-    expect(String(error)).toContain("was ended by the caller's signal.")
-    expect(runtime.monotonic()).toBe(0)
-    expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
-    await runtime.advance(200_000)
-    expect(sandbox.requests).toHaveLength(attempts)
-  })
-
-  test('that fires after the order is there changes nothing', async () => {
-    const { client, sandbox } = service()
-    const controller = new AbortController()
-    await create(client, { signal: controller.signal })
-    controller.abort()
-    sandbox.expectChargedOnce('ref-1')
-  })
-
-  test('that is a timeout of the platform is told as an abort with that as its cause', async () => {
-    const runtime = fakeRuntime()
-    const { client } = failing({ type: 'stall' }, {}, runtime)
-    const controller = new AbortController()
-    const pending = errorOf(read(client, { signal: controller.signal }))
-    await runtime.settle()
-    controller.abort(new DOMException('The operation timed out.', 'TimeoutError'))
-    expect(await pending).toMatchObject({ code: 'aborted', cause: { name: 'TimeoutError' } })
-  })
-
-  test('may serve a thousand calls at once without a listener left', async () => {
-    const { client } = service()
-    const { signal } = new AbortController()
-    await Promise.all(Array.from({ length: 1000 }, () => read(client, { signal })))
-    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 })
 

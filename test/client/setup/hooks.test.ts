@@ -1,15 +1,12 @@
 import {
-  type ClientOptions,
   type CustomerOrderingClient,
   type Hooks,
-  type Logger,
-  type LogLevel,
   MemoryStore,
   responseInfo,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
-import { errorOf, type Service, service } from '../../support/service.ts'
+import { errorOf, service } from '../../support/service.ts'
 import { storeOver } from '../../support/store-over.ts'
 import { throwing } from '../../support/throwing.ts'
 
@@ -186,37 +183,6 @@ describe('the events of reads', () => {
 })
 
 describe('hooks that misbehave', () => {
-  const bad: [string, () => unknown][] = [
-    ['throw', throwing('mine')],
-    ['reject', () => Promise.reject(new Error('mine'))],
-    ['never come back', () => new Promise(() => {})],
-    ['return something', () => ({ next: 'stop', headers: {} })],
-  ]
-  const everywhere = (hook: () => unknown): Hooks => {
-    const own = hook as () => void
-    return { onRequest: own, onResponse: own, onRetry: own, onSettled: own }
-  }
-
-  test.each(bad)('and %s change neither results nor errors nor requests', async (_how, hook) => {
-    const run = async (options: ClientOptions): Promise<unknown[]> => {
-      const { client, sandbox } = service(options)
-      sandbox.faults.add({ action: { type: 'drop' } })
-      const order = await create(client)
-      const balance = await client.balance.retrieve()
-      sandbox.faults.add({ action: { type: 'status', status: 403 } })
-      const error = await errorOf(client.balance.retrieve())
-      const requests = sandbox.requests.map(({ method, path, body, idempotencyKey, status }) => ({
-        method,
-        path,
-        body,
-        idempotencyKey,
-        status,
-      }))
-      return [order, balance, String(error), requests, sandbox.ledger.length]
-    }
-    expect(await run({ hooks: everywhere(hook) })).toEqual(await run({}))
-  })
-
   test('and end the call are told of an abort as anybody is', async () => {
     const controller = new AbortController()
     const { events, hooks } = watching()
@@ -224,78 +190,6 @@ describe('hooks that misbehave', () => {
     const error = await errorOf(create(client, { signal: controller.signal }))
     expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
     expect(names(events)).toEqual(['response', 'settled'])
-  })
-})
-
-describe('log lines', () => {
-  type Line = readonly [level: string, message: string]
-
-  function logged(logLevel: LogLevel | undefined, options: ClientOptions = {}): Service & { lines: Line[] } {
-    const lines: Line[] = []
-    const at =
-      (level: string) =>
-      (message: string): void =>
-        void lines.push([level, message])
-    const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-    const made = service({ logger, ...options, ...(logLevel === undefined ? {} : { logLevel }) })
-    return { ...made, lines }
-  }
-  const line = (level: string, text: string): Line => [level, `customer-ordering-sdk: ${text}`]
-
-  test('tell everything at level debug', async () => {
-    const { client, sandbox, lines } = logged('debug')
-    sandbox.faults.add({ action: { type: 'status', status: 503 } })
-    await create(client)
-    expect(lines).toEqual([
-      line('debug', 'request sent'),
-      line('debug', 'request ended'),
-      line('info', 'trying again'),
-      line('debug', 'request sent'),
-      line('debug', 'request ended'),
-      line('debug', 'call ended'),
-    ])
-  })
-
-  test('tell of retries and failures at level info', async () => {
-    const { client, sandbox, lines } = logged('info')
-    sandbox.faults.add({ action: { type: 'status', status: 503 } })
-    await create(client)
-    await errorOf(client.orders.retrieve('nothing'))
-    expect(lines).toEqual([line('info', 'trying again'), line('info', 'call failed')])
-  })
-
-  test('tell by default of orders whose ending is not known, and of nothing else', async () => {
-    const { client, sandbox, lines } = logged(undefined, { maxRetries: 0 })
-    await client.balance.retrieve()
-    await errorOf(client.orders.retrieve('nothing'))
-    sandbox.faults.add({ action: { type: 'status', status: 402 } })
-    await errorOf(create(client))
-    expect(lines).toEqual([])
-    sandbox.faults.add({ action: { type: 'drop' } })
-    await errorOf(create(client))
-    expect(lines).toEqual([line('warn', 'call failed')])
-  })
-
-  test('tell at level error of hooks that threw only, and at level off of nothing', async () => {
-    const hooks: Hooks = { onSettled: throwing('mine') }
-    for (const [level, expected] of [
-      ['error', [line('error', 'a hook threw')]],
-      ['off', []],
-    ] as const) {
-      const { client, sandbox, lines } = logged(level, { hooks, maxRetries: 0 })
-      sandbox.faults.add({ action: { type: 'drop' } })
-      await errorOf(create(client))
-      expect(lines).toEqual(expected)
-    }
-  })
-
-  test('that cannot be written change nothing', async () => {
-    const broken = throwing('disk full')
-    const logger: Logger = { debug: broken, info: broken, warn: broken, error: broken }
-    const { client, sandbox } = service({ logger, logLevel: 'debug' })
-    sandbox.faults.add({ action: { type: 'drop' } })
-    const order = await client.orders.create(request)
-    expect(sandbox.expectChargedOnce('ref-1').orderId).toBe(order.id)
   })
 })
 

@@ -37,48 +37,6 @@ describe('headers of requests', () => {
   })
 })
 
-describe('an apiKey function', () => {
-  it('is asked before every request, and once more after a 401', async () => {
-    let asked = 0
-    const { client, requests } = clientOver(
-      ({ headers }) => (headers.get('authorization') === 'Bearer key-2' ? balance : problem(401)),
-      { apiKey: async () => `key-${++asked}\n` },
-    )
-    await client.balance.retrieve()
-    expect(requests.map(({ headers }) => headers.get('authorization'))).toEqual([
-      'Bearer key-1',
-      'Bearer key-2',
-    ])
-    await expect(client.balance.retrieve()).rejects.toMatchObject({ code: 'authentication', attempts: 2 })
-    expect(asked).toBe(4)
-  })
-
-  it('that fails ends the call before anything is sent, with its error as the cause', async () => {
-    const cause = new Error('vault sealed')
-    const { client, requests } = clientOver(() => balance, { apiKey: () => Promise.reject(cause) })
-    await expect(client.balance.retrieve()).rejects.toMatchObject({
-      code: 'configuration',
-      attempts: 0,
-      cause,
-      charged: 'no',
-    })
-    await expect(client.orders.create(request)).rejects.toMatchObject({
-      code: 'configuration',
-      charged: 'no',
-    })
-    expect(requests).toHaveLength(0)
-  })
-
-  it.each(['', 'a b', 5, null, undefined, {}])(
-    'that returns %j ends the call before anything is sent',
-    async (key) => {
-      const { client, requests } = clientOver(() => balance, { apiKey: (() => key) as () => string })
-      await expect(client.balance.retrieve()).rejects.toThrow(ConfigurationError)
-      expect(requests).toHaveLength(0)
-    },
-  )
-})
-
 describe('withOptions', () => {
   it('changes what it is given and nothing else', async () => {
     const { client, requests } = clientOver(() => balance, { defaultHeaders: { 'x-a': '1' } })
