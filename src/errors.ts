@@ -28,33 +28,33 @@ export interface Issue {
 
 /** Facts that an error carries. Every field is copied by name: nothing else ever hangs off an error. */
 export interface ErrorFacts {
-  readonly charged?: Charged
+  readonly charged?: Charged | undefined
   /** HTTP requests made by the call, 0 when nothing was sent. */
-  readonly attempts?: number
-  readonly status?: number
+  readonly attempts?: number | undefined
+  readonly status?: number | undefined
   /** Machine-readable code out of the service's error body. */
-  readonly serverCode?: string
+  readonly serverCode?: string | undefined
   /** Text out of the service's error body, truncated; never enumerable, never printed. */
-  readonly serverMessage?: string
-  readonly requestId?: string
-  readonly idempotencyKey?: string
-  readonly externalOrderId?: string
-  readonly orderId?: string
-  readonly issues?: readonly Issue[]
-  readonly requiredPermission?: Permission
-  readonly resource?: MissingResource
+  readonly serverMessage?: string | undefined
+  readonly requestId?: string | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly externalOrderId?: string | undefined
+  readonly orderId?: string | undefined
+  readonly issues?: readonly Issue[] | undefined
+  readonly requiredPermission?: Permission | undefined
+  readonly resource?: MissingResource | undefined
   /** Milliseconds the service asked to wait. */
-  readonly retryAfter?: number
-  readonly local?: boolean
-  readonly fields?: readonly string[]
-  readonly deadline?: 'attempt' | 'total'
+  readonly retryAfter?: number | undefined
+  readonly local?: boolean | undefined
+  readonly fields?: readonly string[] | undefined
+  readonly deadline?: 'attempt' | 'total' | undefined
   readonly cause?: unknown
 }
 
 /** What a store says when it rejects. */
 export interface StoreErrorFacts extends ErrorFacts {
   /** `false` only where the write is certain to have had no effect and to have none later; see {@link StoreError.applied}. */
-  readonly applied?: false
+  readonly applied?: false | undefined
 }
 
 const BRAND = Symbol.for('customer-ordering-sdk.error')

@@ -1,4 +1,3 @@
-import { bare, defined } from '../defined.ts'
 import {
   type AnyCustomerOrderingError,
   ApiError,
@@ -13,6 +12,7 @@ import {
   IdempotencyConflictError,
   IdempotencyInProgressError,
   InvalidResponseError,
+  type Issue,
   knownError,
   NotFoundError,
   OrderNotAcceptedError,
@@ -23,8 +23,9 @@ import {
   ServerError,
   TimeoutError,
 } from '../errors.ts'
-import { readProblem } from '../schemas/problem.ts'
-import type { AttemptResult } from './attempt.ts'
+import { issuesText } from '../schemas/check.ts'
+import { type IdempotencyCode, readProblem } from '../schemas/problem.ts'
+import type { AttemptResult, BodyProblem } from './attempt.ts'
 import type { Ending, Endpoint } from './call.ts'
 import type { FailureDetail } from './proof.ts'
 import { redact } from './redact.ts'
@@ -32,31 +33,49 @@ import { requestIdOf } from './request-id.ts'
 import { parseRetryAfter } from './retry.ts'
 import type { Unsent } from './transport.ts'
 
-/** What is known of a call when it fails. */
-export interface FailureContext {
+/** What is known of a call besides how it ended. No field is optional, so that none comes out of a polluted `Object.prototype`. */
+export interface CallContext {
   readonly endpoint: Endpoint
   /** Path below the base URL without the query. */
   readonly path: string
-  readonly attempts: number
-  /** Absent for reads, which cannot charge and whose messages need not say so. */
-  readonly charged?: Charged
-  readonly idempotencyKey?: string | undefined
-  readonly externalOrderId?: string | undefined
-  readonly orderId?: string | undefined
-  /** API keys used by the call; cut out of everything that the server said. */
-  readonly secrets: Iterable<string>
-  /** True if the call would have gone on, had there been time. */
-  readonly outOfTime?: boolean
-  readonly deadline?: 'attempt' | 'total'
+  /** Undefined for reads, which cannot charge and whose messages need not say so. */
+  readonly charged: Charged | undefined
+  readonly idempotencyKey: string | undefined
+  readonly externalOrderId: string | undefined
+  readonly orderId: string | undefined
+  /** Wall clock, for a `Retry-After` that is a date. */
   readonly now: number
-  /** The caller's signal's reason. */
-  readonly reason?: unknown
+  /** The reason of the caller's signal. */
+  readonly reason: unknown
 }
 
+/** The fields of a {@link CallContext} of which nothing is known. */
+export const UNKNOWN_CALL = {
+  charged: undefined,
+  idempotencyKey: undefined,
+  externalOrderId: undefined,
+  orderId: undefined,
+  now: 0,
+  reason: undefined,
+} as const
+
+/** A success whose body is not what it should be. */
+interface Answered {
+  readonly attempts: number
+  readonly status: number | undefined
+  readonly requestId: string | undefined
+  readonly issues: readonly Issue[]
+}
+
+type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
+type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
-/** What a status is, what it means, what to do next, and whether that is right while an order is in doubt, too. */
-type Refusal = readonly [ErrorClass, meaning: string, next: string, inDoubt?: true]
+/** What to do next, and whether that is right while an order is in doubt, too. */
+type Advice = readonly [next: string, inDoubt?: true]
+
+/** What a status is, what it means, and what to do next. */
+type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
 
 /** Nothing that changes a request is right in doubt: under the same key, another payload is a conflict. */
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
@@ -65,9 +84,30 @@ const BY_STATUS: Readonly<Record<number, Refusal>> = {
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
   403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key that has it', true],
   404: [NotFoundError, 'not found', 'Check the ids and the API key'],
+  409: [ConflictError, 'conflict', 'Wait'],
   422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
   429: [RateLimitError, 'too many requests', 'Wait'],
 }
+const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
+  IDEMPOTENCY_CONFLICT: [
+    IdempotencyConflictError,
+    'this key was used with another payload',
+    'Use another key',
+  ],
+  IDEMPOTENCY_IN_PROGRESS: [
+    IdempotencyInProgressError,
+    'an earlier request with this key is still running',
+    'Wait',
+  ],
+}
+/** What an HTML page in place of a response means. */
+const PAGE = [
+  "an HTML page, not this service's response",
+  'Check baseUrl and what stands before the service',
+  true,
+] as const
+const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
+const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
 
 /** How a request ended of which no byte left. */
 const UNSENT: Readonly<Record<Unsent, string>> = {
@@ -77,10 +117,37 @@ const UNSENT: Readonly<Record<Unsent, string>> = {
   late: 'connected after the time until which it may be sent',
 }
 
-/** Codes of undici for connections that their owner closed, before a request or under it. */
-const CLOSED: ReadonlySet<string> = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED'])
-const RENEW = 'Make a new transport, and a client with it'
-const AWAKE = 'Let the machine stay awake'
+const TIME: Advice = ['Allow more time']
+const ADDRESS: Advice = ['Check baseUrl']
+const NETWORK: Advice = ['Check the network and baseUrl']
+const AWAKE: Advice = ['Let the machine stay awake', true]
+const RENEW: Advice = ['Make a new transport, and a client with it', true]
+const NO_TLS: Advice = ['Check the scheme and the port of baseUrl: the server may not speak TLS there', true]
+const BETWEEN: Advice = ['Check what stands before the service', true]
+
+/** Where the code of a failure tells what is wrong: undici's for connections that their owner closed, OpenSSL's for what is no TLS, and ours. */
+const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
+  ['UND_ERR_CLOSED', RENEW],
+  ['UND_ERR_DESTROYED', RENEW],
+  ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
+  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', NO_TLS],
+  ['BAD_PORT', ['Use another port: fetch never connects to this one', true]],
+])
+
+/** Why a success could not be read: the error, what happened, and what to do next. */
+const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, ...Advice]>> = {
+  none: [InvalidResponseError, 'is not what it should be', ...ADDRESS],
+  aborted: [InvalidResponseError, 'is not what it should be', ...ADDRESS],
+  too_large: [InvalidResponseError, 'is larger than this client reads', ...ADDRESS],
+  undecodable: [InvalidResponseError, 'could not be decompressed', ...BETWEEN],
+  cut: [ConnectionError, 'was cut off: the connection was lost', ...NETWORK],
+  timeout: [TimeoutError, 'did not arrive', ...TIME],
+}
+
+const WITHIN = {
+  total: 'within the total time of the call (totalTimeout)',
+  attempt: 'within the time of one attempt (timeout)',
+} as const
 
 const LONGEST_MESSAGE = 500
 
@@ -98,7 +165,7 @@ export function chargedSentence(charged: Charged): string {
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent, so it had no effect.'
-    : 'It may have had its effect, and nothing is remembered of it: look before you send it again.'
+    : 'It may have had its effect, and nothing is remembered of it: check before you send it again.'
 }
 
 /** The same for a reference or key that another order has. */
@@ -106,227 +173,161 @@ export function conflictSentence(charged: Charged): string {
   const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
   const next =
     charged === 'unknown'
-      ? ' Once you know what became of it, close it with orders.resolve(). Processes that use the same references need a store that all processes share.'
+      ? ' Once you know its outcome, close it with orders.resolve(). Processes that use the same references need a store that all processes share.'
       : ''
   return `The order that has it ${what} charged. Another order needs a reference or key of its own.${next}`
 }
 
-/**
- * The end of a message: what is known of the wallet and what to do next, with a space before it.
- * @param charged undefined for reads, whose messages need not speak of the wallet
- * @param next what to do before calling again, without a full stop
- * @param inDoubt whether that is to be done, too, where the wallet may have been charged
- */
-export function nextSteps(
-  { operation }: Endpoint,
-  charged: Charged | undefined,
-  next: string,
-  inDoubt = false,
-): string {
+/** The end of a message, with a space before it: what is known of the wallet, and what to do before calling again. */
+function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
-  const money = ` ${operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
+  const money = ` ${endpoint.operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
 }
 
-/** What is known of a call besides how it ended. */
-export interface ErrorContext {
-  readonly endpoint: Endpoint
-  readonly path: string
-  readonly charged: Charged | undefined
-  readonly idempotencyKey?: string | undefined
-  readonly externalOrderId?: string | undefined
-  readonly orderId?: string | undefined
-  readonly now: number
-  readonly reason: unknown
+function factsOf(context: CallContext, attempts: number): ErrorFacts {
+  const { charged = 'no', idempotencyKey, externalOrderId, orderId } = context
+  return { charged, attempts, idempotencyKey, externalOrderId, orderId }
+}
+
+/** The error for a success whose body is not what it should be. */
+export function unexpectedBody(
+  context: CallContext,
+  answered: Answered,
+  ...advice: Advice
+): InvalidResponseError {
+  const { attempts, status, issues } = answered
+  const why =
+    issues.length === 0 ? 'a body that could not be read' : `an unexpected body: ${issuesText(issues)}`
+  return new InvalidResponseError(
+    `${context.endpoint.method} ${context.path} returned ${status} with ${why}.${nextSteps(context, advice)}`,
+    { ...factsOf(context, attempts), ...answered },
+  )
 }
 
 /** The typed error for a call that ended without a result. */
-export function errorOf(
-  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
-  context: ErrorContext,
-): AnyCustomerOrderingError {
+export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrderingError {
   return knownError(makeError(ending, context))
 }
 
-function makeError(
-  ending: Exclude<Ending<unknown>, { readonly end: 'done' }>,
-  context: ErrorContext,
-): CustomerOrderingError {
-  const { end, error, trail } = ending
-  const { charged, idempotencyKey, externalOrderId, orderId } = context
-  const facts = {
-    charged: charged ?? 'no',
-    attempts: trail.attempts,
-    ...defined({ idempotencyKey, externalOrderId, orderId }),
-  } as const
-  const { endpoint } = context
+function makeError({ end, error, trail }: Failure, context: CallContext): CustomerOrderingError {
   if (error instanceof CustomerOrderingError && end !== 'credentials') return error
+  const { endpoint } = context
+  const call = `${endpoint.method} ${context.path}`
+  const facts = factsOf(context, trail.attempts)
+  const next = (advice: Advice): string => nextSteps(context, advice)
+  const { last } = trail
   if (end === 'credentials') {
     // The function's own error is the caller's; its text may name secrets, so it is reachable but never printed.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
-    const next = nextSteps(endpoint, charged, 'Correct it', true)
-    return new ConfigurationError(known + next, { ...facts, cause: error })
+    return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
   }
-  const failure = {
-    ...defined(context),
-    endpoint,
-    path: context.path,
-    now: context.now,
-    reason: context.reason,
-    attempts: trail.attempts,
-    secrets: trail.secrets,
+  if (end === 'aborted' || last?.kind === 'aborted') {
+    const what = `${call} was ended by the caller's signal.${next(['Decide if it is still wanted'])}`
+    return new RequestAbortedError(what, { ...facts, cause: context.reason })
   }
-  if (end === 'aborted') return failureOf({ kind: 'aborted' }, failure)
-  if (trail.last === undefined || (end === 'deadline' && trail.last.kind === 'timeout')) {
-    if (end === 'deadline') return failureOf({ kind: 'timeout' }, { ...failure, deadline: 'total' })
-    const next = nextSteps(endpoint, charged, 'Allow more time')
-    return new TimeoutError(`${endpoint.operation} ended before it could send.${next}`, facts)
+  const outOfTime = end === 'deadline'
+  if (last === undefined && !outOfTime)
+    return new TimeoutError(`${endpoint.operation} ended before it could send.${next(TIME)}`, facts)
+  if (last === undefined || last.kind === 'timeout') {
+    const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
+    const what = trail.attempts === 0 ? 'was not sent' : 'got no complete response'
+    return new TimeoutError(`${call} ${what} ${WITHIN[deadline]}.${next(TIME)}`, { ...facts, deadline })
   }
-  return failureOf(trail.last, {
-    ...failure,
-    deadline: trail.cutByDeadline ? 'total' : 'attempt',
-    outOfTime: end === 'deadline',
+  const late = outOfTime ? ' No time was left for another try.' : ''
+  if (last.kind === 'failed') return notConnected(last, call, late, facts, context)
+  const requestId = requestIdOf(last.headers, trail.secrets)
+  const answered: ErrorFacts = { ...facts, status: last.status, requestId }
+  if (last.kind === 'redirect') {
+    const status = last.status === 0 ? '' : ` (${last.status})`
+    const what = `${call} returned a redirect${status}, which is never followed.`
+    return new InvalidResponseError(what + next(['Check baseUrl', true]), answered)
+  }
+  if (last.status < 200 || last.status >= 300)
+    return refused(last, call, late, trail.secrets, answered, context)
+  const { problem = 'none' } = last
+  const [Class, why, ...advice] = UNREAD[problem]
+  const deadline = trail.cutByDeadline ? 'total' : 'attempt'
+  const when = problem === 'timeout' ? ` ${WITHIN[deadline]}.` : problem === 'cut' ? `.${late}` : '.'
+  return new Class(`${call} returned ${last.status}, but its body ${why}${when}${next(advice)}`, {
+    ...answered,
+    deadline,
   })
 }
 
-/** The typed error for an attempt that did not give the caller its result. */
-export function failureOf(result: AttemptResult, given: FailureContext): CustomerOrderingError {
-  const context = bare(given)
-  const { endpoint, path, charged, secrets, outOfTime, attempts } = context
-  const call = `${endpoint.method} ${path}`
-  const end = (next: string, inDoubt?: true): string => nextSteps(endpoint, charged, next, inDoubt)
-  const facts: ErrorFacts = {
-    charged: charged ?? 'no',
-    attempts,
-    ...defined({
-      idempotencyKey: context.idempotencyKey,
-      externalOrderId: context.externalOrderId,
-      orderId: context.orderId,
-    }),
-  }
-  if (result.kind === 'aborted') {
-    return new RequestAbortedError(
-      `${call} was ended by the caller's signal.${end('Decide if it is still wanted')}`,
-      {
-        ...facts,
-        cause: context.reason,
-      },
-    )
-  }
-  const { deadline = 'attempt' } = context
-  const within = `within ${deadline === 'total' ? 'the total time of the call (totalTimeout)' : 'the time of one attempt (timeout)'}`
-  const CONNECTION = 'Check the network and baseUrl'
-  if (result.kind === 'timeout') {
-    const what = attempts === 0 ? 'was not sent' : 'got no complete answer'
-    return new TimeoutError(`${call} ${what} ${within}.${end('Allow more time')}`, { ...facts, deadline })
-  }
-  const late = outOfTime === true ? ' No time was left for another try.' : ''
-  if (result.kind === 'failed') {
-    const { unsent } = result
-    const { code, syscall, name } = result.detail
-    const detail = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
-    const what =
-      unsent !== false
-        ? UNSENT[unsent]
-        : code === undefined
-          ? 'got no complete answer: fetch failed'
-          : 'lost the connection before a complete answer'
-    const sent =
-      unsent === false || charged === undefined || charged === 'yes'
-        ? ''
-        : charged === 'no'
-          ? ', so nothing was sent'
-          : ', so this attempt was not sent, but an earlier one may have been'
-    const next =
-      unsent === 'late' ? end(AWAKE, true) : CLOSED.has(code ?? '') ? end(RENEW, true) : end(CONNECTION)
-    return new ConnectionError(`${call} ${what}${sent} (${detail}).${late}${next}`, {
-      ...facts,
-      cause: transportCause(detail, result.detail),
-    })
-  }
-  const requestId = requestIdOf(result.headers, secrets)
-  const answered: ErrorFacts = { ...facts, status: result.status, ...defined({ requestId }) }
-  const was = `${call} was answered with `
-  if (result.kind === 'redirect') {
-    const status = result.status === 0 ? 'a redirect' : `redirect ${result.status}`
-    return new InvalidResponseError(
-      `${was}${status}, which is never followed.${end('Check baseUrl', true)}`,
-      answered,
-    )
-  }
-  if (result.status >= 200 && result.status < 300) {
-    const but = `${was}${result.status}, but its body`
-    if (result.problem === 'timeout')
-      return new TimeoutError(`${but} did not arrive ${within}.${end('Allow more time')}`, {
-        ...answered,
-        deadline,
-      })
-    if (result.problem === 'cut')
-      return new ConnectionError(
-        `${but} was cut off: the connection was lost.${late}${end(CONNECTION)}`,
-        answered,
-      )
-    const why =
-      result.problem === 'too_large' ? 'is larger than this client reads' : 'is not what it should be'
-    return new InvalidResponseError(`${but} ${why}.${end('Check baseUrl')}`, answered)
-  }
-  const problem = readProblem(result.text)
-  const serverCode = problem.code === undefined ? undefined : redact(problem.code, secrets)
+/** No response came. */
+function notConnected(
+  { unsent, detail }: Of<'failed'>,
+  call: string,
+  late: string,
+  facts: ErrorFacts,
+  context: CallContext,
+): ConnectionError {
+  const { charged } = context
+  const { code, syscall, name } = detail
+  const named = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
+  const what =
+    unsent !== false
+      ? UNSENT[unsent]
+      : code === undefined
+        ? 'got no complete response: fetch failed'
+        : 'lost the connection before a complete response'
+  const sent =
+    unsent === false || charged === undefined || charged === 'yes'
+      ? ''
+      : charged === 'no'
+        ? ', so nothing was sent'
+        : ', so this attempt was not sent, but an earlier one may have been'
+  const advice = unsent === 'late' ? AWAKE : (BY_FAILURE.get(code) ?? NETWORK)
+  return new ConnectionError(`${call} ${what}${sent} (${named}).${late}${nextSteps(context, advice)}`, {
+    ...facts,
+    cause: transportCause(named, detail),
+  })
+}
+
+/** The service, or what stands before it, refused. */
+function refused(
+  { status, headers, text }: Of<'answer'>,
+  call: string,
+  late: string,
+  secrets: Iterable<string>,
+  answered: ErrorFacts,
+  context: CallContext,
+): CustomerOrderingError {
+  const { endpoint, charged } = context
+  const { idempotency, code, message } = readProblem(text)
+  const serverCode = code && redact(code, secrets)
   // Cut only afterwards: half a key would not be recognised.
-  const serverMessage = problem.message && redact(problem.message, secrets).slice(0, LONGEST_MESSAGE)
-  const retryAfter = parseRetryAfter(result.headers.get('retry-after'), context.now)
-  const refusal = refusalOf(result.status, problem.idempotency)
+  const serverMessage = message && redact(message, secrets).slice(0, LONGEST_MESSAGE)
+  const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
+  const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
+  const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
   // A page comes from whatever stands at the address: ids and permissions are not what is wrong.
-  const isPage = result.status < 500 && /^\s*</.test(result.text)
-  const [Class, meaning, next, inDoubt] = isPage ? notTheService(refusal) : refusal
-  const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
-  const needs =
-    Class === PermissionDeniedError && endpoint.permission !== undefined && !isPage
-      ? ` It needs ${endpoint.permission}.`
-      : ''
+  const isPage = status < 500 && /^\s*</.test(text)
+  const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...PAGE] : refusal
+  const { permission } = endpoint
+  const denied = Class === PermissionDeniedError ? permission : undefined
+  const needs = denied === undefined || isPage ? '' : ` It needs ${denied}.`
   const wait =
-    outOfTime === true && retryAfter !== undefined
+    late !== '' && retryAfter !== undefined
       ? ` The service asked to wait ${retryAfter} ms, which reaches past the call's deadline.`
       : late
   const conflict = Class === IdempotencyConflictError && charged !== undefined
-  const rest = conflict ? ` ${conflictSentence(charged)}` : end(next, inDoubt)
-  return new Class(`${was}${result.status} (${told}).${needs}${wait}${rest}`, {
+  const rest = conflict ? ` ${conflictSentence(charged)}` : nextSteps(context, advice)
+  const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
+  return new Class(`${call} returned ${status} (${told}).${needs}${wait}${rest}`, {
     ...answered,
-    ...defined({ serverCode, serverMessage, retryAfter }),
-    ...(Class === PermissionDeniedError ? defined({ requiredPermission: endpoint.permission }) : {}),
-    ...(Class === NotFoundError ? defined({ resource: endpoint.missing }) : {}),
+    serverCode,
+    serverMessage,
+    retryAfter,
+    requiredPermission: denied,
+    resource: Class === NotFoundError ? endpoint.missing : undefined,
   })
-}
-
-function notTheService([Class]: Refusal): Refusal {
-  return [
-    Class,
-    "an HTML page, not this service's response",
-    'Check baseUrl and what stands before the service',
-    true,
-  ]
-}
-
-function refusalOf(status: number, idempotency: string | undefined): Refusal {
-  const LATER = 'Wait'
-  if (status === 409) {
-    if (idempotency === 'IDEMPOTENCY_CONFLICT')
-      return [IdempotencyConflictError, 'this key was used with another payload', 'Use another key']
-    if (idempotency !== undefined)
-      return [IdempotencyInProgressError, 'an earlier request with this key is still running', LATER]
-    return [ConflictError, 'conflict', LATER]
-  }
-  return (
-    BY_STATUS[status] ??
-    (status >= 500
-      ? [ServerError, 'server error', LATER]
-      : [ApiError, 'unexpected status', 'Look at serverCode'])
-  )
 }
 
 /** A fresh error for `cause`: the platform's own may hold the request, and so the API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
-  const cause = Object.assign(new Error(text), defined({ code, syscall }))
+  const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
   return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })
 }

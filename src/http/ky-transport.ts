@@ -1,7 +1,7 @@
 import ky, { type Options } from 'ky'
 import { bare } from '../defined.ts'
 import { polluted } from '../schemas/check.ts'
-import { provenUnsent } from './proof.ts'
+import { isUndecodable, provenUnsent } from './proof.ts'
 import {
   type BodyText,
   bodyText,
@@ -164,8 +164,9 @@ class FetchedResponse implements TransportResponse {
         }
         chunks.push(value)
       }
-    } catch {
-      // The connection broke.
+    } catch (error) {
+      // Else the connection broke.
+      if (isUndecodable(error)) return bodyText([], 'undecodable')
     }
     // Also where the body is none.
     return bodyText(chunks, 'cut')

@@ -19,6 +19,9 @@ type Link = Readonly<Record<string, unknown>>
  */
 const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
 
+/** Codes of zlib for a body that is not in the format that its header names. One that ends too early is cut. */
+const UNDECODABLE = /^(Z_DATA_ERROR$|ERR_+(BROTLI|ERROR_FORMAT))/
+
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
@@ -38,9 +41,21 @@ export function provenUnsent(error: unknown): false | Unsent {
   return CERTIFICATE.test(code) && 'certificate'
 }
 
+/** Our code for what the Fetch standard calls a bad port, of which Node's fetch only has a message. */
+const BAD_PORT = 'BAD_PORT'
+
 function neverConnected(link: Link): boolean {
   const { code, syscall } = wordsOf(link)
-  return code === 'UND_ERR_CONNECT_TIMEOUT' || (syscall !== undefined && BEFORE_CONNECTION.test(syscall))
+  return (
+    code === 'UND_ERR_CONNECT_TIMEOUT' ||
+    code === BAD_PORT ||
+    (syscall !== undefined && BEFORE_CONNECTION.test(syscall))
+  )
+}
+
+/** True for an error of a body that is there and cannot be decompressed. */
+export function isUndecodable(error: unknown): boolean {
+  return UNDECODABLE.test(wordsOf(tellingLink(error)).code ?? '')
 }
 
 /**
@@ -77,7 +92,8 @@ function chain(error: unknown): Link[] {
 
 /** The name and codes of one error. */
 function wordsOf(link: Link): FailureDetail {
-  const [name, code, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'code'), fieldOf(link, 'syscall')]
+  const [name, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'syscall')]
+  const code = fieldOf(link, 'code') ?? (fieldOf(link, 'message') === 'bad port' ? BAD_PORT : undefined)
   return bare({
     name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
     ...(isWord(code, /^[A-Z]\w{1,63}$/) ? { code } : {}),

@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts'
-import { type Charged, InvalidResponseError } from '../errors.ts'
+import type { Charged } from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
-import { type Checked, issuesText } from '../schemas/check.ts'
+import type { Checked } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'
 import {
   type CallSettings,
@@ -13,7 +13,7 @@ import {
   type Trail,
 } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
-import { errorOf, nextSteps } from './failures.ts'
+import { type CallContext, errorOf, UNKNOWN_CALL, unexpectedBody } from './failures.ts'
 import { infoLater } from './info.ts'
 import { LIKE_A_KEY, redact } from './redact.ts'
 import { requestIdOf } from './request-id.ts'
@@ -118,10 +118,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     return { value: ending.value, info: infoLater(ending.trail, durationMs) }
   }
   const error = errorOf(ending, {
-    endpoint: call.endpoint,
-    path: call.path,
-    charged,
-    idempotencyKey: call.idempotencyKey,
+    ...contextOf(call, charged),
     now: runtime.now(),
     reason: call.settings.signal?.reason,
   })
@@ -134,13 +131,21 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
   throw error
 }
 
+function contextOf(
+  { endpoint, path, idempotencyKey }: ReadCall<unknown>,
+  charged: Charged | undefined,
+): CallContext {
+  return { ...UNKNOWN_CALL, endpoint, path, charged, idempotencyKey }
+}
+
 /** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */
 export function isTransient(result: AttemptResult): boolean {
   if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
   if (result.kind === 'timeout') return true
   if (result.kind !== 'answer') return false
   const { status, problem } = result
-  if (status >= 200 && status < 300) return problem === 'cut' || problem === 'timeout'
+  if (status >= 200 && status < 300)
+    return problem === 'cut' || problem === 'undecodable' || problem === 'timeout'
   return status === 408 || status === 425 || status === 429 || status >= 500
 }
 
@@ -181,22 +186,15 @@ function judgeChecked<T>(
   checked: Checked<T>,
 ): Judgement<T> {
   if ('value' in checked) return { next: 'done', value: checked.value }
-  const { path, endpoint } = call
-  const requestId = requestIdOf(headers, trail.secrets)
-  const charged = CHARGED[call.money]
   // A caller's schema may quote the value that it does not like.
   const issues = checked.issues.map((issue) => ({
     path: redact(issue.path, trail.secrets),
     message: redact(issue.message, trail.secrets),
   }))
-  const error = new InvalidResponseError(
-    `${endpoint.method} ${path} was answered with ${status}, but the body ${issuesText(issues)}.${nextSteps(endpoint, charged, 'Check baseUrl and schemas')}`,
-    {
-      status,
-      attempts: trail.attempts,
-      issues,
-      ...defined({ requestId, charged, idempotencyKey: call.idempotencyKey }),
-    },
+  const error = unexpectedBody(
+    contextOf(call, CHARGED[call.money]),
+    { attempts: trail.attempts, status, requestId: requestIdOf(headers, trail.secrets), issues },
+    'Check baseUrl and schemas',
   )
   // A proxy that loses its connection may end the body as if it were whole.
   return call.repeatable && isTruncated(text)

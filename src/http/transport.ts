@@ -57,7 +57,7 @@ export interface ResponseHeaders {
 export interface BodyText {
   readonly text: string
   /** Undefined if the text is complete. */
-  readonly problem: 'cut' | 'too_large' | undefined
+  readonly problem: 'cut' | 'too_large' | 'undecodable' | undefined
 }
 
 let decoder: TextDecoder | undefined

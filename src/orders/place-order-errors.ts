@@ -6,16 +6,20 @@ import {
   type ErrorFacts,
   IdempotencyConflictError,
   InvalidRequestError,
-  InvalidResponseError,
   type Issue,
   StoreError,
   UnresolvedOrderError,
 } from '../errors.ts'
 import { noTrail } from '../http/call.ts'
 import { type Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence, conflictSentence, type ErrorContext, errorOf } from '../http/failures.ts'
+import {
+  type CallContext,
+  chargedSentence,
+  conflictSentence,
+  errorOf,
+  unexpectedBody,
+} from '../http/failures.ts'
 import { factsOf } from '../http/info.ts'
-import { issuesText } from '../schemas/check.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
 import { type Derive, differingFields, fieldTags, rowIdOf } from './identity.ts'
 import type { Intent } from './intent.ts'
@@ -165,18 +169,11 @@ export class PlaceOrderErrors {
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
       const { status, requestId } = bare(factsOf(ending.trail))
-      const issues = outcome?.issues ?? []
-      const why = issues.length === 0 ? 'could not be read' : issuesText(issues)
-      const answered = sent.charged === 'yes' ? 201 : status
-      return new InvalidResponseError(
-        `POST ${ORDERS_PATH} was answered with ${answered}, but the order ${why}. ${chargedSentence(charged)}${charged === 'yes' ? ' Call again to read it.' : ''}`,
-        {
-          ...this.#facts(record),
-          charged,
-          attempts,
-          issues,
-          ...defined({ orderId, status: answered, requestId }),
-        },
+      return unexpectedBody(
+        { ...this.#context(charged, record.key), orderId },
+        { attempts, status: sent.charged === 'yes' ? 201 : status, requestId, issues: outcome?.issues ?? [] },
+        'Call again to read it',
+        charged === 'yes' ? true : undefined,
       )
     }
     if (ending.end === 'done') throw new TypeError('unreachable: a finished call has its order')
@@ -192,13 +189,14 @@ export class PlaceOrderErrors {
     })
   }
 
-  #context(charged: Charged, key: string | undefined): ErrorContext {
+  #context(charged: Charged, key: string | undefined): CallContext {
     return {
       endpoint: CREATE_ORDER,
       path: ORDERS_PATH,
       charged,
       idempotencyKey: key ?? this.#intent.idempotencyKey,
       externalOrderId: this.#intent.externalOrderId,
+      orderId: undefined,
       now: 0,
       reason: this.#signal?.reason,
     }

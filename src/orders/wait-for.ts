@@ -1,8 +1,8 @@
 import { defined } from '../defined.ts'
 import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
-import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
+import { type CallSettings, type Connection, type Endpoint, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { failureOf } from '../http/failures.ts'
+import { errorOf, UNKNOWN_CALL } from '../http/failures.ts'
 import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/request.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import type { Checked } from '../schemas/check.ts'
@@ -82,10 +82,9 @@ export async function waitForOrder<T>(
     )
     step = Math.min(LONGEST, step * 2)
     if (interrupted?.why === 'aborted') {
-      throw failureOf(
-        { kind: 'aborted' },
-        { endpoint, path, attempts, orderId, secrets: [], now: 0, reason: settings.signal?.reason },
-      )
+      const trail = { ...noTrail(true), attempts }
+      const reason: unknown = settings.signal?.reason
+      throw errorOf({ end: 'aborted', trail }, { ...UNKNOWN_CALL, endpoint, path, orderId, reason })
     }
     if (interrupted !== undefined || deadline.remaining() <= 0) {
       const missing = isCustomerOrderingError(cause) && cause.code === 'not_found'

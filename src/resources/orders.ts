@@ -5,9 +5,9 @@ import {
   isCustomerOrderingError,
   type SupportReference,
 } from '../errors.ts'
-import type { CallSettings } from '../http/call.ts'
+import { type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence, failureOf } from '../http/failures.ts'
+import { chargedSentence, errorOf, UNKNOWN_CALL } from '../http/failures.ts'
 import { answerFacts } from '../http/info.ts'
 import { segment } from '../http/path.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
@@ -364,21 +364,22 @@ export class Orders<S extends Schemas = Schemas> {
     const facts = {
       charged: 'yes',
       attempts,
-      ...defined({ orderId, idempotencyKey, externalOrderId }),
+      orderId,
+      idempotencyKey,
+      externalOrderId,
     } as const
     const checked = this.#list.parse(order)
     const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
     const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
     if (parsed instanceof Interruption) {
       const endpoint = { ...CREATE_ORDER, operation }
-      const call = { endpoint, path: ORDERS_PATH, secrets: [], now: 0, deadline: 'total' } as const
-      const kind = parsed.why === 'aborted' ? 'aborted' : 'timeout'
-      throw failureOf({ kind }, { ...call, ...facts, reason: settings.signal?.reason })
+      const call = { ...UNKNOWN_CALL, ...facts, endpoint, path: ORDERS_PATH, reason: settings.signal?.reason }
+      throw errorOf({ end: parsed.why, trail: { ...noTrail(true), attempts } }, call)
     }
     if ('value' in parsed) return parsed.value
     throw new InvalidResponseError(
       `${operation}: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
-      { ...facts, issues: parsed.issues, ...defined({ status, requestId }) },
+      { ...facts, issues: parsed.issues, status, requestId },
     )
   }
 
@@ -402,7 +403,7 @@ export class Orders<S extends Schemas = Schemas> {
         }
       }
       if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
-        refuseArgument(`must be given, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
+        refuseArgument(`is missing: give it, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
       const { value, info } = await this.#create(request, { ...call, ...defined({ idempotencyKey }) })
       return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
     } catch (error) {

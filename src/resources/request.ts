@@ -35,7 +35,7 @@ const METHODS: readonly unknown[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DEL
 const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   for (const [name, field] of Object.entries(plainObject(value, refuse)) as [string, unknown][]) {
     const fits = typeof field === 'string' || typeof field === 'boolean' || Number.isFinite(field)
-    if (!fits && field !== undefined) refuse('must be a text, a finite number, true or false', name)
+    if (!fits && field !== undefined) refuse('must be a string, a finite number, true or false', name)
   }
   return value as NonNullable<RawRequest['query']>
 }
@@ -43,7 +43,7 @@ const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
 /** A path that stays below the base URL. */
 const path: Read<string> = (value, refuse) => {
   if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
-    return refuse('must be a text that begins with "/", percent-encoded')
+    return refuse('must be a string that begins with "/", percent-encoded')
   }
   if (/[?#]/.test(value)) refuse('must not have a query or fragment: use query')
   try {

@@ -2,27 +2,43 @@ import * as z from 'zod/mini'
 import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
+/** Says of a value what it must be, and what it is: a field that is missing must not read as one that is wrong. */
+export function mustBe(what: string): MustBe {
+  return {
+    error: ({ input }) => (input === undefined ? 'is missing' : `must be ${what} (got ${kindOf(input)})`),
+  }
+}
+
+interface MustBe {
+  readonly error: (issue: { readonly input?: unknown }) => string
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
 /** An integer that JavaScript holds exactly. JSON has already rounded a larger one, so money must never pass as one. */
 export const safeInteger = (): z.ZodMiniType<number> =>
   z
-    .number('must be an integer')
+    .number(mustBe('an integer'))
     .check(
       z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
     )
 
-/** Any text. */
-export const anyText = (): z.ZodMiniType<string> => z.string('must be a text')
+/** Any string. */
+export const anyText = (): z.ZodMiniType<string> => z.string(mustBe('a string'))
 
 /** Any number. */
-export const anyNumber = (): z.ZodMiniType<number> => z.number('must be a number')
+export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'))
 
 /** What an object of the service or of the caller must be, whatever its fields. */
-export const NO_OBJECT = 'must be an object'
+export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
 
 /** Not blank: an empty reference, id or service would make different things look the same. */
 export const filled = (): z.ZodMiniType<string> =>
   z
-    .string('must be a text that is not empty')
+    .string(mustBe('a string that is not empty'))
     .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
 
 /** An object as JSON makes them, and nothing that reads or inherits in an unusual way. */
@@ -163,7 +179,7 @@ function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {
 }
 
 function schemaThrew(): { readonly issues: readonly Issue[] } {
-  return { issues: [{ path: '', message: 'the schema threw instead of reporting issues' }] }
+  return { issues: [{ path: '', message: 'made the schema throw instead of reporting issues' }] }
 }
 
 function pathText(path: StandardSchemaV1.Issue['path']): string {
@@ -182,11 +198,14 @@ function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path
 }
 
-/** Issues as one line for a message; texts are ours or the schema's, never values of the data. */
+/** Issues as one line for a message, such as "`amount` is missing, `id` must not be empty"; texts are ours or the schema's, never values of the data. */
 export function issuesText(issues: readonly Issue[]): string {
   const shown = issues
     .slice(0, 3)
-    .map(({ path, message }) => (path === '' ? message : `${shortened(path)}: ${message}`))
+    .map(
+      ({ path, message }) =>
+        `${path === '' ? 'it' : `\`${shortened(path)}\``}${/^[A-Z]/.test(message) ? ':' : ''} ${message}`,
+    )
   const more = issues.length > shown.length ? ` and ${issues.length - shown.length} more` : ''
-  return `${shown.join('; ')}${more}`
+  return `${shown.join(', ')}${more}`
 }

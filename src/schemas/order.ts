@@ -7,6 +7,7 @@ import {
   isFilled,
   isJsonObject,
   isSafeInteger,
+  mustBe,
   NO_OBJECT,
   safeInteger,
 } from './check.ts'
@@ -83,8 +84,8 @@ export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
     {
       serviceId: filled(),
       target: filled(),
-      quantity: z.number('must be an integer').check(
-        z.refine((value) => Number.isSafeInteger(value), 'must be a whole number'),
+      quantity: z.number(mustBe('an integer')).check(
+        z.refine((value) => Number.isSafeInteger(value), 'must be an integer'),
         z.refine((value) => value >= 1, 'must be at least 1'),
       ),
       metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled()) }, NO_OBJECT)),

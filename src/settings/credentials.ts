@@ -19,7 +19,7 @@ export const apiKey: Read<ApiKey> = (value, refuse) => {
   return (
     keyOf(value) ??
     refuse(
-      `${typeof value === 'string' ? '' : 'must be a text, a function or null; as a text it '}${PROBLEM}`,
+      `${typeof value === 'string' ? '' : 'must be a string, a function or null; as a string it '}${PROBLEM}`,
     )
   )
 }

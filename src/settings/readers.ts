@@ -63,7 +63,7 @@ export const flag: Read<boolean> = only((value) => typeof value === 'boolean', '
 /** Not blank, and without lone surrogates, which neither JSON nor URLs can carry. */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
-  'must be a text that is not blank',
+  'must be a string that is not blank',
 )
 
 /** A reader of one of several texts. */
@@ -106,7 +106,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
     if (REFUSED.test(lower)) refuse('is set by the client itself', name)
     if (Object.hasOwn(read, lower)) refuse('is there twice', name)
     if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
-      refuse('must be a text of visible ASCII characters', name)
+      refuse('must be a string of visible ASCII characters', name)
     read[lower] = content as string
   }
   return Object.freeze(read)

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { isUndecodable } from '../http/proof.ts'
 import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse } from '../http/transport.ts'
 import { decoded } from './decoding.ts'
 
@@ -45,7 +46,7 @@ export class UndiciResponse implements TransportResponse {
         }
       })
       stream.once('end', () => settle())
-      stream.once('error', () => settle('cut'))
+      stream.once('error', (error) => settle(isUndecodable(error) ? 'undecodable' : 'cut'))
       stream.once('close', () => settle('cut'))
       // What failed before anybody looked will not tell again.
       if (stream.destroyed) settle('cut')

@@ -86,11 +86,11 @@ describe('a connection that breaks', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('a body that is no gzip although it says so is cut', async () => {
+  test('a body that is no gzip although it says so cannot be decompressed', async () => {
     const server = await rawServer((socket) =>
       socket.write(answerText(201, '{"id":"ord_1"}', ['content-encoding: gzip'])),
     )
-    expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+    expect(await attempt(server.url)).toMatchObject({ status: 201, problem: 'undecodable' })
   })
 
   test('amid a body that only the end of the connection ends is not noticed, so that readers must', async () => {

@@ -59,6 +59,11 @@ describe('with connections that nobody else has a hand in, a request is surely u
     expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe('unreachable')
   })
 
+  test('if the fetch of Node refuses the port', async () => {
+    const result = await attempt('http://127.0.0.1:6000', {}, { transport: kyTransport() })
+    expect(result).toMatchObject({ unsent: 'unreachable', detail: { code: 'BAD_PORT' } })
+  })
+
   test('if every address of a host fails', async () => {
     const errors = [failure('ECONNREFUSED', 'connect'), failure('ENETUNREACH', 'connect')]
     connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))

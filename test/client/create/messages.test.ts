@@ -5,7 +5,6 @@ import { failure, Lab, order } from '../../support/lab.ts'
 import { errorOf } from '../../support/service.ts'
 
 const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })
-const unreachable = { kind: 'failed', unsent: 'unreachable', closed: false } as const
 
 /** Messages that misled their readers, or left them without a next step. */
 describe('the message of an error', () => {
@@ -40,19 +39,6 @@ describe('the message of an error', () => {
     expect(error.message).toMatch(
       /may have been charged\. Another order needs a reference or key of its own\. Once you know/,
     )
-  })
-
-  it('of an attempt that was not sent speaks of the earlier one that may have been', async () => {
-    const { failureOf } = await import('../../../src/http/failures.ts')
-    const endpoint = { operation: 'orders.create', method: 'POST' }
-    const context = { endpoint, path: '/v1/orders', attempts: 2, secrets: [], now: 0 }
-    const result = { ...unreachable, detail: { name: 'Error', code: 'ECONNREFUSED' } }
-    const doubtful = failureOf(result, { ...context, charged: 'unknown' }).message
-    expect(doubtful).toContain(
-      'so this attempt was not sent, but an earlier one may have been (ECONNREFUSED)',
-    )
-    expect(doubtful).not.toContain('nothing was sent')
-    expect(failureOf(result, { ...context, charged: 'no' }).message).toContain('so nothing was sent')
   })
 
   it('of waitFor says of an order that was never there that it was not found', async () => {

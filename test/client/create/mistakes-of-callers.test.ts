@@ -119,15 +119,15 @@ describe('messages', () => {
       .request({ method: 'POST', path: '/v1/refunds', body: {} })
       .catch((caught: unknown) => caught)
     expect(error).toBeInstanceOf(NotFoundError)
-    expect((error as NotFoundError).message).toMatch(/look before you send it again/)
+    expect((error as NotFoundError).message).toMatch(/check before you send it again/)
     expect((error as NotFoundError).message).not.toMatch(/create\(\)|recover\(\)/)
   })
 
   it.each([
-    ['quantity: must be an integer', { quantity: '1' }],
-    ['quantity: must be a whole number.', { quantity: 1.5 }],
-    ['target: must be a text', { target: undefined }],
-    ['metadata: must be an object', { metadata: 'inv-1' }],
+    ['`quantity` must be an integer (got string)', { quantity: '1' }],
+    ['`quantity` must be an integer.', { quantity: 1.5 }],
+    ['`target` is missing', { target: undefined }],
+    ['`metadata` must be an object (got string)', { metadata: 'inv-1' }],
   ])('say what a field must be: %s', async (text, fields) => {
     const { client } = setUp()
     // @ts-expect-error as a program without types may send it
@@ -146,7 +146,7 @@ describe('messages', () => {
   it.each([
     ['row of createMany() must be a request of an order, or { request, idempotencyKey }.', 'x'],
     ['row of createMany() must be a request of an order, or { request, idempotencyKey }.', null],
-    ['metadata.externalOrderId must be given, or { request, idempotencyKey } as the row.', {}],
+    ['metadata.externalOrderId is missing: give it, or { request, idempotencyKey } as the row.', {}],
     ['idempotencyKey is missing beside the request: make the row', { request: order('r5') }],
     ['idempotencyKey goes beside the request: make the row', { ...order('r5'), idempotencyKey: 'k' }],
   ])('say what a row of createMany() must be: %s', async (text, row) => {

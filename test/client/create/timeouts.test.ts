@@ -30,7 +30,7 @@ describe('the time of one attempt', () => {
     expect(error).toBeInstanceOf(TimeoutError)
     expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', attempts: 3, charged: 'no' })
     expect(String(error)).toBe(
-      'TimeoutError: GET /v1/balance got no complete answer within the time of one attempt (timeout). Allow more time, then call again.',
+      'TimeoutError: GET /v1/balance got no complete response within the time of one attempt (timeout). Allow more time, then call again.',
     )
     for (const [index, at] of sentAt.slice(1).entries()) {
       expect(at - (sentAt[index] ?? 0)).toBeGreaterThanOrEqual(1000)
@@ -42,7 +42,7 @@ describe('the time of one attempt', () => {
     const error = await errorOf(read(client))
     expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', status: 200, attempts: 1 })
     expect(String(error)).toContain(
-      'answered with 200, but its body did not arrive within the time of one attempt',
+      'returned 200, but its body did not arrive within the time of one attempt',
     )
     expect(runtime.monotonic()).toBe(1000)
   })

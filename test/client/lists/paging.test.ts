@@ -189,7 +189,7 @@ describe('the envelope of a list', () => {
       },
     })
     const pending = client.orders.list()
-    await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'must be an object' }] })
+    await expect(pending).rejects.toMatchObject({ issues: [{ path: '[1]', message: 'is missing' }] })
   })
 
   it.each([null, 0, '', 'no'])(

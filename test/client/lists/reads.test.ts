@@ -277,7 +277,7 @@ describe("the caller's schemas", () => {
   it('that throw count as an issue', async () => {
     const broken: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate: wrong } }
     const { client } = clientOver(() => order, { schemas: { order: broken } })
-    expect((await failure(client.orders.retrieve('ord_1'))).message).toContain('the schema threw')
+    expect((await failure(client.orders.retrieve('ord_1'))).message).toContain('it made the schema throw')
   })
 
   it('that answer with nothing at all are no failure, of an order that was charged least of all', async () => {

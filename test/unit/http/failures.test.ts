@@ -23,7 +23,7 @@ import {
 } from '../../../src/errors.ts'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { Endpoint } from '../../../src/http/call.ts'
-import { chargedSentence, type FailureContext, failureOf } from '../../../src/http/failures.ts'
+import { type CallContext, chargedSentence, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'
 import { requestIdOf } from '../../../src/http/request-id.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
 import { effort } from '../../support/effort.ts'
@@ -36,7 +36,15 @@ const CREATE: Endpoint = {
 }
 
 const NOW = Date.UTC(2026, 0, 1)
-const context: FailureContext = { endpoint: CREATE, path: '/v1/orders', attempts: 2, secrets: [], now: NOW }
+const context: CallContext = { ...UNKNOWN_CALL, endpoint: CREATE, path: '/v1/orders', now: NOW }
+
+/** What a test says of a call and of its end. */
+interface Told extends Partial<CallContext> {
+  readonly attempts?: number
+  readonly secrets?: Iterable<string>
+  readonly outOfTime?: boolean
+  readonly deadline?: 'attempt' | 'total'
+}
 
 const answer = (
   status: number,
@@ -48,8 +56,11 @@ const answer = (
   headers: new Headers(headers),
   text: typeof body === 'string' ? body : JSON.stringify(body),
 })
-const fail = (result: AttemptResult, changes: Partial<FailureContext> = {}): CustomerOrderingError =>
-  failureOf(result, { ...context, ...changes })
+function fail(last: AttemptResult, told: Told = {}): CustomerOrderingError {
+  const { attempts = 2, secrets = [], outOfTime = false, deadline = 'attempt', ...known } = told
+  const trail = { attempts, retries: 0, last, cutByDeadline: deadline === 'total', secrets: new Set(secrets) }
+  return errorOf({ end: outOfTime ? 'deadline' : 'judged', trail }, { ...context, ...known })
+}
 
 type ErrorClass = new (message: string) => CustomerOrderingError
 
@@ -64,7 +75,7 @@ describe('an HTML page in place of a response', () => {
     const error = fail(answer(status, PAGE), { charged: 'unknown' })
     expect(error).toBeInstanceOf(Class)
     expect(error.message).toBe(
-      `POST /v1/orders was answered with ${status} (an HTML page, not this service's response). ` +
+      `POST /v1/orders returned ${status} (an HTML page, not this service's response). ` +
         `Check baseUrl and what stands before the service. ${chargedSentence('unknown')}`,
     )
   })
@@ -100,7 +111,7 @@ describe('an error status', () => {
     expect(error).toBeInstanceOf(Class)
     expect(error.constructor).toBe(Class)
     expect(error).toMatchObject({ code, status, attempts: 2 })
-    expect(error.message).toMatch(`POST /v1/orders was answered with ${status} (${meaning}).`)
+    expect(error.message).toMatch(`POST /v1/orders returned ${status} (${meaning}).`)
   })
 
   test.each([
@@ -132,7 +143,7 @@ describe('an error status', () => {
   test("has the service's code in message and field, and its text only where it is not printed", () => {
     const error = fail(answer(402, { code: 'NO_FUNDS', message: 'You owe us.' }))
     expect(error.message).toBe(
-      'POST /v1/orders was answered with 402 (payment required, code NO_FUNDS). Top up the wallet, then call again.',
+      'POST /v1/orders returned 402 (payment required, code NO_FUNDS). Top up the wallet, then call again.',
     )
     expect([error.serverCode, error.serverMessage]).toEqual(['NO_FUNDS', 'You owe us.'])
   })
@@ -191,7 +202,7 @@ describe('a failure without an answer', () => {
   test.each([
     ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect'],
     ["did not trust the server's certificate", 'certificate', 'CERT_HAS_EXPIRED', undefined],
-    ['lost the connection before a complete answer', false, 'ECONNRESET', 'read'],
+    ['lost the connection before a complete response', false, 'ECONNRESET', 'read'],
   ] as const)('%s', (what, unsent, code, syscall) => {
     const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
     const error = fail(failed(unsent, detail))
@@ -214,7 +225,7 @@ describe('a failure without an answer', () => {
   test.each([
     ['found its transport closed', 'transport_closed', 'UND_ERR_CLOSED'],
     ['found its transport closed', 'transport_closed', 'UND_ERR_DESTROYED'],
-    ['lost the connection before a complete answer', false, 'UND_ERR_DESTROYED'],
+    ['lost the connection before a complete response', false, 'UND_ERR_DESTROYED'],
   ] as const)('%s, of which a new transport is the cure (%s, %s)', (what, unsent, code) => {
     const result = failed(unsent, { name: 'Error', code })
     const next = 'Make a new transport, and a client with it'
@@ -238,7 +249,7 @@ describe('a failure without an answer', () => {
     expect(attempt).toBeInstanceOf(TimeoutError)
     expect(attempt).toMatchObject({ code: 'timeout', deadline: 'attempt' })
     expect(attempt.message).toBe(
-      'POST /v1/orders got no complete answer within the time of one attempt (timeout). Allow more time, then call again.',
+      'POST /v1/orders got no complete response within the time of one attempt (timeout). Allow more time, then call again.',
     )
     const total = fail({ kind: 'timeout' }, { deadline: 'total' })
     expect(total).toMatchObject({ code: 'timeout', deadline: 'total' })
@@ -375,71 +386,74 @@ describe('a whole message', () => {
     closed: false,
     detail: { name: 'TypeError', ...(code === undefined ? {} : { code }) },
   })
-  const success = (problem?: 'cut' | 'timeout' | 'too_large'): AttemptResult =>
+  const success = (problem?: 'cut' | 'undecodable' | 'timeout' | 'too_large'): AttemptResult =>
     ({ ...answer(200), problem }) as AttemptResult
   const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
   const coded = (status: number, code: string): AttemptResult => answer(status, { code })
 
   /** The last column: that the advice is good, too, where the wallet may have been charged or was. */
   const cases: [result: AttemptResult, what: string, next: string, inDoubt?: true][] = [
-    [answer(400, ''), 'was answered with 400 (invalid request body or headers)', 'Correct the request'],
-    [answer(401, ''), 'was answered with 401 (missing or invalid API key)', 'Check the API key', true],
-    [
-      coded(402, 'A_CODE'),
-      'was answered with 402 (payment required, code A_CODE)',
-      'Top up the wallet',
-      true,
-    ],
+    [answer(400, ''), 'returned 400 (invalid request body or headers)', 'Correct the request'],
+    [answer(401, ''), 'returned 401 (missing or invalid API key)', 'Check the API key', true],
+    [coded(402, 'A_CODE'), 'returned 402 (payment required, code A_CODE)', 'Top up the wallet', true],
     [
       answer(403, ''),
-      'was answered with 403 (the API key lacks a permission). It needs orders:write',
+      'returned 403 (the API key lacks a permission). It needs orders:write',
       'Use an API key that has it',
       true,
     ],
-    [answer(404, ''), 'was answered with 404 (not found)', 'Check the ids and the API key'],
-    [answer(409, ''), 'was answered with 409 (conflict)', 'Wait'],
+    [answer(404, ''), 'returned 404 (not found)', 'Check the ids and the API key'],
+    [answer(409, ''), 'returned 409 (conflict)', 'Wait'],
     [
       coded(409, 'IDEMPOTENCY_IN_PROGRESS'),
-      'was answered with 409 (an earlier request with this key is still running, code IDEMPOTENCY_IN_PROGRESS)',
+      'returned 409 (an earlier request with this key is still running, code IDEMPOTENCY_IN_PROGRESS)',
       'Wait',
     ],
-    [answer(418, ''), 'was answered with 418 (unexpected status)', 'Look at serverCode'],
-    [answer(422, ''), 'was answered with 422 (order cannot be accepted)', 'Change the order'],
-    [answer(429, ''), 'was answered with 429 (too many requests)', 'Wait'],
-    [answer(500, ''), 'was answered with 500 (server error)', 'Wait'],
-    [redirect(307), 'was answered with redirect 307, which is never followed', 'Check baseUrl', true],
-    [redirect(0), 'was answered with a redirect, which is never followed', 'Check baseUrl', true],
-    [success(), 'was answered with 200, but its body is not what it should be', 'Check baseUrl'],
+    [answer(418, ''), 'returned 418 (unexpected status)', 'Check serverCode'],
+    [answer(422, ''), 'returned 422 (order cannot be accepted)', 'Change the order'],
+    [answer(429, ''), 'returned 429 (too many requests)', 'Wait'],
+    [answer(500, ''), 'returned 500 (server error)', 'Wait'],
+    [redirect(307), 'returned a redirect (307), which is never followed', 'Check baseUrl', true],
+    [redirect(0), 'returned a redirect, which is never followed', 'Check baseUrl', true],
+    [success(), 'returned 200, but its body is not what it should be', 'Check baseUrl'],
+    [success('too_large'), 'returned 200, but its body is larger than this client reads', 'Check baseUrl'],
     [
-      success('too_large'),
-      'was answered with 200, but its body is larger than this client reads',
-      'Check baseUrl',
+      success('undecodable'),
+      'returned 200, but its body could not be decompressed',
+      'Check what stands before the service',
+      true,
     ],
     [
       success('cut'),
-      'was answered with 200, but its body was cut off: the connection was lost',
+      'returned 200, but its body was cut off: the connection was lost',
       'Check the network and baseUrl',
     ],
     [
       success('timeout'),
-      'was answered with 200, but its body did not arrive within the time of one attempt (timeout)',
+      'returned 200, but its body did not arrive within the time of one attempt (timeout)',
       'Allow more time',
     ],
     [
       { kind: 'timeout' },
-      'got no complete answer within the time of one attempt (timeout)',
+      'got no complete response within the time of one attempt (timeout)',
       'Allow more time',
     ],
     [{ kind: 'aborted' }, "was ended by the caller's signal", 'Decide if it is still wanted'],
-    [failed(false), 'got no complete answer: fetch failed (TypeError)', 'Check the network and baseUrl'],
+    [failed(false), 'got no complete response: fetch failed (TypeError)', 'Check the network and baseUrl'],
+    [
+      failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
+      'lost the connection before a complete response (ERR_SSL_WRONG_VERSION_NUMBER)',
+      'Check the scheme and the port of baseUrl: the server may not speak TLS there',
+      true,
+    ],
     [
       failed(false, 'ECONNRESET'),
-      'lost the connection before a complete answer (ECONNRESET)',
+      'lost the connection before a complete response (ECONNRESET)',
       'Check the network and baseUrl',
     ],
     [
       failed(false, 'UND_ERR_DESTROYED'),
-      'lost the connection before a complete answer (UND_ERR_DESTROYED)',
+      'lost the connection before a complete response (UND_ERR_DESTROYED)',
       'Make a new transport, and a client with it',
       true,
     ],
@@ -464,18 +478,24 @@ describe('a whole message', () => {
     },
   )
 
+  test('tells of a port that fetch never connects to that another one helps', () => {
+    expect(fail(failed('unreachable', 'BAD_PORT'), { charged: 'no' }).message).toBe(
+      'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use another port: fetch never connects to this one, then call again.',
+    )
+  })
+
   test.each([
     [undefined, 'Use another key, then call again.'],
     ['no', 'The order that has it was not charged. Another order needs a reference or key of its own.'],
     ['yes', 'The order that has it was charged. Another order needs a reference or key of its own.'],
     [
       'unknown',
-      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know what became of it, close it with orders.resolve(). Processes that use the same references need a store that all processes share.',
+      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know its outcome, close it with orders.resolve(). Processes that use the same references need a store that all processes share.',
     ],
   ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
     const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })
     expect(error.message).toBe(
-      `POST /v1/orders was answered with 409 (this key was used with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
+      `POST /v1/orders returned 409 (this key was used with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
     )
   })
 
@@ -506,14 +526,14 @@ describe('a whole message', () => {
     ['no', 'Nothing was sent, so it had no effect. Allow more time, then call again.'],
     [
       'unknown',
-      'It may have had its effect, and nothing is remembered of it: look before you send it again.',
+      'It may have had its effect, and nothing is remembered of it: check before you send it again.',
     ],
   ] as const)(
     "of a request of the caller's own speaks of its effect and of no order: %s",
     (charged, rest) => {
       const endpoint = { operation: 'request', method: 'PUT' }
       expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
-        `PUT /v1/x got no complete answer within the time of one attempt (timeout). ${rest}`,
+        `PUT /v1/x got no complete response within the time of one attempt (timeout). ${rest}`,
       )
     },
   )
@@ -584,7 +604,7 @@ describe('an error body', () => {
   test.each(Object.entries(bodies))('that is %s leaves the status to speak', (_what, text) => {
     const error = fail(answer(402, text))
     expect(error).toBeInstanceOf(PaymentRequiredError)
-    expect(error.message).toMatch(/^POST \/v1\/orders was answered with 402 \(payment required\)\. Top up/)
+    expect(error.message).toMatch(/^POST \/v1\/orders returned 402 \(payment required\)\. Top up/)
     expect(error).not.toHaveProperty('serverCode')
     expect(error).not.toHaveProperty('serverMessage')
   })
@@ -651,15 +671,7 @@ test('any status with any bytes becomes one of our errors with nothing of the se
 describe('a message of the server that is cut', () => {
   test('removes the API key from a message of the server before it cuts the message', () => {
     const secret = 'sk_live_0123456789abcdefghij'
-    const error = failureOf(
-      {
-        kind: 'answer',
-        status: 401,
-        headers: new Headers(),
-        text: JSON.stringify({ message: 'x'.repeat(485) + secret }),
-      },
-      { endpoint: { operation: 'x', method: 'GET' }, path: '/', attempts: 1, secrets: [secret], now: 0 },
-    )
+    const error = fail(answer(401, { message: 'x'.repeat(485) + secret }), { secrets: [secret] })
     expect(error.serverMessage).toBe(`${'x'.repeat(485)}[redacted]`)
   })
 })

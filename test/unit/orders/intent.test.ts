@@ -121,7 +121,7 @@ describe('a request that is not sent', () => {
 
   it('is refused with a message that says so', () => {
     expect(() => read({ ...request, target: ' ' })).toThrow(
-      'The order is not valid: target: must not be empty. Nothing was sent.',
+      'The order is not valid: `target` must not be empty. Nothing was sent.',
     )
   })
 

@@ -123,7 +123,7 @@ describe("a caller's schema", () => {
   const schemaOf = (validate: (value: unknown) => unknown): StandardSchemaV1 => ({
     '~standard': { version: 1, vendor: 'test', validate: validate as never },
   })
-  const threw = { issues: [{ path: '', message: 'the schema threw instead of reporting issues' }] }
+  const threw = { issues: [{ path: '', message: 'made the schema throw instead of reporting issues' }] }
 
   test('may answer at once or later', async () => {
     const schema = schemaOf((value) => ({ value: { seen: value } }))
@@ -181,9 +181,9 @@ describe("a caller's schema", () => {
 
 test('issues are one line of at most three', () => {
   const issue = (path: string): { path: string; message: string } => ({ path, message: 'is wrong' })
-  expect(issuesText([issue('')])).toBe('is wrong')
-  expect(issuesText([issue('a'), issue('b[1]')])).toBe('a: is wrong; b[1]: is wrong')
+  expect(issuesText([issue('')])).toBe('it is wrong')
+  expect(issuesText([issue('a'), issue('b[1]')])).toBe('`a` is wrong, `b[1]` is wrong')
   expect(issuesText(['a', 'b', 'c', 'd', 'e'].map(issue))).toBe(
-    'a: is wrong; b: is wrong; c: is wrong and 2 more',
+    '`a` is wrong, `b` is wrong, `c` is wrong and 2 more',
   )
 })
