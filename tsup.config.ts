@@ -26,12 +26,14 @@ const published = {
 
 /** Parts of `index` in files of their own, so that a bundler can leave the client out where only the rest is used. */
 const parts = {
+  'parts/aes-gcm': 'src/aes-gcm.ts',
   'parts/client': 'src/client.ts',
   'parts/errors': 'src/errors.ts',
   'parts/memory': 'src/stores/memory.ts',
   'parts/money': 'src/money.ts',
   'parts/quantity': 'src/quantity.ts',
   'parts/response-info': 'src/response-info.ts',
+  'parts/suggested-status': 'src/suggested-status.ts',
   'parts/yaml': 'src/sandbox/control/yaml.ts',
 }
 

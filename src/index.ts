@@ -1,4 +1,5 @@
 /** The public names of `customer-ordering-sdk`. */
+export { aesGcm } from './aes-gcm.ts'
 export { CustomerOrderingClient } from './client.ts'
 export {
   type AnyCustomerOrderingError,
@@ -114,3 +115,4 @@ export type {
   StoreDurability,
   StoredRow,
 } from './stores/store.ts'
+export { suggestedStatus } from './suggested-status.ts'

@@ -44,7 +44,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['http/'],
   ['undici/'],
   ['orders/record.ts'],
-  ['options.ts'],
+  ['options.ts', 'aes-gcm.ts', 'suggested-status.ts'],
   ['settings/credentials.ts', 'settings/base-url.ts'],
   ['proxy/', 'opentelemetry/'],
   ['settings/'],

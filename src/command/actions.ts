@@ -1,4 +1,5 @@
 import type { CustomerOrderingClient } from '../client.ts'
+import { StoreError } from '../errors.ts'
 import { formatAmount } from '../money.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { EXIT, type Exit, plain, print, type Row, type Terminal, time, UsageError } from './terminal.ts'
@@ -10,6 +11,8 @@ export interface Flags {
   readonly redis?: string | undefined
   readonly account?: string | undefined
   readonly server?: string | undefined
+  readonly remember?: string | undefined
+  readonly 'allow-insecure-http'?: boolean | undefined
   readonly 'safe-retry-window'?: string | undefined
   readonly key?: string | undefined
   readonly as?: string | undefined
@@ -81,10 +84,16 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     flags: ['take-over'],
     sends: true,
     question: async (client) => {
-      const { length } = await client.orders.unresolved()
-      return length === 0
+      let open = 0
+      try {
+        for await (const _record of client.orders.unresolved()) open++
+      } catch (error) {
+        // Rows that cannot be read come last, and keep none of the others from being recovered.
+        if (!(error instanceof StoreError)) throw error
+      }
+      return open === 0
         ? undefined
-        : `recover sends ${length} open order${length === 1 ? '' : 's'} (again), and each may be charged, once.`
+        : `recover sends ${open} open order${open === 1 ? '' : 's'} (again), and each may be charged, once.`
     },
     run: async ({ client, terminal, flags }) => {
       let left = 0

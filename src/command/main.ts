@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import { createInterface } from 'node:readline/promises'
 import { runSandbox } from '../sandbox/cli.ts'
 import { run } from './run.ts'
+import { askBy } from './terminal.ts'
 
 const { argv, env, stdin, stdout, stderr } = process
 const parameters = argv.slice(2)
@@ -13,12 +13,7 @@ else
     interactive: stdin.isTTY && stderr.isTTY,
     out: (text) => stdout.write(text),
     err: (text) => stderr.write(text),
-    ask: async (question) => {
-      const lines = createInterface({ input: stdin, output: stderr })
-      const reply = await lines.question(question)
-      lines.close()
-      return reply
-    },
+    ask: askBy(stdin, stderr),
   }).then((code) => {
     process.exitCode = code
   })

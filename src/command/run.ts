@@ -23,6 +23,10 @@ Where orders are remembered
   --safe-retry-window MILLISECONDS
                       as in your program, 1200000 if it sets none; required for recover
 
+  --remember id       if your program has it: keep no more of an order than its id, status and amount
+  --allow-insecure-http
+                      as in your program, for an http address in a private network
+
 Flags of some commands
   --key KEY           the Idempotency-Key, in place of the reference
   --as STATE          resolve: created (with --order-id ID) or abandoned
@@ -44,6 +48,8 @@ const OPTIONS = {
   redis: { type: 'string' },
   account: { type: 'string' },
   server: { type: 'string' },
+  remember: { type: 'string' },
+  'allow-insecure-http': { type: 'boolean' },
   'safe-retry-window': { type: 'string' },
   key: { type: 'string' },
   as: { type: 'string' },
@@ -57,8 +63,8 @@ const OPTIONS = {
 } as const
 
 /** Flags that every command takes. */
-const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server']
-const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window']
+const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
+const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
 /** Whatever is old, the program's own client decides when it is removed. */
 const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
@@ -93,6 +99,7 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set.')
   if (action.sends && !apiKey) throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set.')
   const safeRetryWindow = windowOf(flags)
+  const remember = rememberOf(flags)
   // With a window longer than the service keeps keys, an order would be charged twice: nobody but the program knows it.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
@@ -107,6 +114,8 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
       ...(flags.server !== undefined && { server: flags.server }),
       ...(opened !== undefined && { store: opened.store }),
       ...(safeRetryWindow !== undefined && { safeRetryWindow }),
+      ...(remember !== undefined && { remember }),
+      ...(flags['allow-insecure-http'] && { allowInsecureHttp: true }),
       retention: KEPT,
       logger: { debug() {}, info() {}, warn() {}, error() {} },
     })
@@ -151,6 +160,11 @@ function windowOf({ 'safe-retry-window': given }: Flags): number | undefined {
   if (given === undefined) return undefined
   if (!/^\d{1,15}$/.test(given)) throw new UsageError('--safe-retry-window must be a number of milliseconds.')
   return Number(given)
+}
+
+function rememberOf({ remember }: Flags): 'id' | 'order' | undefined {
+  if (remember === undefined || remember === 'id' || remember === 'order') return remember
+  throw new UsageError('--remember must be id or order.')
 }
 
 function passwordsIn(url: string | undefined): string[] {

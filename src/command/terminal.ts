@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
 
 /** What the command reads and writes, so that tests need no process. */
@@ -10,6 +11,28 @@ export interface Terminal {
   out(text: string): void
   err(text: string): void
   ask(question: string): Promise<string>
+}
+
+/**
+ * What a person replies to a question. Without a reply (Ctrl-C, Ctrl-D, the end of the input) that is nothing, which is no
+ * yes.
+ */
+export function askBy(
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+): (question: string) => Promise<string> {
+  return (question) =>
+    new Promise((resolve) => {
+      const lines = createInterface({ input, output })
+      lines.once('close', () => {
+        output.write('\n')
+        resolve('')
+      })
+      lines.question(question, (reply) => {
+        resolve(reply)
+        lines.removeAllListeners('close').close()
+      })
+    })
 }
 
 /** How the command ends. docs/guide/command.md lists them. */

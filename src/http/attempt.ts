@@ -98,6 +98,12 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         return { kind: stopped ?? 'aborted' }
       }
       const { status, headers } = response
+      // The request was sent, whatever a transport of the caller's says of the response: no proof of anything.
+      if (!Number.isInteger(status)) {
+        discard(response)
+        const detail = detailOf(new TypeError('the transport gave no status'), false)
+        return { kind: 'failed', unsent: false, closed: false, detail }
+      }
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
         return { kind: 'redirect', status, headers }

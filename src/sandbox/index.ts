@@ -38,3 +38,4 @@ export type {
   SandboxWallet,
 } from './service/state.ts'
 export type { SandboxSleep } from './service/world.ts'
+export { createTestClock, type TestClock } from './test-clock.ts'

@@ -2,13 +2,16 @@ import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { run } from '../../src/command/run.ts'
+import { askBy } from '../../src/command/terminal.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { VERSION } from '../../src/version.ts'
 import { failure, order } from '../support/lab.ts'
@@ -235,6 +238,8 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --take-over ~', 'unresolved has no flag --take-over'],
     ['resolve r1 --as created ~', '--order-id ID goes with'],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
+    ['recover --remember nothing ~', '--remember must be id or order'],
+    ['balance --remember id', 'balance has no flag --remember'],
     ['reconcile --since yesterday ~', '--since must be a time'],
     ['recover --force ~', "Unknown option '--force'"],
   ])('refuses "%s" with exit code 2', async (line, message) => {
@@ -303,6 +308,80 @@ describe('customer-ordering-sdk', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/^customer-ordering-sdk: /)
     expect(await command('')).toMatchObject({ code: 2, out: '', err: out })
+  })
+
+  it("keeps no more of an order than the program's remember: 'id' does", async () => {
+    await command('recover --yes --remember id ~')
+    const [record] = (await command('show in-doubt --json ~')).json()
+    expect(Object.keys(record.order).toSorted()).toEqual(['amount', 'id', 'status'])
+  })
+
+  it('calls an http address in a private network only where that is allowed', async () => {
+    const env = { CUSTOMER_ORDERING_BASE_URL: 'http://orders.internal' }
+    const refused = await command('unresolved ~', { env })
+    expect(refused).toMatchObject({ code: 2, out: '' })
+    expect(refused.err).toContain('allowInsecureHttp')
+    const allowed = await command('unresolved --allow-insecure-http ~', { env })
+    expect(allowed).toMatchObject({ code: 0, out: 'none\n' })
+  })
+
+  it('says of rows with a codec that they cannot be read, and sends nothing for them', async () => {
+    path = join(folder, `orders-${files++}.db`)
+    const key = new Uint8Array(32)
+    const client = new CustomerOrderingClient({
+      baseUrl: service.url,
+      apiKey: sandbox.apiKey,
+      account: 'shop',
+      store: new SqliteStore({ path }),
+      codec: aesGcm(key),
+    })
+    await client.orders.enqueue(order('sealed'))
+    await client.close()
+    const requests = sandbox.requests.length
+    const listed = await command('unresolved ~')
+    expect(listed.code).toBe(1)
+    expect(listed.err).toContain('codec')
+    const recovered = await command('recover --yes --json ~')
+    expect(recovered.code).toBe(3)
+    expect(recovered.json()).toMatchObject([{ outcome: 'needs_attention', reason: 'corrupt' }])
+    expect(sandbox.requests).toHaveLength(requests)
+  })
+
+  it('removes no record, however old it is', async () => {
+    const now = Date.now()
+    const old = new CustomerOrderingClient(
+      {
+        baseUrl: service.url,
+        apiKey: sandbox.apiKey,
+        account: 'shop',
+        store: new SqliteStore({ path }),
+      },
+      { now: () => now - 2000 * 86_400_000 },
+    )
+    await old.orders.create(order('old'))
+    await old.close()
+    for (const line of ['recover --yes ~', 'unresolved ~', 'reconcile ~', 'show old ~']) await command(line)
+    expect((await command('show old ~')).code).toBe(0)
+  })
+
+  it.each([
+    ['Ctrl-C', '\u0003'],
+    ['Ctrl-D', '\u0004'],
+    ['a line of its own', '\n'],
+    ['yes', 'yes\n'],
+  ])('takes %s at its question for what it is', async (name, typed) => {
+    const input = new PassThrough()
+    const output = Object.assign(new PassThrough(), { isTTY: true })
+    const reply = askBy(input, output)('Go on? ')
+    input.write(typed)
+    expect(await reply).toBe(name === 'yes' ? 'yes' : '')
+  })
+
+  it('takes the end of the input at its question for no', async () => {
+    const input = new PassThrough()
+    const reply = askBy(input, new PassThrough())('Go on? ')
+    input.end()
+    expect(await reply).toBe('')
   })
 
   it('is a program that ends by itself', async () => {

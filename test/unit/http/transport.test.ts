@@ -559,6 +559,18 @@ describe('a transport of the application', () => {
     })
   })
 
+  test.each([Number.NaN, 201.5, '201', undefined])(
+    'that gives %o for a status has failed, which proves nothing',
+    async (status) => {
+      const discard = vi.fn()
+      const read = vi.fn()
+      const response = { status: status as number, headers: new Headers(), read, discard }
+      const result = await over({ send: async () => response, whyUnsent: () => 'unreachable' })
+      expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
+      expect([read, discard].map(({ mock }) => mock.calls.length)).toEqual([0, 1])
+    },
+  )
+
   test('does not keep the caller waiting for a body that it never ends', async () => {
     const runtime = fakeRuntime()
     const send = async () => ({ status: 201, headers: new Headers(), read: never, discard: () => {} })

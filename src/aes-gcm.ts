@@ -1,0 +1,68 @@
+import { ConfigurationError } from './errors.ts'
+import type { Codec } from './orders/record.ts'
+
+const NONCE = 12
+
+/**
+ * A codec that seals with AES-256-GCM: with the first key, and opens with whichever fits, so that a key can be changed.
+ * It runs wherever WebCrypto does; in a page that is over https only.
+ *
+ * @param keys of 32 random bytes each, from where you keep secrets
+ * @throws {ConfigurationError} if a key has another length
+ * @example
+ * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
+ */
+export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
+  // Copies: what the caller does to its array later must not change the key.
+  const secrets = keys.map((key, index) => {
+    if (!(key instanceof Uint8Array) || key.byteLength !== 32)
+      throw new ConfigurationError(`Key ${index + 1} of aesGcm must be a Uint8Array of 32 bytes.`)
+    return new Uint8Array(key)
+  })
+  if (secrets.length === 0) throw new ConfigurationError('aesGcm needs a key of 32 bytes.')
+  let imported: readonly Promise<CryptoKey>[] | undefined
+  const known = (): readonly Promise<CryptoKey>[] => {
+    imported ??= secrets.map((secret) =>
+      crypto.subtle.importKey('raw', secret, 'AES-GCM', false, ['encrypt', 'decrypt']),
+    )
+    return imported
+  }
+  return {
+    encrypt: async (text) => {
+      const [key] = known()
+      if (key === undefined) throw new TypeError('no key')
+      // Random, and so never used twice with one key.
+      const iv = crypto.getRandomValues(new Uint8Array(NONCE))
+      const sealed = await crypto.subtle.encrypt(
+        { name: 'AES-GCM', iv },
+        await key,
+        new TextEncoder().encode(text),
+      )
+      return toBase64(iv) + toBase64(new Uint8Array(sealed))
+    },
+    decrypt: async (text) => {
+      const bytes = fromBase64(text)
+      const [iv, sealed] = [bytes.subarray(0, NONCE), bytes.subarray(NONCE)]
+      for (const key of known()) {
+        try {
+          const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
+          return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
+        } catch {
+          // Sealed with another key, or changed since.
+        }
+      }
+      throw new Error('no key opens it')
+    },
+  }
+}
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = ''
+  // One at a time: all of them as arguments overflow the stack.
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
+}

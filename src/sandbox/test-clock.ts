@@ -1,0 +1,85 @@
+import type { SandboxSleep } from './service/world.ts'
+
+/** Time for tests that passes only when nothing else is left to do, see {@link createTestClock}. */
+export interface TestClock {
+  /** The client's second argument. */
+  readonly runtime: {
+    readonly now: () => number
+    readonly monotonic: () => number
+    readonly random: () => number
+    readonly randomId: () => string
+    readonly setTimer: (callback: () => void, milliseconds: number) => () => void
+  }
+  /** Options for `createSandbox`, which then waits by this clock, too. */
+  readonly sandbox: { readonly now: () => number; readonly sleep: SandboxSleep }
+  /** Milliseconds since 1970. */
+  now(): number
+  /** Lets that much time pass, and ends the waits that are due. */
+  pass(milliseconds: number): void
+  /** What the promise brings; time jumps to the next wait whenever nothing else is left to do. */
+  run<T>(promise: Promise<T>): Promise<T>
+}
+
+/**
+ * A clock for tests of waits, retries and windows that take no time. It works with the sandbox's `fetch` and with stores in
+ * memory: with a real connection, waiting cannot be told from having nothing to do.
+ *
+ * @param start milliseconds since 1970; default 2026-01-01
+ * @example
+ * const clock = createTestClock()
+ * const sandbox = createSandbox(clock.sandbox)
+ * const client = new CustomerOrderingClient({ ...options, fetch: sandbox.fetch }, clock.runtime)
+ * const order = await clock.run(client.orders.create(request))
+ */
+export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock {
+  let time = start
+  let ids = 0
+  const timers = new Set<{ readonly at: number; readonly callback: () => void }>()
+  const now = (): number => time
+  const setTimer = (callback: () => void, milliseconds: number): (() => void) => {
+    const timer = { at: time + Math.max(0, milliseconds), callback }
+    timers.add(timer)
+    return () => void timers.delete(timer)
+  }
+  /** Ends the next wait, if it is due by then. */
+  const fire = (until: number): boolean => {
+    const [next] = [...timers].sort((a, b) => a.at - b.at)
+    if (next === undefined || next.at > until) return false
+    timers.delete(next)
+    time = Math.max(time, next.at)
+    next.callback()
+    return true
+  }
+  return {
+    now,
+    runtime: {
+      now,
+      monotonic: now,
+      setTimer,
+      random: () => 0.5,
+      randomId: () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`,
+    },
+    sandbox: {
+      now,
+      sleep: (milliseconds) => new Promise((resolve) => void setTimer(resolve, milliseconds)),
+    },
+    pass(milliseconds) {
+      const until = time + milliseconds
+      while (fire(until));
+      time = until
+    },
+    async run(promise) {
+      let ended = false
+      const end = (): void => {
+        ended = true
+      }
+      promise.then(end, end)
+      while (!ended) {
+        // Turns of the event loop, in which whatever can go on does.
+        for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
+        if (!ended) fire(Number.POSITIVE_INFINITY)
+      }
+      return await promise
+    },
+  }
+}
