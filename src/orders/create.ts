@@ -11,7 +11,6 @@ import type { ResponseInfo } from '../response-info.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
-import { archiveOrder, loadNewest, withTrustedTimes } from './archive.ts'
 import { begunContent, claimedContent, heardUnder, type Step } from './claim.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, type PlacedOrder, rememberedOrder } from './context.ts'
 import { CLOCK_SKEW, decideAction, mayBeRestored } from './decision.ts'
@@ -21,6 +20,7 @@ import type { Found, FoundRecord } from './journal.ts'
 import { sameApiKey } from './keys.ts'
 import type { LiveCall } from './live.ts'
 import { lookUp, readOrder } from './look-up.ts'
+import { isAnother, loadNewest, withTrustedTimes } from './newest.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from './record.ts'
 import { sendOrder } from './send-order.ts'
@@ -227,6 +227,9 @@ class Placement {
       if (record !== undefined && record.slot !== this.#intent.slot)
         throw unusableError('corrupt', record.key)
       if (first && entitled && record !== undefined && this.#isOlder(record)) earlier = record
+      // Its row has the next one like it by now, so nobody can say here what became of the one that is asked for again.
+      if (record !== undefined && this.#asked !== undefined && isAnother(record, this.#asked))
+        throw this.#errors.unresolved(this.#asked, 'replaced')
       if (first && record?.state === 'open' && isAnonymous(record.slot)) this.#asked = record
       first = false
       const credential = await this.#askCredential(record)
@@ -240,14 +243,10 @@ class Placement {
           continue
         }
         // Somebody settled it since, and a new one in its slot would be a second charge.
-        const proven = step.action === 'archive' && this.#asked && (await this.#proven(this.#asked))
-        if (proven) return this.#remembered(proven)
+        if (hasBought(record, this.#asked)) return this.#remembered(record)
         this.#refuseMisfit(step, record)
         const reply = await this.#answer(step, found, record)
         if (reply !== undefined) return reply
-        // Keeping the order before may have taken the rest of the time, and what a claim takes comes on top of that.
-        const over = this.#deadline.over()
-        if (over !== undefined) throw await this.#interruptedEarly(over)
       } else this.#refuseMisfit(step, record)
       const { row } = found
       const goesOn = step.action === 'continue' && row !== undefined && record !== undefined
@@ -258,7 +257,7 @@ class Placement {
         continue
       }
       // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
-      const fresh = step.action === 'archive' || (step.action === 'reopen' && step.key === 'fresh')
+      const fresh = step.action === 'reopen' && step.key === 'fresh'
       const same = fresh ? undefined : record
       const { totalTimeout } = this.#settings
       const further = { totalTimeout, duplicateKey: this.#duplicateKey }
@@ -289,7 +288,8 @@ class Placement {
   #refuseMisfit(step: Step, record: JournalRecord | undefined): void {
     const { misfit } = this.#intent
     if (misfit === undefined) return
-    const fresh = step.action === 'begin' || step.action === 'archive'
+    const replaced = record?.state === 'created' && step.action === 'reopen'
+    const fresh = step.action === 'begin' || replaced
     const again = step.action === 'reopen' || (step.action === 'continue' && record && isUnsent(record))
     if (fresh || again) throw this.#errors.misfit(misfit, fresh ? undefined : record)
   }
@@ -387,9 +387,6 @@ class Placement {
         throw this.#errors.spent(record)
       case 'read':
         return step.by === 'id' ? await this.#readById(found, record) : undefined
-      case 'archive':
-        await this.#archive(record)
-        return undefined
       case 'begin':
       case 'continue':
       case 'reopen':
@@ -449,13 +446,6 @@ class Placement {
     }
   }
 
-  /** The record of an order of this slot, wherever it is by now, if it exists. */
-  async #proven(asked: JournalRecord): Promise<JournalRecord | undefined> {
-    const found = await loadNewest(this.#context, { id: this.#intent.rowId, record: asked }, this.#deadline)
-    if (found instanceof Interruption) throw await this.#interruptedEarly(found)
-    return hasBought(found.record, asked) ? found.record : undefined
-  }
-
   /** The API key, where the record may lead to a request. */
   async #askCredential(record: JournalRecord | undefined): Promise<string | null> {
     const returned = record?.state === 'created' && record.readable && !isAnonymous(record.slot)
@@ -469,19 +459,6 @@ class Placement {
     }
     this.#credential = asked
     return asked
-  }
-
-  /** Keeps a created anonymous order under its key, so that the slot can serve the next order of the same payload. */
-  async #archive(record: JournalRecord): Promise<void> {
-    const written = await archiveOrder(this.#context, record, this.#deadline)
-    // Lost means that an earlier call archived it already.
-    if (written.result === 'written' || written.result === 'lost') return
-    // The new order was not even claimed.
-    const over = this.#deadline.over()
-    const { charged } = await this.#unclaimed.leaveBehind(this.#asked)
-    throw over === undefined
-      ? this.#errors.notStored(written, charged, undefined, undefined)
-      : this.#errors.interrupted(over, charged, undefined)
   }
 
   #remembered(record: JournalRecord): Placed {
@@ -580,9 +557,9 @@ export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)
 }
 
-/** True if the newest record is that of the order asked for, bought, and not the next one in its slot. */
-export function hasBought(newest: JournalRecord | undefined, { key }: Pick<JournalRecord, 'key'>): boolean {
-  return newest?.state === 'created' && newest.key === key
+/** True if the order without a name that a call asks for again was bought since. */
+export function hasBought(record: JournalRecord, asked: JournalRecord | undefined): boolean {
+  return asked !== undefined && record.state === 'created' && record.readable && record.key === asked.key
 }
 
 /**

@@ -36,8 +36,6 @@ export type Action =
   | { readonly action: 'reopen'; readonly key: Start | 'given' | 'fresh' }
   /** The service may forget the caller's key at any moment, and no other may take its place. */
   | { readonly action: 'spent' }
-  /** Keep the created anonymous order under its key, then use the slot for a new one. */
-  | { readonly action: 'archive' }
   | { readonly action: 'return' }
   /** The order exists but was never readable: repeat the request to read it, or look it up by its id. */
   | { readonly action: 'read'; readonly by: 'replay' | 'id' }
@@ -141,8 +139,8 @@ export function decideAction(record: JournalRecord, wanted: Wanted, circumstance
   if (otherKey) return { action: 'conflict', over: 'key' }
 
   if (record.state === 'created') {
-    if (anonymous && record.readable) return { action: 'archive' }
-    if (record.readable) return { action: 'return' }
+    // An order without a name is remembered until the next one like it takes its row over.
+    if (record.readable) return anonymous ? { action: 'reopen', key: 'fresh' } : { action: 'return' }
     if (busy) return { action: 'wait' }
     if (fits && circumstances.sameApiKey && record.body !== undefined) return { action: 'read', by: 'replay' }
     return record.order?.id === undefined

@@ -71,11 +71,6 @@ export interface JournalOptions {
 
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
-/** The row, and its content, for a proof whose record was displaced by the version given; undefined if it was not. */
-export type Elsewhere = (
-  newest: JournalRecord,
-) => { readonly id: string; readonly content: RecordContent } | undefined
-
 /**
  * The write-ahead journal over a store: reads and conditional writes of records, with an answer to the question that
  * every failed write leaves behind, whether it was applied. It decides nothing about orders.
@@ -229,18 +224,16 @@ export class Journal {
    * Writes what a call learnt over the newest version, whoever wrote that, until it is stored. For proofs of a charge
    * only: they beat every other ending. Returns false if the store could not take it now; it is tried again in the
    * background then.
-   * @param elsewhere where it belongs if that version is another order's by now; a row that is there already says enough
    * @param signal ends the wait, and with it no more than that; default until the deadline
    */
   async prove(
     found: FoundRecord,
     merge: (newest: JournalRecord) => RecordContent | undefined,
     deadline: Deadline,
-    elsewhere: Elsewhere = () => undefined,
     signal?: AbortSignal,
   ): Promise<boolean> {
-    if (await this.#prove(found, merge, elsewhere, this.#settling(deadline, signal))) return true
-    this.#proveInBackground(found, merge, elsewhere)
+    if (await this.#prove(found, merge, this.#settling(deadline, signal))) return true
+    this.#proveInBackground(found, merge)
     return false
   }
 
@@ -330,17 +323,11 @@ export class Journal {
   async #prove(
     found: FoundRecord,
     merge: (newest: JournalRecord) => RecordContent | undefined,
-    elsewhere: Elsewhere,
     deadline: Deadline,
   ): Promise<boolean> {
     const last = new Deadline(this.#runtime, Math.max(deadline.remaining(), 0) + GRACE, deadline.signal)
     let newest: Found & { readonly record: JournalRecord } = found
     for (let round = 0; round < MAX_MERGES; round++) {
-      const other = elsewhere(newest.record)
-      if (other !== undefined) {
-        const { result } = await this.#learnt({ id: other.id }, other.content, deadline)
-        return result === 'written' || result === 'lost'
-      }
       const content = merge(newest.record)
       if (content === undefined) return true
       const { result } = await this.#learnt(newest, content, deadline)
@@ -354,21 +341,13 @@ export class Journal {
     return false
   }
 
-  #proveInBackground(
-    found: FoundRecord,
-    merge: (newest: JournalRecord) => RecordContent | undefined,
-    elsewhere: Elsewhere,
-  ): void {
+  #proveInBackground(found: FoundRecord, merge: (newest: JournalRecord) => RecordContent | undefined): void {
     let cancel: () => void = () => {}
     let tries = 0
     let last = false
     const attempt = async (): Promise<void> => {
-      const stored = await this.#prove(
-        found,
-        merge,
-        elsewhere,
-        new Deadline(this.#runtime, STORE_TIMEOUT, undefined),
-      )
+      const time = new Deadline(this.#runtime, STORE_TIMEOUT, undefined)
+      const stored = await this.#prove(found, merge, time)
       if (stored || last) this.#background.delete(finish)
       else schedule()
     }

@@ -32,7 +32,9 @@ import type { Sent } from './send-order.ts'
 type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refuse' }>['because']
 
 /** Why a record cannot be continued. */
-type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
+type Because =
+  | Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
+  | 'replaced'
 
 /** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
@@ -99,6 +101,7 @@ export class PlaceOrderErrors {
       unreadable: 'was created, but its answer was never readable',
       held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
       busy: 'is placing it right now',
+      replaced: 'was settled meanwhile, and the next one like it has its place',
     }[because]
     const charged = chargedOf(record)
     const next =

@@ -3,12 +3,12 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import type { StoredRow } from '../stores/store.ts'
-import { loadNewest, proveCreated } from './archive.ts'
 import { type OrderContext, rememberedOrder } from './context.ts'
 import type { Found, FoundRecord } from './journal.ts'
+import { loadNewest, proveCreated } from './newest.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import type { ListedOrder } from './scan-orders.ts'
-import type { Proof } from './transitions.ts'
+import { apply, type Proof } from './transitions.ts'
 
 /** Why a record needs a person. */
 export type AttentionReason =
@@ -175,7 +175,13 @@ export async function markCreated(
     attempts: 0,
     claim: runtime.randomId(),
   }
-  await proveCreated(context, found, proof, deadline ?? lookOf(context), deadline?.signal)
+  const end = deadline ?? lookOf(context)
+  const proven = await proveCreated(context, found, proof, end, deadline?.signal)
+  // Nothing of it is left in the store, so nothing there can say otherwise.
+  if (proven === 'displaced') {
+    const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
+    return createdOutcome(publicRecord(record), order)
+  }
   const look = deadline === undefined ? lookOf(context) : lookAfter(context, deadline)
   const record = (await newestRecord(context, found, look)) ?? found.record
   return createdOutcome(publicRecord(record), order)

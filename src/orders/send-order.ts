@@ -7,7 +7,6 @@ import type { Deadline } from '../http/deadline.ts'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../http/request.ts'
 import type { Order } from '../schemas/order.ts'
-import { proveCreated } from './archive.ts'
 import { classify, type Outcome } from './classify.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, rememberedOrder } from './context.ts'
 import { CLOCK_SKEW } from './decision.ts'
@@ -15,6 +14,7 @@ import { contradiction, echoOf } from './evidence.ts'
 import { isProxied } from './identity.ts'
 import type { FoundRecord, Written } from './journal.ts'
 import { nextKey, sameApiKey, tagOf } from './keys.ts'
+import { proveCreated } from './newest.ts'
 import {
   type History,
   judgeOutcome,
@@ -205,11 +205,11 @@ export async function sendOrder(
         attempts: trail.attempts,
         claim: sentAs.claim,
       }
-      const remembered = await proveCreated(context, mine, proof, options.deadline)
+      const proven = await proveCreated(context, mine, proof, options.deadline)
       return {
         ...sent,
         charged: 'yes',
-        remembered,
+        remembered: proven === 'stored',
         overtaken: false,
         fresh: fresh && trail.attempts === 1,
         ...defined({ order, orderId }),

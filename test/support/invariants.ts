@@ -61,7 +61,7 @@ const noneGivenUp: Invariant = (log) => {
   if (!log.recovered || !log.everyWrite) return []
   return log.calls.flatMap(({ kind, intent, succeeded, at }) => {
     if (kind !== 'enqueue' || succeeded !== true || intent === undefined) return []
-    const rows = inForceSince(mainRowsOf(log, intent), at)
+    const rows = inForceSince(rowsOf(log, intent), at)
     const isSettled = ({ record }: LoggedRow): boolean => {
       if (record?.state !== 'rejected') return record?.state === 'created'
       const { kind: why, status } = record.rejection ?? {}
@@ -274,7 +274,7 @@ function isWriteUnknown(kind: LoggedCall['kind'], told: LoggedCall['told']): boo
 function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): number | undefined {
   let moment: number | undefined
   let closed = true
-  for (const row of mainRowsOf(log, intent)) {
+  for (const row of rowsOf(log, intent)) {
     if (row.at > endedAt) break
     if (closed && row.at > at) moment = row.at
     const state = row.record?.state ?? 'rejected'
@@ -337,11 +337,11 @@ const agreementOfCreates: Invariant = (log) =>
     const proven = ({ record }: LoggedRow): boolean =>
       record?.state === 'created' && (told.orderId ?? record.order?.id) === record.order?.id
     if (told.charged === 'yes' && call.storeTrouble !== true && intent !== undefined)
-      if (!newestOf(rowsOf(log, intent), Number.POSITIVE_INFINITY).some(proven))
+      if (!keptRows(log, intent).some(proven) && !isDisplaced(log, intent, endedAt))
         return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
     if (call.disturbed === true || log.calls.some((other) => other !== call && overlaps(other, call)))
       return []
-    const newest = newestOf(mainRowsOf(log, intent), endedAt).at(0)?.record
+    const newest = newestOf(rowsOf(log, intent), endedAt).at(0)?.record
     const stored =
       newest === undefined
         ? 'no'
@@ -689,7 +689,7 @@ function nextKeys(sent: readonly LoggedRequest[]): number {
   return moved.size
 }
 
-/** I11: no record is removed while somebody may need it; none leaves `created`, except that an archived anonymous slot serves again; versions rise by one. */
+/** I11: no record is removed while somebody may need it; none leaves `created`, except that the next order without a name takes its row over; versions rise by one. */
 export const monotony: Invariant = (log) => {
   const broken: string[] = []
   const newest = new Map<string, LoggedRow>()
@@ -704,10 +704,7 @@ export const monotony: Invariant = (log) => {
     if (left !== undefined && version === 0 && (left.state === 'open' || left.rejection?.kind === 'conflict'))
       broken.push(`I11: ${left.slot} was removed as ${left.rejection?.kind ?? left.state}`)
     if (left?.state !== 'created' || record === undefined) continue
-    const archive = `key:${left.key}`
-    const isArchived = ({ at, record: other }: LoggedRow): boolean =>
-      at < row.at && other?.slot === archive && other.state === 'created'
-    if (left.slot.startsWith('anon:') && log.rows.some(isArchived)) continue
+    if (hasNoName(left) && left.readable && record.key !== left.key) continue
     if (record.state !== 'created') broken.push(`I11: ${record.slot} went from created to ${record.state}`)
     else if (left.order?.id !== undefined && record.order?.id !== left.order.id)
       broken.push(`I11: ${record.slot} was order ${left.order.id} and became ${record.order?.id}`)
@@ -769,7 +766,7 @@ export const oneChargeOfLost: Invariant = (log) =>
 
 /** True if what the store had of the order, when the call came that bought it, was never sent. */
 function wasEnqueued(log: RunLog, { intent, requestedAt }: LoggedCharge): boolean {
-  const rows = mainRowsOf(log, intent).filter(({ at }) => at < requestedAt)
+  const rows = rowsOf(log, intent).filter(({ at }) => at < requestedAt)
   const since = rows.findLastIndex(({ version }) => version === 0)
   const restored = rows[since + 1]?.record
   return restored?.state === 'open' && restored.apiKeyTag === ''
@@ -961,8 +958,7 @@ function overlaps(one: LoggedCall, other: LoggedCall): boolean {
 /** The rows of a run by intent, found once. */
 interface RowsByIntent {
   readonly count: number
-  readonly main: Map<string | undefined, LoggedRow[]>
-  readonly all: Map<string, LoggedRow[]>
+  readonly rows: Map<string | undefined, LoggedRow[]>
 }
 
 /**
@@ -973,39 +969,40 @@ let found: (RowsByIntent & { readonly log: RunLog }) | undefined
 
 function rowsByIntent(log: RunLog): RowsByIntent {
   if (found?.log !== log || found.count !== log.rows.length)
-    found = { log, count: log.rows.length, main: new Map(), all: new Map() }
+    found = { log, count: log.rows.length, rows: new Map() }
   return found
 }
 
-/** All versions of the records that stand for an intent, archived ones included. */
-function rowsOf(log: RunLog, name: string): LoggedRow[] {
-  const { all } = rowsByIntent(log)
-  const known = all.get(name)
-  if (known !== undefined) return known
-  const intent = log.intents.find((candidate) => candidate.name === name)
-  const main = mainRowsOf(log, name)
-  const keys = new Set(main.map(({ record }) => `key:${record?.key}`))
-  const archived = log.rows.filter(
-    ({ record }) =>
-      record !== undefined && keys.has(record.slot) && intent?.slots.includes(record.slot) === false,
-  )
-  const rows = archived.length === 0 ? main : [...main, ...archived].sort((a, b) => a.at - b.at)
-  all.set(name, rows)
-  return rows
-}
-
 /** All versions of an intent's own rows, forgotten ones included. */
-function mainRowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
-  const { main } = rowsByIntent(log)
-  const known = main.get(name)
+function rowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
+  const { rows: byIntent } = rowsByIntent(log)
+  const known = byIntent.get(name)
   if (known !== undefined) return known
   const intent: LoggedIntent | undefined = log.intents.find((candidate) => candidate.name === name)
   const isOwn = ({ record }: LoggedRow): boolean =>
     record !== undefined && intent?.slots.includes(record.slot) === true
   const ids = new Set(log.rows.filter(isOwn).map(({ id }) => id))
   const rows = log.rows.filter(({ id }) => ids.has(id))
-  main.set(name, rows)
+  byIntent.set(name, rows)
   return rows
+}
+
+function hasNoName({ slot }: { readonly slot: string }): boolean {
+  return slot.startsWith('anon:')
+}
+
+/** What must be known for ever; of orders without a name, what was ever stored: the next one like it takes the row over. */
+function keptRows(log: RunLog, name: string): LoggedRow[] {
+  const rows = rowsOf(log, name)
+  const newest = newestOf(rows, Number.POSITIVE_INFINITY)
+  return [...newest, ...rows.filter(({ record }) => record !== undefined && hasNoName(record))]
+}
+
+/** True if the row of an order without a name had the next one like it when its call ended. */
+function isDisplaced(log: RunLog, name: string, endedAt: number): boolean {
+  return newestOf(rowsOf(log, name), endedAt).some(
+    ({ open, record }) => record !== undefined && hasNoName(record) && (open || record.state === 'created'),
+  )
 }
 
 /** The newest version of each row at a point in the order of events. */

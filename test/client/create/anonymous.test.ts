@@ -1,4 +1,4 @@
-import { InvalidRequestError } from 'customer-ordering-sdk'
+import { InvalidRequestError, type SettledEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/orders/intent.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
@@ -32,16 +32,13 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(3)
   })
 
-  it('is kept under its key when its slot serves the next', async (lab) => {
+  it('is remembered until the next one like it takes its row over', async (lab) => {
     const client = lab.client()
     const first = await client.orders.create(anonymousOrder())
+    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: first.id } })
     const second = await client.orders.create(anonymousOrder())
-
-    const [key = ''] = keysOf(lab) as string[]
-    expect(await lab.record(`key:${key}`)).toMatchObject({ state: 'created', order: { id: first.id } })
-    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: second.id } })
-    const again = await client.orders.create(anonymousOrder(), { idempotencyKey: key })
-    expect(again.id).toBe(first.id)
+    const known = await client.orders.remembered({ since: 0 })
+    expect(known).toMatchObject([{ slot: slotOf(lab), state: 'created', order: { id: second.id } }])
     lab.sandbox.expectCharges(2)
   })
 
@@ -72,28 +69,39 @@ describe('an order without reference and key', () => {
     }
   })
 
-  it.each([
-    ['', 0],
-    [', also where its slot serves the next one by then', 1],
-  ])(
-    'is returned, and not bought again, where another call settles it meanwhile%s',
-    async (_also, further) => {
-      const lab = new Lab()
-      const orderId = await leaveOpen(lab)
-      let updates = 0
-      const store = storeOver(lab.rows, {
-        update: async (row, version) => {
-          if (++updates === 1)
-            for (let call = 0; call <= further; call++) await lab.elsewhere().orders.create(anonymousOrder())
-          return await lab.rows.update(row, version)
-        },
-      })
-      const { order: placed, info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
-      expect(placed?.id).toBe(orderId)
-      expect(info).toMatchObject({ replayed: true, attempts: 0 })
-      lab.sandbox.expectCharges(1 + further)
-    },
-  )
+  /** A call for an order in doubt; before its claim is stored, others buy so many like it. */
+  async function askedAgainBehind(lab: Lab, others: number): Promise<Told> {
+    let updates = 0
+    const store = storeOver(lab.rows, {
+      update: async (row, version) => {
+        if (++updates === 1)
+          for (let call = 0; call < others; call++) await lab.elsewhere().orders.create(anonymousOrder())
+        return await lab.rows.update(row, version)
+      },
+    })
+    return await told(lab.client({ store }).orders.create(anonymousOrder()))
+  }
+
+  it('is returned, and not bought again, where another call settles it meanwhile', async (lab) => {
+    const orderId = await leaveOpen(lab)
+    const { order: placed, info } = await askedAgainBehind(lab, 1)
+    expect(placed?.id).toBe(orderId)
+    expect(info).toMatchObject({ replayed: true, attempts: 0 })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('is not bought again, and no other is taken for it, where the next one has its row', async (lab) => {
+    await leaveOpen(lab)
+    const { error } = await askedAgainBehind(lab, 2)
+    expect(error).toMatchObject({
+      code: 'unresolved_order',
+      charged: 'unknown',
+      attempts: 0,
+      idempotencyKey: keysOf(lab)[0],
+      message: expect.stringContaining('the next one like it has its place'),
+    })
+    lab.sandbox.expectCharges(2)
+  })
 
   it.each([
     ['', 0, 'yes'],
@@ -130,7 +138,7 @@ describe('an order without reference and key', () => {
     },
   )
 
-  it('is bought where it was given up meanwhile, and its slot has served another one', async (lab) => {
+  it('is not bought where it was given up meanwhile, and the next one has its row', async (lab) => {
     lab.fault({ type: 'drop' })
     const lost = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
     expect(lost).toMatchObject({ charged: 'unknown' })
@@ -146,9 +154,9 @@ describe('an order without reference and key', () => {
         return await lab.rows.update(row, version)
       },
     })
-    const { info } = await told(lab.client({ store }).orders.create(anonymousOrder()))
-    expect(info).toMatchObject({ replayed: false, attempts: 1 })
-    lab.sandbox.expectCharges(2)
+    const error = await failure(lab.client({ store }).orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'unresolved_order', idempotencyKey: lost.idempotencyKey })
+    lab.sandbox.expectCharges(1)
   })
 
   it('is refused when it is asked for later, because it may be meant as another one', async (lab) => {
@@ -210,7 +218,10 @@ describe('an order without reference and key', () => {
 
 describe('a slot that serves another order', () => {
   /** A process that stands still; the response to its order arrives when nobody expects it any more. */
-  async function answeredLate(lab: Lab): Promise<{ ending: Promise<Told>; answer(): void }> {
+  async function answeredLate(
+    lab: Lab,
+  ): Promise<{ ending: Promise<Told>; answer(): void; settled: SettledEvent[] }> {
+    const settled: SettledEvent[] = []
     let respond: () => void = () => {}
     const late = new Promise<void>((resolve) => {
       respond = resolve
@@ -218,6 +229,7 @@ describe('a slot that serves another order', () => {
     const stopped = lab.process({
       timeout: 600_000,
       totalTimeout: 600_000,
+      hooks: { onSettled: (event) => void settled.push(event) },
       fetch: async (input, init) => {
         const response = await lab.sandbox.fetch(input as string, init)
         await late
@@ -231,10 +243,10 @@ describe('a slot that serves another order', () => {
       respond()
       stopped.wake()
     }
-    return { ending, answer }
+    return { ending, answer, settled }
   }
 
-  it('is not taken back by the late answer to the order before, which is kept under its key', async (lab) => {
+  it('is not taken back by the late answer to the order before, which is returned', async (lab) => {
     const { ending, answer } = await answeredLate(lab)
     const second = await lab.elsewhere().orders.create(anonymousOrder())
     expect(lab.posts).toHaveLength(2)
@@ -249,16 +261,12 @@ describe('a slot that serves another order', () => {
     expect(first?.id).toBe(second.id)
     // The third order is charged, and only its record knows.
     expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'open', key: lab.posts[2]?.key })
-    expect(await lab.record(`key:${lab.posts[0]?.key}`)).toMatchObject({
-      state: 'created',
-      order: { id: first?.id },
-    })
     void running
     lab.sandbox.expectCharges(2)
   })
 
-  it('keeps a proof that nobody else has stored', async (lab) => {
-    const { ending, answer } = await answeredLate(lab)
+  it('keeps its order, and says that the one before is not remembered', async (lab) => {
+    const { ending, answer, settled } = await answeredLate(lab)
     const key = lab.posts[0]?.key as string
     await lab.client().orders.resolve({ idempotencyKey: key }, { as: 'abandoned' })
     const second = await lab.create(anonymousOrder())
@@ -267,7 +275,24 @@ describe('a slot that serves another order', () => {
     const { order: first } = await ending
     expect(first?.id).not.toBe(second.id)
     expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: second.id } })
-    expect(await lab.record(`key:${key}`)).toMatchObject({ state: 'created', order: { id: first?.id } })
+    expect(settled).toMatchObject([{ ok: true, charged: 'yes', orderId: first?.id, remembered: false }])
+  })
+
+  it('takes a proof where it was only given up, or the next one refused', async (lab) => {
+    for (const refused of [false, true]) {
+      const { ending, answer } = await answeredLate(lab)
+      const idempotencyKey = lab.posts.at(-1)?.key as string
+      await lab.client().orders.resolve({ idempotencyKey }, { as: 'abandoned' })
+      if (refused) {
+        lab.drain()
+        await failure(lab.create(anonymousOrder()))
+      }
+      answer()
+      const { order: first } = await ending
+      const known = { state: 'created', key: idempotencyKey, order: { id: first?.id } }
+      expect(await lab.record(slotOf(lab))).toMatchObject(known)
+      lab.topUp()
+    }
   })
 })
 

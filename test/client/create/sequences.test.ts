@@ -312,17 +312,7 @@ describe('an abort while the first write is pending', () => {
     const second = await lab.create(anonymousOrder())
     expect(second.id).not.toBe(first.id)
     const known = await all(lab.client().orders.remembered({ since: 0 }))
-    expect(known.map(({ order }) => order?.id).sort()).toEqual([first.id, second.id].sort())
-  })
-
-  it('is told as unknown where the order before it could not be archived, and the record not be read again', async (lab) => {
-    await lab.create(anonymousOrder())
-    const client = lab.elsewhere({}, (operation, count) =>
-      operation === 'insert' || (operation === 'get' && count > 1) ? 'rejects' : undefined,
-    )
-    const error = await failure(client.orders.create(anonymousOrder()))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
-    lab.sandbox.expectCharges(1)
+    expect(known.map(({ order }) => order?.id)).toEqual([second.id])
   })
 })
 

@@ -121,12 +121,10 @@ describe('a store that refuses the first write', () => {
 
   it('says no for a new anonymous order, whatever became of the one before', async (lab) => {
     await lab.create(anonymousOrder())
-    for (const operation of ['insert', 'update'] as const) {
-      const client = lab.elsewhere({}, on(operation, 'rejects', 1))
-      const error = await failure(client.orders.create(anonymousOrder()))
-      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-      expect(error.orderId).toBeUndefined()
-    }
+    const client = lab.elsewhere({}, on('update', 'rejects', 1))
+    const error = await failure(client.orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+    expect(error.orderId).toBeUndefined()
     lab.sandbox.expectCharges(1)
   })
 })

@@ -89,16 +89,14 @@ describe('reconcile()', () => {
     ])
   })
 
-  it('leaves out what was refused, and counts an archived order once', async (lab) => {
+  it('leaves out what was refused, and knows of orders without a name that are alike only the last', async (lab) => {
     const request = { serviceId: 'svc_standard', target: '@someone', quantity: 1 }
     await lab.create(request)
     await lab.create(request)
     lab.drain()
     await failure(lab.create(order('refused')))
-    expect((await all(lab.client().orders.reconcile())).map(({ kind }) => kind)).toEqual([
-      'matched',
-      'matched',
-    ])
+    const kinds = (await all(lab.client().orders.reconcile())).map(({ kind }) => kind)
+    expect(kinds.sort()).toEqual(['matched', 'only_remote'])
   })
 
   it('compares what was written since a time, and narrows the list by source system', async (lab) => {

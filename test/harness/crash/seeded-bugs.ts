@@ -11,7 +11,6 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
-import { archiveOrder, servesAnother } from '../../../src/orders/archive.ts'
 import { begunContent, claimedContent, repeatedContent } from '../../../src/orders/claim.ts'
 import { classify } from '../../../src/orders/classify.ts'
 import { changedSince, otherApiKey } from '../../../src/orders/conditions.ts'
@@ -35,6 +34,7 @@ import {
 } from '../../../src/orders/journal.ts'
 import { sameApiKey, tagOf } from '../../../src/orders/keys.ts'
 import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
+import { isAnother } from '../../../src/orders/newest.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
   isPending,
@@ -162,13 +162,13 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         Journal,
         'prove',
         (original) =>
-          async function (this: Journal, found, merge, deadline, elsewhere, signal) {
+          async function (this: Journal, found, merge, deadline, signal) {
             const content = merge(found.record)
-            if (content !== undefined && elsewhere?.(found.record) === undefined) {
+            if (content !== undefined) {
               const { result } = await this.settle(found, content, deadline)
               if (result === 'written' || result === 'lost') return result === 'written'
             }
-            return await original.call(this, found, merge, deadline, elsewhere, signal)
+            return await original.call(this, found, merge, deadline, signal)
           },
       ),
   },
@@ -236,11 +236,6 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
       }),
     outOfSimulation:
       'no promise is broken: the key and the body are the same, so the service answers both calls alike',
-  },
-  {
-    name: 'an anonymous order is forgotten when its slot is used again',
-    noticedBy: 'client/create/anonymous',
-    sow: () => swap(archiveOrder, () => () => Promise.resolve({ result: 'lost' })),
   },
   {
     name: 'a 201 that cannot be read counts as any other answer that cannot be read',
@@ -448,7 +443,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'the proof of an order is written over the next one in its slot',
     noticedBy: 'client/create/anonymous',
-    sow: () => swap(servesAnother, () => () => false),
+    sow: () => swap(isAnother, () => () => false),
   },
   {
     name: 'a machine that slept while it connected sends when it wakes',

@@ -410,50 +410,6 @@ describe('a call that ends before it claims the order', () => {
     expect(await refusal(place, { signal: AbortSignal.abort(VAULT) })).toMatchObject(aborted)
     expect(await storedOf(place)).toMatchObject({ rejection: { kind: 'cancelled' } })
   })
-
-  it('charges nothing where the order before it could not be archived, and leaves that where it is', async () => {
-    const { found, ...place } = await placeLeft(EXISTS, [], { request: UNNAMED })
-    place.store.insert = fails
-    const error = await refusal(place, {}, UNNAMED)
-    expect(error).toMatchObject({ code: 'store', charged: 'no', cause: GONE })
-    expect(error).not.toHaveProperty('idempotencyKey')
-    expect(await storedOf(place, UNNAMED)).toMatchObject({ key: found.record.key, order: ORDER })
-
-    const slow = await placeLeft(EXISTS, [], { request: UNNAMED })
-    slow.store.insert = hangs
-    const late = await refusal(slow, { totalTimeout: 1000 }, UNNAMED)
-    expect(late).toMatchObject({ code: 'timeout', charged: 'no' })
-  })
-
-  /** A call whose store reads so slowly, and keeps the order before without ever saying so. */
-  async function archivedLate(reads: number, takesUpdates: boolean) {
-    const { found, ...place } = await placeLeft(EXISTS, [], { request: UNNAMED })
-    const { runtime, store } = place
-    const { insert, update } = store
-    const updated: unknown[] = []
-    beforeCall(store, 'get', () => later(runtime, reads))
-    store.insert = async (row) => {
-      await insert.call(store, row)
-      return await hangs()
-    }
-    store.update = async (row, version) => {
-      updated.push(JSON.parse(row.data).state)
-      return takesUpdates ? await update.call(store, row, version) : await hangs()
-    }
-    const error = await refusal(place, { totalTimeout: 1000 }, UNNAMED)
-    const took = runtime.monotonic()
-    expect(await storedOf(place, UNNAMED)).toMatchObject({ key: found.record.key, order: ORDER })
-    return { error, took, updated }
-  }
-
-  it.each([
-    ['claims nothing where that took the rest of its time', 60, true, 'no', ['created'], 1000 + 225 + 120],
-    ['ends within a second after its time, its writes included', 60, false, 'unknown', ['created'], 1785],
-    ['ends within a second after its time over a slow store', 200, false, 'unknown', [], 1500],
-  ])('whose archive is late %s', async (_what, reads, takesUpdates, charged, states, took) => {
-    const call = await archivedLate(reads, takesUpdates)
-    expect(call).toMatchObject({ error: { code: 'timeout', charged, attempts: 0 }, updated: states, took })
-  })
 })
 
 describe('a claim that is not stored', () => {
@@ -582,15 +538,8 @@ describe('the claim of an order', () => {
     expect(claim).not.toHaveProperty('rejection')
   })
 
-  it.each([
-    ['', false],
-    [', also where the one before is archived already', true],
-  ])('of a new order in a used slot, begins its own times and attempts%s', async (_also, archived) => {
-    const { claim } = await claimedBy(UNNAMED, async (place) => {
-      const { record } = await left(place, EXISTS, UNNAMED)
-      if (archived)
-        await remember(place.context, { ...record, slot: `key:${record.key}`, claim: 'of another' })
-    })
+  it('of a new order in a used slot, begins its own times and attempts', async () => {
+    const { claim } = await claimedBy(UNNAMED, async (place) => void (await left(place, EXISTS, UNNAMED)))
     expect(claim).toMatchObject({ createdAt: NOW_5, firstSentAt: NOW_5, attempts: 0, version: 2 })
   })
 

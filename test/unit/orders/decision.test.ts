@@ -193,7 +193,7 @@ const ANONYMOUS: readonly Line[] = [
   ['touched longer ago', 'unresolved age', { updatedAt: NOW - ADOPTION_WINDOW - 1 }],
   ['touched in the future', 'unresolved age', { updatedAt: NOW + CLOCK_SKEW + 1 }],
   ['past the window', 'unresolved window', { firstSentAt: NOW - WINDOW }],
-  ['created, to make room for a new order', 'archive', created],
+  ['created, which makes room for a new order', 'reopen fresh', created],
   ['created but unreadable, so that there is no second order', 'read replay', unreadable],
   ['refused, which makes it a new order', 'reopen fresh', refused()],
 ]
@@ -296,7 +296,7 @@ describe('the decision about any record', () => {
     )
 
   it('is one of the known actions', () => {
-    const actions = 'continue reopen archive return read wait duplicate conflict unresolved spent'.split(' ')
+    const actions = 'continue reopen return read wait duplicate conflict unresolved spent'.split(' ')
     each((_found, _wanted, _at, { action }) => expect(actions).toContain(action))
   })
 
@@ -314,19 +314,19 @@ describe('the decision about any record', () => {
   it('never buys again where an order exists, except anonymously', () => {
     each((found, _wanted, _at, { action }) => {
       if (found.state !== 'created') return
-      expect(['continue', 'reopen']).not.toContain(action)
-      if (action === 'archive') expect(found.slot).toMatch(/^anon:/)
+      expect(action).not.toBe('continue')
+      if (action === 'reopen') expect(found.slot).toMatch(/^anon:/)
     })
   })
 
   it('gives an intent a second key only where everything under the first was refused, never sent, or given up', () => {
     each((found, _wanted, _at, action) => {
       if (action.action !== 'reopen' || action.key === 'same') return
-      expect(found.state).toBe('rejected')
       if (action.key === 'fresh') {
         expect(found.slot).toMatch(/^anon:/)
         return
       }
+      expect(found.state).toBe('rejected')
       const kind = found.rejection?.kind
       if (action.key === 'first' || action.key === 'next') {
         expect(found.keyOrigin).not.toBe('caller')

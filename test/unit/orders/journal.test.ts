@@ -558,33 +558,6 @@ describe('a fence against a write that was given up', () => {
   })
 })
 
-describe('a proof that belongs elsewhere', () => {
-  const elsewhere = () => ({ id: 'other', content: created })
-
-  it('is written there and not over what is found', async () => {
-    const { own, deadline, stored } = journal()
-    const found = await writes(own.write(nothing, content, deadline()))
-    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(true)
-    expect(await stored()).toEqual(found.row)
-    expect(await own.load('other', deadline())).toMatchObject({ record: { state: 'created', version: 1 } })
-  })
-
-  it('says enough where it is there already', async () => {
-    const { own, deadline } = journal()
-    const found = await writes(own.write(nothing, content, deadline()))
-    const there = await writes(own.write({ id: 'other' }, { ...created, claim: 'of another' }, deadline()))
-    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(true)
-    expect(await own.load('other', deadline())).toEqual(there)
-  })
-
-  it('is not stored where the store does not take it', async () => {
-    const { own, rows, deadline } = journal()
-    const found = await writes(own.write(nothing, content, deadline()))
-    rows.insert = () => Promise.reject(new Error('gone'))
-    expect(await own.prove(found, () => created, deadline(), elsewhere)).toBe(false)
-  })
-})
-
 describe('a codec that never answers', () => {
   const never = (): Promise<string> => new Promise(() => {})
 

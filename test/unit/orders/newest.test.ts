@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
-import { archiveOrder, loadNewest, proveCreated } from '../../../src/orders/archive.ts'
 import type { OrderContext } from '../../../src/orders/context.ts'
-import { rowIdOf } from '../../../src/orders/identity.ts'
+import { loadNewest, proveCreated } from '../../../src/orders/newest.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
 import type { Proof } from '../../../src/orders/transitions.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
@@ -23,47 +22,37 @@ const proofOf = (record: RecordContent): Proof => ({
   claim: record.claim,
 })
 
-describe('an order without a name that is archived', () => {
-  it('stands in a slot of its own, under its key', async () => {
-    const context = orderContext()
-    const written = await archiveOrder(context, { ...FIRST, ...CREATED }, soon(context))
-    expect(written.result).toBe('written')
-    expect(await recordOf(context, 'key:key-1')).toMatchObject({ ...FIRST, ...CREATED, slot: 'key:key-1' })
-    expect(await recordOf(context, SLOT)).toBeUndefined()
-  })
-
-  it('is not written over what stands there', async () => {
-    const context = orderContext()
-    await archiveOrder(context, { ...FIRST, ...CREATED }, soon(context))
-    const again = archiveOrder(context, { ...FIRST, ...CREATED, claim: 'of a later call' }, soon(context))
-    expect(await again).toEqual({ result: 'lost' })
-  })
-})
-
 describe('the proof of a charge', () => {
   it('is written over the newest version of the order', async () => {
     const context = orderContext()
     const mine = await remember(context, FIRST)
     await remember(context, { ...FIRST, attempts: 5 }, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe(true)
+    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('stored')
     expect(await recordOf(context, SLOT)).toMatchObject({ ...CREATED, attempts: 5, slot: SLOT })
     expect(await recordOf(context, 'key:key-1')).toBeUndefined()
   })
 
-  it('goes under its key where its slot has another order by now, which is left alone', async () => {
+  it.each([
+    ['is open', { state: 'open' }, 'displaced'],
+    ['was created', CREATED, 'displaced'],
+    ['is in conflict', { state: 'rejected', rejection: { kind: 'conflict' } }, 'displaced'],
+    ['was refused', { state: 'rejected', rejection: { kind: 'refused' } }, 'stored'],
+    ['was given up', { state: 'rejected', rejection: { kind: 'abandoned' } }, 'stored'],
+  ] as const)('where the next one in its row %s: %s', async (_is, changes, expected) => {
     const context = orderContext()
     const mine = await remember(context, FIRST)
-    await remember(context, SECOND, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe(true)
-    expect(await recordOf(context, SLOT)).toMatchObject({ ...SECOND, state: 'open' })
-    expect(await recordOf(context, 'key:key-1')).toMatchObject({ ...CREATED, key: 'key-1' })
+    const next = await remember(context, { ...SECOND, ...changes }, mine)
+    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe(expected)
+    const stored = await recordOf(context, SLOT)
+    if (expected === 'displaced') expect(stored).toEqual(next.record)
+    else expect(stored).toMatchObject({ ...CREATED, key: 'key-1' })
   })
 
   it('goes nowhere where there is nothing to add', async () => {
     const context = orderContext()
     const mine = await remember(context, FIRST)
     const over = await remember(context, { ...FIRST, ...CREATED }, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe(true)
+    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('stored')
     expect(await recordOf(context, SLOT)).toEqual(over.record)
   })
 
@@ -71,7 +60,7 @@ describe('the proof of a charge', () => {
     const context = orderContext()
     const mine = await remember(context, LEFT_OPEN)
     await remember(context, { ...LEFT_OPEN, key: 'key-of-the-next-generation' }, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe(true)
+    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('stored')
     expect(await recordOf(context, 'ref:r1')).toMatchObject(CREATED)
     expect(await recordOf(context, 'key:key-r1')).toBeUndefined()
   })
@@ -87,16 +76,11 @@ describe('the newest version of an order', () => {
     expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(newest)
   })
 
-  it('is the archived one where the slot has another order by now', async () => {
+  it('is nothing where the slot has another order by now', async () => {
     const context = orderContext()
     const mine = await remember(context, FIRST)
     const next = await remember(context, SECOND, mine)
-    expect(await loadNewest(context, mine, soon(context))).toEqual({ id: expect.any(String) })
-    await archiveOrder(context, { ...FIRST, ...CREATED }, soon(context))
-    expect(await loadNewest(context, mine, soon(context))).toMatchObject({
-      id: rowIdOf(context.connection.runtime.deriveId, 'key:key-1'),
-      record: { key: 'key-1', state: 'created' },
-    })
+    expect(await loadNewest(context, mine, soon(context))).toEqual({ id: mine.id })
     expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(next)
   })
 
