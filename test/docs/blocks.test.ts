@@ -16,7 +16,8 @@ const run = promisify(execFile)
 const folder = join(root, '.tmp/docs')
 
 const blocks = readPages().flatMap(blocksOf)
-const modules = blocks.filter(({ info }) => info === 'ts')
+// The page on frameworks needs the frameworks: frameworks.test.ts.
+const modules = blocks.filter(({ info, at }) => info === 'ts' && !at.startsWith('docs/guide/frameworks.md'))
 
 const fileOf = (block: Block): string => join(folder, `${block.at.replaceAll(/\W+/g, '-')}.ts`)
 

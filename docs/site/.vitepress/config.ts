@@ -1,0 +1,146 @@
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type DefaultTheme, defineConfig } from 'vitepress'
+
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+const guide = (text: string, page: string) => ({ text, link: `/docs/guide/${page}` })
+
+/** The reference as TypeDoc has written it: a folder for each entry point and kind, a page for each name. */
+function reference(folder = 'docs/site/reference'): DefaultTheme.SidebarItem[] {
+  if (!existsSync(join(root, folder))) return []
+  const entries = readdirSync(join(root, folder), { withFileTypes: true })
+  const pages = entries
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.md') && entry.name !== 'index.md')
+    .map(({ name }) => name.replace(/\.md$/, ''))
+    .map((text) => ({ text, link: `/${folder}/${text}` }))
+  const folders = entries
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => {
+      const link = existsSync(join(root, folder, name, 'index.md')) ? { link: `/${folder}/${name}/` } : {}
+      return { text: name, ...link, collapsed: true, items: reference(`${folder}/${name}`) }
+    })
+  return [...folders, ...pages]
+}
+
+/** Titles of the pages in a folder of docs. */
+function titles(folder: string): DefaultTheme.SidebarItem[] {
+  return readdirSync(join(root, folder))
+    .filter((name) => name.endsWith('.md') && name !== 'index.md')
+    .map((name) => {
+      const text = readFileSync(join(root, folder, name), 'utf8').match(/^# (.+)$/m)?.[1] ?? name
+      return { text: text.replaceAll('`', ''), link: `/${folder}/${name.replace(/\.md$/, '')}` }
+    })
+}
+
+const maintainers = ['architecture', 'protocol', 'invariants', 'verification', 'performance']
+
+export default defineConfig({
+  title: 'customer-ordering-sdk',
+  description: 'One intent, one charge, none lost: a TypeScript client for the Customer Ordering API.',
+  lang: 'en',
+  srcDir: '../..',
+  srcExclude: ['{bench,examples,openapi,scripts,src,test,tools}/**', 'dist/**', '.tmp/**', 'docs/site/*.md'],
+  rewrites: { 'README.md': 'index.md' },
+  cleanUrls: true,
+  head: [['meta', { name: 'referrer', content: 'no-referrer' }]],
+  markdown: {
+    config: (markdown) => {
+      const fence = markdown.renderer.rules.fence
+      let diagrams = 0
+      markdown.renderer.rules.fence = (tokens, index, options, env, self) => {
+        const token = tokens[index]
+        if (token?.info.trim() !== 'mermaid') return fence?.(tokens, index, options, env, self) ?? ''
+        return `<Diagram id="diagram-${++diagrams}" code="${encodeURIComponent(token.content)}" />`
+      }
+    },
+  },
+  vite: {
+    build: { chunkSizeWarningLimit: 3000 },
+    server: { fs: { allow: [root] } },
+  },
+  buildEnd: ({ outDir }) => cpSync(join(root, 'llms.txt'), join(outDir, 'llms.txt')),
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Guide', link: '/docs/guide/getting-started' },
+      { text: 'All pages', link: '/docs/' },
+      { text: 'Reference', link: '/docs/site/reference/' },
+      { text: 'Changelog', link: '/CHANGELOG' },
+    ],
+    sidebar: [
+      {
+        text: 'Start',
+        items: [
+          { text: 'Overview', link: '/' },
+          guide('Getting started', 'getting-started'),
+          guide('Errors and money', 'errors'),
+          guide('Recovery', 'recovery'),
+          guide('On call: needs_attention', 'on-call'),
+          guide('Testing: a lost response', 'testing'),
+        ],
+      },
+      {
+        text: 'Stores',
+        items: [
+          guide('Choosing a store', 'stores'),
+          guide('Memory', 'stores/memory'),
+          guide('SQLite', 'stores/sqlite'),
+          guide('PostgreSQL', 'stores/postgres'),
+          guide('Redis', 'stores/redis'),
+          guide('IndexedDB', 'stores/indexeddb'),
+          guide('Your own', 'stores/your-own'),
+          guide('What a lost store protects', 'lost-store'),
+          guide('Stored data', 'stored-data'),
+          guide('Encryption', 'encryption'),
+        ],
+      },
+      {
+        text: 'Use',
+        items: [
+          guide('Placing an order', 'orders'),
+          guide('Lists and pagination', 'lists'),
+          guide('Many orders', 'many-orders'),
+          guide('Outbox', 'outbox'),
+          guide('Frameworks', 'frameworks'),
+          guide('Browsers', 'browsers'),
+          guide('Proxy', 'proxy'),
+          guide('API keys: rotation', 'api-keys'),
+          guide('Observability', 'observability'),
+          guide('Upgrading a fleet', 'upgrading'),
+        ],
+      },
+      {
+        text: 'Look up',
+        items: [
+          guide('Options', 'options'),
+          guide('Concepts', 'concepts'),
+          guide('Responses', 'responses'),
+          guide('The sandbox', 'sandbox'),
+          guide('The command', 'command'),
+          guide('Performance', 'performance'),
+          guide('undici transport', 'undici'),
+          guide('Runtimes', 'runtimes'),
+          { text: 'Policies', link: '/docs/policies' },
+          { text: 'Security', link: '/SECURITY' },
+        ],
+      },
+      { text: 'Reference', collapsed: true, items: reference() },
+      {
+        text: 'Maintainers',
+        collapsed: true,
+        items: [
+          { text: 'Contributing', link: '/CONTRIBUTING' },
+          ...maintainers
+            .filter((page) => existsSync(join(root, `docs/${page}.md`)))
+            .map((page) => ({
+              text: page === 'performance' ? 'Benchmarks' : page.charAt(0).toUpperCase() + page.slice(1),
+              link: `/docs/${page}`,
+            })),
+          { text: 'Decisions', link: '/docs/decisions/', collapsed: true, items: titles('docs/decisions') },
+        ],
+      },
+    ],
+  },
+})

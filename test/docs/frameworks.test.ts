@@ -1,0 +1,195 @@
+/** The blocks of docs/guide/frameworks.md, each in its framework. `npm ci --prefix docs/site` installs these. */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { transform } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { root } from '../../scripts/ensure-built.ts'
+import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
+import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
+import { pglite } from '../stores/support/postgres-clients.ts'
+import { readPages } from './support/pages.ts'
+
+const folder = join(root, '.tmp/frameworks')
+const packages = join(root, 'docs/site/node_modules')
+const { text = '' } = readPages().find(({ path }) => path === 'docs/guide/frameworks.md') ?? {}
+const blocks = new Map(
+  [...text.matchAll(/^## (.+)\n[\s\S]*?```ts\n([\s\S]*?)```/gm)].map(([, name = '', code = '']) => [
+    name.toLowerCase().replaceAll(/\W/g, ''),
+    code,
+  ]),
+)
+
+/** What only the test needs of a framework. */
+const MORE: Readonly<Record<string, string>> = {
+  nestjs: "import 'reflect-metadata'\nexport { NestFactory } from '@nestjs/core'\n",
+  react: "export { createElement } from 'react'\nexport { renderToString } from 'react-dom/server'\n",
+}
+
+describe.skipIf(!existsSync(packages))('docs/guide/frameworks.md', () => {
+  let sandbox: Sandbox
+  let service: SandboxServer
+  let directory: string
+
+  beforeAll(async () => {
+    await rm(folder, { recursive: true, force: true })
+    await mkdir(folder, { recursive: true })
+    await symlink(packages, join(folder, 'node_modules'))
+    for (const [name, code] of blocks) {
+      const typescript = `${MORE[name] ?? ''}${code}`
+      await writeFile(join(folder, `${name}.ts`), typescript)
+      const experimentalDecorators = true
+      const { code: javascript } = await transform(typescript, {
+        loader: 'ts',
+        target: 'es2022',
+        tsconfigRaw: { compilerOptions: { experimentalDecorators } },
+      })
+      await writeFile(join(folder, `${name}.mjs`), javascript)
+    }
+    directory = await mkdtemp(join(tmpdir(), 'frameworks-'))
+    // The blocks keep their orders in a file of the folder in which they run.
+    process.chdir(directory)
+    sandbox = createSandbox()
+    service = await serveSandbox(sandbox)
+    process.env['CUSTOMER_ORDERING_BASE_URL'] = service.url
+    process.env['CUSTOMER_ORDERING_API_KEY'] = sandbox.apiKey
+  })
+  afterAll(async () => {
+    process.chdir(root)
+    await service?.close()
+    for (const path of [directory, folder]) if (path) await rm(path, { recursive: true, force: true })
+  })
+
+  const load = (name: string) => import(join(folder, `${name}.mjs`))
+  const body = (serviceId = 'svc_standard') => ({ serviceId, target: '@ada', quantity: 1 })
+  const put = (serviceId?: string): RequestInit => ({
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body(serviceId)),
+  })
+
+  /** Orders one thing twice and one thing that is sold out, and asks the ledger. */
+  async function buys(name: string, request: (reference: string, serviceId?: string) => Promise<number>) {
+    expect([await request(`${name}-1`), await request(`${name}-1`)]).toEqual([200, 200])
+    expect(await request(`${name}-2`, 'svc_sold_out')).toBe(422)
+    sandbox.expectChargedOnce(`${name}-1`)
+    sandbox.expectNotCharged(`${name}-2`)
+  }
+
+  async function overHttp(name: string, server: Server) {
+    const { port } = server.address() as AddressInfo
+    await buys(name, async (reference, serviceId) => {
+      const response = await fetch(`http://127.0.0.1:${port}/orders/${reference}`, put(serviceId))
+      return response.status
+    })
+  }
+
+  test('compiles', async () => {
+    await writeFile(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({
+        extends: '../../tsconfig.test.json',
+        compilerOptions: {
+          noUnusedLocals: false,
+          skipLibCheck: true,
+          types: ['node'],
+          experimentalDecorators: true,
+        },
+        include: ['*.ts'],
+      }),
+    )
+    const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
+    const failure = await promisify(execFile)(process.execPath, [compiler, '-p', folder]).then(
+      () => '',
+      ({ stdout, message }) => String(stdout || message),
+    )
+    expect(failure).toBe('')
+  })
+
+  test('has a block of each framework', () => {
+    expect([...blocks.keys()]).toEqual([
+      ...['nextjs', 'express', 'fastify', 'nestjs', 'hono', 'awslambda', 'cloudflareworkers', 'react'],
+    ])
+  })
+
+  test('orders once in Next.js', async () => {
+    const { PUT, settle } = await load('nextjs')
+    await settle()
+    await buys('next', async (reference, serviceId) => {
+      const params = Promise.resolve({ reference })
+      const { status } = await PUT(new Request('https://shop.example', put(serviceId)), { params })
+      return status
+    })
+  })
+
+  test('orders once in Express', async () => {
+    const { app, client } = await load('express')
+    const server: Server = await new Promise((resolve) => {
+      const listening: Server = app.listen(0, '127.0.0.1', () => resolve(listening))
+    })
+    await overHttp('express', server)
+    server.close()
+    await client.close()
+  })
+
+  test('orders once in Fastify', async () => {
+    const { app } = await load('fastify')
+    await buys('fastify', async (reference, serviceId) => {
+      const call = { method: 'PUT', url: `/orders/${reference}`, payload: body(serviceId) }
+      return (await app.inject(call)).statusCode
+    })
+    await app.close()
+  })
+
+  test('orders once in NestJS', async () => {
+    const { OrderingModule, NestFactory } = await load('nestjs')
+    const app = await NestFactory.create(OrderingModule, { logger: false })
+    await app.listen(0, '127.0.0.1')
+    await overHttp('nest', app.getHttpServer())
+    await app.close()
+  })
+
+  test('orders once in Hono', async () => {
+    const { app } = await load('hono')
+    await buys('hono', async (reference, serviceId) => {
+      const { status } = await app.request(`/orders/${reference}`, put(serviceId))
+      return status
+    })
+  })
+
+  test.skipIf(!existsSync(join(root, 'test/stores/engines/node_modules')))(
+    'orders once in Lambda',
+    async () => {
+      const database = await pglite().PGlite.create()
+      const { createHandlers } = await load('awslambda')
+      const { order, recover } = createHandlers(database)
+      await buys('lambda', async (reference, serviceId) => {
+        const event = { pathParameters: { reference }, body: JSON.stringify(body(serviceId)) }
+        return (await order(event)).statusCode
+      })
+      expect(await recover()).toEqual({ created: 0, stillOpen: 0, needsAttention: 0 })
+      await database.close()
+    },
+  )
+
+  test('passes on requests in Cloudflare Workers', async () => {
+    const { default: worker } = await load('cloudflareworkers')
+    const env = { ORDERING_URL: service.url, ORDERING_API_KEY: sandbox.apiKey }
+    const ask = async (cookie: string): Promise<number> => {
+      const request = new Request('https://shop.example/api/v1/balance', { headers: { cookie } })
+      return (await worker.fetch(request, env)).status
+    }
+    expect([await ask('session=ada'), await ask('session=eve')]).toEqual([200, 401])
+  })
+
+  test('is a hook of React', async () => {
+    const { useOrder, createElement, renderToString } = await load('react')
+    const View = () => createElement('p', null, useOrder({}, 'cart-1').state.is)
+    expect(renderToString(createElement(View))).toBe('<p>idle</p>')
+  })
+})
