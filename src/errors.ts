@@ -51,7 +51,7 @@ export interface ErrorFacts {
   readonly cause?: unknown
 }
 
-/** What a store says when it rejects. */
+/** What a store tells when it rejects. */
 export interface StoreErrorFacts extends ErrorFacts {
   /** `false` only where the write is certain to have had no effect and to have none later; see {@link StoreError.applied}. */
   readonly applied?: false | undefined
@@ -128,13 +128,13 @@ export class CustomerOrderingError extends Error {
   readonly charged: Charged
   /** HTTP requests made by the call, 0 when nothing was sent. */
   readonly attempts: number
-  /** HTTP status of the last answer. */
+  /** HTTP status of the last response. */
   declare readonly status?: number
   /** Machine-readable code out of the service's error body. */
   declare readonly serverCode?: string
   /** Text out of the service's error body, truncated. Not enumerable and never printed: it is not ours. */
   declare readonly serverMessage?: string
-  /** Request id out of the answer's headers. */
+  /** Request id out of the response's headers. */
   declare readonly requestId?: string
   /** Idempotency-Key of the order concerned. */
   declare readonly idempotencyKey?: string
@@ -254,7 +254,7 @@ export class UnresolvedOrderError extends CustomerOrderingError {
   override readonly code = 'unresolved_order'
 }
 
-/** No answer came, or not the whole of it: the connection failed. */
+/** The connection failed: no response came, or not the whole of it. See `charged`. */
 export class ConnectionError extends CustomerOrderingError {
   static {
     brand(this, 'ConnectionError')
@@ -262,7 +262,7 @@ export class ConnectionError extends CustomerOrderingError {
   override readonly code: 'connection' | 'timeout' = 'connection'
 }
 
-/** No answer came in time, or not the whole of it. */
+/** No complete response came in time. See `charged`, and `deadline` for the limit that ran out. */
 export class TimeoutError extends ConnectionError {
   static {
     brand(this, 'TimeoutError')
@@ -291,7 +291,7 @@ export class InvalidResponseError extends CustomerOrderingError {
     brand(this, 'InvalidResponseError')
   }
   override readonly code = 'invalid_response'
-  /** What is wrong with the answer, field by field, where it could be read. */
+  /** What is wrong with the response, field by field, where it could be read. */
   readonly issues: readonly Issue[]
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -316,13 +316,13 @@ export type ApiErrorCode =
 /** Codes of {@link ConflictError} and its subclasses. */
 export type ConflictCode = 'conflict' | 'idempotency_conflict' | 'idempotency_in_progress'
 
-/** The service answered with an error status that has no class of its own; base of those that have one. */
+/** The service returned an error status without a class of its own; base of those that have one. */
 export class ApiError extends CustomerOrderingError {
   static {
     brand(this, 'ApiError')
   }
   override readonly code: ApiErrorCode = 'api'
-  /** Milliseconds the service asked to wait (`Retry-After`), where it did. */
+  /** Milliseconds that the service asked to wait (`Retry-After`), where it did. */
   declare readonly retryAfter?: number
 }
 
@@ -384,7 +384,7 @@ export class IdempotencyConflictError extends ConflictError {
     brand(this, 'IdempotencyConflictError')
   }
   override readonly code = 'idempotency_conflict'
-  /** True if the remembered record told so and nothing was sent; false if the service answered 409. */
+  /** True if the remembered record told so and nothing was sent; false if the service returned 409. */
   readonly local: boolean
   /** Names of the fields that differ from the remembered order, where it is known. */
   readonly fields: readonly string[]
@@ -453,7 +453,14 @@ export type AnyCustomerOrderingError =
   | RateLimitError
   | ServerError
 
-/** True for every error of this package, whichever copy of it made the error; narrows by `code` in a switch. */
+/**
+ * True for every error of this package, whichever copy of it made the error. Narrows by `code` in a
+ * `switch`.
+ *
+ * @example
+ * if (!isCustomerOrderingError(error)) throw error
+ * if (error.charged === 'unknown') return 'pending'
+ */
 export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrderingError {
   return error instanceof CustomerOrderingError
 }

@@ -1,8 +1,8 @@
 import type { Charged } from './errors.ts'
 
-/** What every event says of its call. No event holds a header, a body or a query string. */
+/** What every event tells about its call. No event holds a header, a body or a query string. */
 export interface CallEvent {
-  /** Same for all events of one call. */
+  /** The same for all events of one call. */
   readonly callId: string
   /** Method of the client, for example `orders.create`. */
   readonly operation: string
@@ -19,8 +19,9 @@ export interface RequestEvent extends CallEvent {
   readonly attempt: number
 }
 
-/** A request ended, with or without an answer. */
+/** A request ended, with or without a response. */
 export interface ResponseEvent extends RequestEvent {
+  /** `answer`: a response of any status; `redirect` is never followed. */
   readonly outcome: 'answer' | 'redirect' | 'failed' | 'timeout' | 'aborted'
   readonly status?: number
   readonly requestId?: string
@@ -33,13 +34,16 @@ export interface ResponseEvent extends RequestEvent {
 /** The call goes on after a wait. */
 export interface RetryEvent extends RequestEvent {
   /**
-   * Why it goes on: `poll` waits for an earlier request with the key, `replay` asks for an unreadable success again, `claimed`
-   * waits at most `delayMs` for another process that is placing the same order (`attempt` is 0 then).
+   * Why it goes on. `backoff`: exponential backoff. `now`: immediately, after a closed connection.
+   * `refresh`: another API key, after a 401. `poll`: an earlier request with the key still runs.
+   * `replay`: reads a success that could not be read. `claimed`: waits at most `delayMs` for another
+   * process that places the same order (`attempt` is 0 then).
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
+  /** Milliseconds of the wait. */
   readonly delayMs: number
   readonly status?: number
-  /** Milliseconds the service asked to wait. */
+  /** Milliseconds that the service asked to wait (`Retry-After`). */
   readonly retryAfter?: number
 }
 
@@ -55,20 +59,27 @@ export interface SettledEvent extends CallEvent {
   readonly charged?: Charged
   readonly externalOrderId?: string
   readonly orderId?: string
-  /** Orders only: false if the ending could not be stored. The order is safe; storing is tried again in the background. */
+  /** Orders only: false if the outcome could not be stored. Storing is retried in the background. */
   readonly remembered?: boolean
-  /** `orders.recover` only: what became of the record. */
+  /** `orders.recover` only: the outcome of the record. */
   readonly recovery?: 'created' | 'rejected' | 'in_progress' | 'still_open' | 'needs_attention'
 }
 
 /**
- * Functions that watch the client. They get frozen values and return nothing; one that throws is reported to the
- * logger and changes nothing.
+ * Functions that watch the client. They get frozen values and are not awaited. One that throws is
+ * reported to the logger and changes nothing.
+ *
+ * @example
+ * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }
  */
 export interface Hooks {
+  /** A request is about to be sent. Once a request. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined
+  /** A request ended, with or without a response. Once a request. */
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined
+  /** The call waits before another request. Once a wait. */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined
+  /** The call ended, and its outcome is stored. Once a call. */
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 

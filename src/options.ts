@@ -37,15 +37,16 @@ type OutputOf<S extends Schemas, Name extends keyof Schemas, Default> =
     : Default
 
 /**
- * An API key; a function that returns one, now or later; or null if a proxy adds the Authorization header.
+ * An API key; a sync or async function that returns one; or null if a proxy adds the Authorization
+ * header.
  *
- * The function is asked before every request, so it can read a secret store that rotates keys; cache there what is slow.
- * After a 401 it is asked once more and the request repeated. A key is 1 to 4096 visible ASCII characters without
- * spaces; one line break at its end (as files have it) is cut off.
+ * The function is called before every request, so it can read a secret manager that rotates keys;
+ * cache there what is slow. After a 401 it is called once more and the request is repeated. A key
+ * is 1 to 4096 visible ASCII characters; one line break at its end, as files have it, is cut off.
  */
 export type ApiKey = string | (() => string | Promise<string>) | null
 
-/** How long settled orders are remembered, milliseconds. */
+/** How long settled orders are remembered, in milliseconds. */
 export interface Retention {
   /**
    * Created orders. Until then, `create()` with the same reference or key returns the remembered order; after it, the
@@ -96,7 +97,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly account?: string | undefined
 
   /**
-   * Where orders are remembered until their ending is known, and after. The default protects against retries and racing
+   * Where orders are remembered until their outcome is known, and after. The default protects against retries and racing
    * calls in this process; a durable one (`customer-ordering-sdk/stores/sqlite`, or your own) also against crashes.
    * Default: a new `MemoryStore`.
    */
@@ -112,7 +113,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly server?: string | undefined
 
   /**
-   * Milliseconds for one attempt, from sending to the last byte of the answer. Never more than what is left of
+   * Milliseconds for one attempt, from sending to the last byte of the response. Never more than what is left of
    * {@link ClientOptions.totalTimeout}. Default 30,000.
    */
   readonly timeout?: number | undefined
@@ -125,8 +126,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Most retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create` are safe: they carry the same key.
-   * Waiting for an earlier request with the same key, and asking again for an answer that could not be read, are no
-   * retries. Default 4.
+   * Polling an earlier request with the same key, and replaying a response that could not be read, are no
+   * retries. They use exponential backoff with full jitter and honour `Retry-After`. Default 4.
    */
   readonly maxRetries?: number | undefined
 
@@ -153,7 +154,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * How long settled orders are remembered at least; longer where orders are rare, because a clock alone removes nothing.
-   * Orders whose ending is not known are never dropped.
+   * Orders without a known outcome are never dropped.
    */
   readonly retention?: Retention | undefined
 
@@ -182,13 +183,13 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
-  /** Functions that watch every request, retry and ending. They cannot change anything; see {@link Hooks}. */
+  /** Functions that watch every request, retry and outcome. They cannot change anything: {@link Hooks}. */
   readonly hooks?: Hooks | undefined
 
   /** Where log lines go; `console`, pino, winston and consola fit. Lines hold references and Idempotency-Keys, and no header, body or API key. Default: none, nothing is logged. */
   readonly logger?: Logger | undefined
 
-  /** Least severe level that is logged. Default `'warn'`: orders whose ending is not known or not stored. */
+  /** Least severe level that is logged. Default `'warn'`: orders whose outcome is not known or not stored. */
   readonly logLevel?: LogLevel | undefined
 
   /**
@@ -199,8 +200,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly schemas?: S | undefined
 
   /**
-   * Finds the rows of a list answer. The API document does not show the envelope; without this option the answer must be
-   * an array or hold exactly one.
+   * Finds the rows of a list response. The API document does not show the envelope. Default: the response is an array,
+   * or an object with exactly one array in it.
    * @example
    * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })
    */
@@ -272,15 +273,15 @@ export interface CreateManyProgress {
 
 /** Options of `orders.createMany`; those of a call are for each row. */
 export interface CreateManyOptions extends RequestOptions {
-  /** Most orders at work at once, a positive integer. Default 8. */
+  /** The most orders that are placed at the same time, a positive integer. Default 8. */
   readonly concurrency?: number | undefined
-  /** Told after each row. One that throws ends the iteration. */
+  /** Called after each row. One that throws ends the iteration. */
   readonly onProgress?: ((progress: CreateManyProgress) => void) | undefined
 }
 
 /** Options of `orders.waitFor`. */
 export interface WaitForOptions<T = Order> extends RequestOptions {
-  /** Says whether the order is as wanted. Statuses are not documented, so only you can tell. */
+  /** Returns true if the order is as you want it. Statuses are not documented, so only you can tell. */
   readonly until: (order: T) => boolean | Promise<boolean>
   /** Milliseconds for the whole wait, not for one attempt. Default 120,000. */
   readonly timeout?: number | undefined
@@ -294,8 +295,8 @@ export interface RecoverOptions extends RequestOptions {
    */
   readonly replay?: 'safe' | 'all' | undefined
   /**
-   * True to claim orders at once that a call of another process may still be placing. Safe; meant for start-up after a
-   * crash, when that process is known to be gone. Default false.
+   * True to claim, without waiting, orders that a call of another process may still be placing. Safe; meant for the
+   * start after a crash, when that process is known to be gone. Default false.
    */
   readonly takeOver?: boolean | undefined
 }
@@ -303,9 +304,8 @@ export interface RecoverOptions extends RequestOptions {
 /** Options of `list`; those of a call are for each page. */
 export interface ListOptions extends RequestOptions {
   /**
-   * Pages to ask for ahead while the items of one are handed out, 0 to 16, all of them at once; together at most 1,000
-   * items (one page, if pages are larger). They come in the order of the list. Default 0: a page is fetched when it is
-   * needed.
+   * Pages to keep in flight while the items of one are handed out, 0 to 16; together at most 1,000 items (one page, if
+   * pages are larger). Items come in the order of the list. Default 0: a page is fetched when it is needed.
    */
   readonly prefetch?: number | undefined
 }

