@@ -68,6 +68,9 @@ const evaluatedByFirstCall: NonNullable<Options['esbuildPlugins']>[number] = {
         write: false,
         format: 'iife',
         globalName: 'evaluated',
+        // Of no use to whoever reads a stack trace of ours, and a third of the package.
+        minify: true,
+        legalComments: 'none',
         target: 'es2022',
       })
       const proxies = names.map(

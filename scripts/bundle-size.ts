@@ -58,8 +58,9 @@ const measured: readonly Measured[] = [
   { entry: './undici', name: 'undiciTransport', budget: 4_900, platform: 'node' },
 ]
 
-const PACKED_BUDGET = 700_000
-const UNPACKED_BUDGET = 2_750_000
+// 105 kB of it are the documentation.
+const PACKED_BUDGET = 810_000
+const UNPACKED_BUDGET = 3_000_000
 
 /** @param from the module to import from: the built package, or the source that a map leads back to */
 async function bundle(

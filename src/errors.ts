@@ -1,191 +1,25 @@
-import { bare, defined } from './defined.ts'
+import { bare } from './defined.ts'
+import {
+  brand,
+  CustomerOrderingError,
+  type ErrorFacts,
+  type Issue,
+  type MissingResource,
+  type Permission,
+  type StoreErrorFacts,
+} from './error-base.ts'
 
-/**
- * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` when nobody can prove either.
- * It speaks of the intent (one thing to buy once), never of one HTTP request.
- */
-export type Charged = 'no' | 'yes' | 'unknown'
-
-/** Permissions that an API key can carry (API document, "Authentication"). */
-export type Permission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
-
-/** What a 404 did not find (API document, "Errors"). */
-export type MissingResource = 'order' | 'service' | 'service_or_customer' | 'wallet'
-
-/** What the service asks callers to quote to its support (API document, "POST /v1/orders"). */
-export interface SupportReference {
-  readonly orderId?: string
-  readonly idempotencyKey?: string
-  readonly externalOrderId?: string
-}
-
-/** One thing that is wrong with a value: where, and what. */
-export interface Issue {
-  /** Path of the field, for example `metadata.externalOrderId`; empty for the value as a whole. */
-  readonly path: string
-  readonly message: string
-}
-
-/** Facts that an error carries. Every field is copied by name: nothing else ever hangs off an error. */
-export interface ErrorFacts {
-  readonly charged?: Charged | undefined
-  /** HTTP requests made by the call, 0 when nothing was sent. */
-  readonly attempts?: number | undefined
-  readonly status?: number | undefined
-  /** Machine-readable code out of the service's error body. */
-  readonly serverCode?: string | undefined
-  /** Text out of the service's error body, truncated; never enumerable, never printed. */
-  readonly serverMessage?: string | undefined
-  readonly requestId?: string | undefined
-  readonly idempotencyKey?: string | undefined
-  readonly externalOrderId?: string | undefined
-  readonly orderId?: string | undefined
-  readonly issues?: readonly Issue[] | undefined
-  readonly requiredPermission?: Permission | undefined
-  readonly resource?: MissingResource | undefined
-  /** Milliseconds the service asked to wait. */
-  readonly retryAfter?: number | undefined
-  readonly local?: boolean | undefined
-  readonly fields?: readonly string[] | undefined
-  readonly deadline?: 'attempt' | 'total' | undefined
-  readonly cause?: unknown
-}
-
-/** What a store tells when it rejects. */
-export interface StoreErrorFacts extends ErrorFacts {
-  /** `false` only where the write is certain to have had no effect and to have none later; see {@link StoreError.applied}. */
-  readonly applied?: false | undefined
-}
-
-const BRAND = Symbol.for('customer-ordering-sdk.error')
-const INSPECT = Symbol.for('nodejs.util.inspect.custom')
-
-/** Facts that may be printed, in printing order. */
-const PRINTED = [
-  'code',
-  'charged',
-  'attempts',
-  'status',
-  'serverCode',
-  'requestId',
-  'idempotencyKey',
-  'externalOrderId',
-  'orderId',
-  'requiredPermission',
-  'resource',
-  'retryAfter',
-  'local',
-  'fields',
-  'deadline',
-  'issues',
-] as const
-
-/** Facts that an error has as a property only where they are known. */
-const OPTIONAL = [
-  'status',
-  'serverCode',
-  'requestId',
-  'idempotencyKey',
-  'externalOrderId',
-  'orderId',
-  'requiredPermission',
-  'resource',
-  'retryAfter',
-] as const
-
-/** Names a class on its prototype, so that the name survives minifiers and the other module format's copy of the class. */
-function brand(errorClass: { readonly prototype: Error }, name: string): void {
-  Object.defineProperties(errorClass.prototype, {
-    name: { value: name, configurable: true, writable: true },
-    [BRAND]: { value: name },
-  })
-}
-
-/** What Node's `util.inspect` and `console.log` print: the stack and the facts of `toJSON()`. */
-function inspectView(
-  this: CustomerOrderingError,
-  _depth: unknown,
-  options: object,
-  inspect?: (value: unknown, options: object) => string,
-): string {
-  const { name: _name, message: _message, ...facts } = this.toJSON()
-  return `${this.stack ?? this.message} ${inspect === undefined ? JSON.stringify(facts) : inspect(facts, options)}`
-}
-
-/**
- * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of the package; where
- * even that is not wanted, `code` tells the kinds apart.
- */
-export class CustomerOrderingError extends Error {
-  static {
-    brand(this, 'CustomerOrderingError')
-    Object.defineProperty(this.prototype, INSPECT, { value: inspectView, configurable: true })
-  }
-
-  /** Stable machine-readable kind, one literal per class. */
-  readonly code: string = 'error'
-  /** Whether the wallet was charged for this intent; always `'no'` for reads. */
-  readonly charged: Charged
-  /** HTTP requests made by the call, 0 when nothing was sent. */
-  readonly attempts: number
-  /** HTTP status of the last response. */
-  declare readonly status?: number
-  /** Machine-readable code out of the service's error body. */
-  declare readonly serverCode?: string
-  /** Text out of the service's error body, truncated. Not enumerable and never printed: it is not ours. */
-  declare readonly serverMessage?: string
-  /** Request id out of the response's headers. */
-  declare readonly requestId?: string
-  /** Idempotency-Key of the order concerned. */
-  declare readonly idempotencyKey?: string
-  /** The caller's own reference of the order concerned. */
-  declare readonly externalOrderId?: string
-  /** Identifier of the order concerned, where the service told it. */
-  declare readonly orderId?: string
-
-  constructor(message: string, given: ErrorFacts = {}) {
-    const facts = bare(given)
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
-    this.charged = facts.charged ?? 'no'
-    this.attempts = facts.attempts ?? 0
-    for (const name of OPTIONAL) {
-      if (facts[name] !== undefined)
-        Object.defineProperty(this, name, { value: facts[name], enumerable: true })
-    }
-    if (facts.serverMessage !== undefined)
-      Object.defineProperty(this, 'serverMessage', { value: facts.serverMessage })
-  }
-
-  /** What to quote to the service's support: order id, Idempotency-Key and the caller's reference, as far as known. */
-  get supportReference(): SupportReference {
-    return supportReference(this)
-  }
-
-  /** The error as plain data, from an allow-list: no request, no header, no text of the server. */
-  toJSON(): Record<string, unknown> {
-    const view: Record<string, unknown> = { name: this.name, message: this.message }
-    const own = this as unknown as Readonly<Record<string, unknown>>
-    for (const name of PRINTED)
-      if (Object.hasOwn(own, name) && own[name] !== undefined) view[name] = own[name]
-    return view
-  }
-
-  static override [Symbol.hasInstance](value: unknown): boolean {
-    // A caller's own subclass has no brand of its own: it means itself, not its base.
-    if (!Object.hasOwn(this.prototype, BRAND)) return Function.prototype[Symbol.hasInstance].call(this, value)
-    const wanted = (this.prototype as { [BRAND]?: unknown })[BRAND]
-    for (let link = value; typeof link === 'object' && link !== null; link = Object.getPrototypeOf(link)) {
-      if (Object.hasOwn(link, BRAND) && (link as { [BRAND]?: unknown })[BRAND] === wanted) return true
-    }
-    return false
-  }
-}
-
-/** The three facts that the service's support asks for, as far as they are known. */
-export function supportReference(given: SupportReference): SupportReference {
-  const { orderId, idempotencyKey, externalOrderId }: SupportReference = bare(given)
-  return defined({ orderId, idempotencyKey, externalOrderId })
-}
+export {
+  type Charged,
+  CustomerOrderingError,
+  type ErrorFacts,
+  type Issue,
+  type MissingResource,
+  type Permission,
+  type StoreErrorFacts,
+  type SupportReference,
+  supportReference,
+} from './error-base.ts'
 
 /** A client option is missing, unknown or wrong, or the client was closed. Nothing was sent. */
 export class ConfigurationError extends CustomerOrderingError {

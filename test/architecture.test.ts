@@ -26,6 +26,7 @@ const sources: Sources = Object.fromEntries(
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['defined.ts'],
+  ['error-base.ts'],
   ['errors.ts', 'version.ts', 'orders/canonical.ts'],
   ['stores/'],
   [

@@ -47,7 +47,7 @@ export function parseRows<T>(
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
     // The documented schema has made sure that the raw row has it; the caller's may have renamed it since.
     const ids = items.map((row) => String((row as Readonly<Record<string, unknown>>)[identifier]))
-    return { value: { items: values, ids, ...defined({ total, hasMore }) } }
+    return { value: { items: values, ids, total, hasMore } }
   }
   if (allRight(items)) return rowsOf(items)
   const parsed: (Checked<T> | Promise<Checked<T>>)[] = []

@@ -1,4 +1,3 @@
-import { defined } from '../defined.ts'
 import type { CallSettings, Connection } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
 import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/request.ts'
@@ -46,6 +45,6 @@ export function listPages<T>(
       })
       return { ...value, info }
     },
-    { offset, signal: settings.signal, ...defined({ limit, prefetch }) },
+    { offset, limit, prefetch, signal: settings.signal },
   )
 }

@@ -112,7 +112,7 @@ function itemsOf<T>(
     if (found === undefined && items.length > 0) {
       items = []
       walk.stop()
-      await fetch({ ...start, signal })
+      await fetch({ offset: start.offset, limit: start.limit, signal })
     }
     return found
   })

@@ -1,4 +1,3 @@
-import { defined } from '../defined.ts'
 import type { InfoSource } from '../response-info.ts'
 
 /** One page as fetched. */
@@ -7,8 +6,8 @@ export interface FetchedPage<T> {
   readonly items: readonly T[]
   /** What tells the rows apart when they shift between pages: as many, in the same order. */
   readonly ids: readonly string[]
-  readonly total?: number
-  readonly hasMore?: boolean
+  readonly total?: number | undefined
+  readonly hasMore?: boolean | undefined
   /** True if it is proven to go on where the page before it ended, whatever the totals of the two say. */
   readonly continues?: true
   readonly info: InfoSource
@@ -17,17 +16,17 @@ export interface FetchedPage<T> {
 /** Fetches one page. */
 export type FetchPage<T> = (at: {
   readonly offset: number
-  readonly limit?: number
+  readonly limit: number | undefined
   readonly signal: AbortSignal | undefined
 }) => Promise<FetchedPage<T>>
 
 /** Where a list begins, what ends it early, and how far it is read ahead. */
 export interface Start {
   readonly offset: number
-  readonly limit?: number
+  readonly limit?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Most pages in flight ahead of the one that is handed out; 0 asks for a page only when it is needed. */
-  readonly prefetch?: number
+  readonly prefetch?: number | undefined
   /** Rows that are wanted at most; none behind them are asked for ahead. */
   readonly wanted?: number
 }
@@ -164,7 +163,7 @@ export class ReadAhead<T> {
     const result = this.#fetch({
       offset: offset - overlap,
       signal: controller.signal,
-      ...defined({ limit }),
+      limit,
     }).finally(() => signal?.removeEventListener('abort', onAbort))
     const ahead: Ahead<T> = { offset, overlap, controller, result }
     this.#queue.push(ahead)

@@ -1,4 +1,3 @@
-import { defined } from '../defined.ts'
 import { type Charged, InvalidResponseError } from '../errors.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
@@ -61,7 +60,7 @@ export class Walk<T> {
   /** The first page, whether it brings anything or not. */
   async first(): Promise<FoundPage<T>> {
     const { offset, limit, signal } = this.#start
-    return this.#take(await this.#fetch({ offset, signal, ...defined({ limit }) }))
+    return this.#take(await this.#fetch({ offset, limit, signal }))
   }
 
   /** The next page that brings anything new. */
@@ -112,7 +111,7 @@ export class Walk<T> {
     this.#frontier = Math.max(this.#frontier, end)
     this.#offset = end
     const asked = this.#start.limit ?? DEFAULT_LIMIT
-    const told = saysEnd({ end, received, asked, ...defined({ total, hasMore }) })
+    const told = saysEnd({ end, received, asked, total, hasMore })
     if (received === 0 || (told && (hasMore === false || this.#progress.stale === 0))) this.#ended = true
 
     // A total that is less than what is there (a page's own count, or the rows that remain) says nothing.
@@ -179,8 +178,8 @@ interface PageExtent {
   readonly received: number
   /** Rows asked for. */
   readonly asked: number
-  readonly total?: number
-  readonly hasMore?: boolean
+  readonly total: number | undefined
+  readonly hasMore: boolean | undefined
 }
 
 /**
@@ -230,6 +229,6 @@ function unreadable(what: string, info: InfoSource, charged: Charged): InvalidRe
   return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
     attempts,
     charged,
-    ...defined({ status }),
+    status,
   })
 }

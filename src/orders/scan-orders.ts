@@ -64,7 +64,7 @@ export async function* scanOrders(
       money: options.money,
       parse: (body) => envelopeIn(context, body),
     })
-    const { items: rows, ...more } = envelope
+    const { items: rows, total, hasMore } = envelope
     if (rows.length === 0) return
     let unseen = 0
     for (const row of rows) {
@@ -78,7 +78,7 @@ export async function* scanOrders(
     // A page within what was read already has nothing new because pages overlap, not because offset is ignored.
     if (unseen > 0 || offset + received > frontier) {
       progress.take(unseen > 0)
-      const extent = { ...more, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
+      const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
       // Asked for all the same, but that nothing else comes is no surprise then.
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }

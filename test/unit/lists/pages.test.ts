@@ -7,7 +7,11 @@ import { type ResponseInfo, responseInfo } from '../../../src/response-info.ts'
 import { collect as collectGarbage } from '../../support/heap.ts'
 
 type Row = { readonly id: string }
-type At = { readonly offset: number; readonly limit?: number; readonly signal: AbortSignal | undefined }
+type At = {
+  readonly offset: number
+  readonly limit: number | undefined
+  readonly signal: AbortSignal | undefined
+}
 
 const info: ResponseInfo = { headers: new Headers(), attempts: 1, durationMs: 0, status: 200 }
 
