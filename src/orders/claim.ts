@@ -1,12 +1,10 @@
 import type { OrderContext } from './context.ts'
-import { type Action, type Start, startOf } from './decision.ts'
+import { type Start, startOf } from './decision.ts'
 import type { Intent } from './intent.ts'
 import { beginningKey, keyOf, nextKey, tagOf } from './keys.ts'
 import { isUnsent, type JournalRecord, type RecordContent, type Rejection } from './record.ts'
+import type { Sends } from './rules.ts'
 import { apply } from './transitions.ts'
-
-/** What a call does with what it found: nothing was there, or the record says what. */
-export type Step = Action | { readonly action: 'begin' }
 
 /** How a call begins. */
 export interface Beginning {
@@ -23,16 +21,17 @@ export function begunContent(
   context: OrderContext,
   intent: Intent,
   record: JournalRecord | undefined,
-  step: Step,
+  as: Sends,
   { totalTimeout, duplicateKey }: Beginning,
 ): RecordContent {
-  if (record !== undefined && (step.action === 'continue' || step.action === 'read'))
+  if (record !== undefined && as === 'stored')
     return isUnsent(record)
       ? repeatedContent(context, record, totalTimeout)
       : apply(record, { type: 'resumed', by: 'call' })
-  const key = step.action === 'reopen' ? step.key : 'fresh'
-  const again = key === 'given' || key === 'fresh' ? record : record && startedWith(context, record, key)
-  return askedContent(context, intent, again, { moved: key === 'given', duplicateKey })
+  const moved = as === 'given'
+  const isStart = as === 'same' || as === 'first' || as === 'next'
+  const again = record !== undefined && isStart ? startedWith(context, record, as) : record
+  return askedContent(context, intent, again, { moved, duplicateKey })
 }
 
 /**

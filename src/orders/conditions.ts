@@ -2,7 +2,7 @@
  * What may be so whatever the phase of a record: the conditions that the cells of the rules are made of. Each is named after
  * what it finds.
  */
-import { ADOPTION_WINDOW, CLOCK_SKEW, inWindow, mayBeRestored, startOf } from './decision.ts'
+import { ADOPTION_WINDOW, CLOCK_SKEW, inWindow, mayBeRestored, startOf, type Timing } from './decision.ts'
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
 import { isPending, type JournalRecord } from './record.ts'
@@ -11,12 +11,7 @@ import { isPending, type JournalRecord } from './record.ts'
 export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey' | 'misfit'>
 
 /** Everything besides record and command that a rule depends on. */
-export interface Facts {
-  /** Wall clock, milliseconds since 1970. */
-  readonly now: number
-  readonly safeRetryWindow: number
-  /** Milliseconds that sending may take; subtracted from the window, because a call may send until its very end. */
-  readonly totalTimeout: number
+export interface Facts extends Timing {
   /** What `create` and `enqueue` ask for. */
   readonly wanted: Wanted | undefined
   /** True if the current API key is the one that sent the record's key, or if that does not matter. */
@@ -40,7 +35,7 @@ export interface Facts {
 }
 
 /** The facts of a command for which nothing is out of the ordinary. */
-export const PLAIN_FACTS: Omit<Facts, 'now' | 'safeRetryWindow' | 'totalTimeout'> = {
+export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   sameApiKey: true,
   isGenuine: () => true,

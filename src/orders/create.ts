@@ -11,9 +11,10 @@ import type { ResponseInfo } from '../response-info.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
-import { begunContent, claimedContent, heardUnder, type Step } from './claim.ts'
+import { begunContent, claimedContent, heardUnder } from './claim.ts'
+import { type Facts, PLAIN_FACTS } from './conditions.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, type PlacedOrder, rememberedOrder } from './context.ts'
-import { CLOCK_SKEW, decideAction, mayBeRestored } from './decision.ts'
+import { CLOCK_SKEW } from './decision.ts'
 import { isAnonymous } from './identity.ts'
 import { differingRequestFields, type Intent, isGenuine, readIntent, slotOfInvalid } from './intent.ts'
 import type { Found, FoundRecord } from './journal.ts'
@@ -23,6 +24,7 @@ import { lookUp, readOrder } from './look-up.ts'
 import { isAnother, loadNewest, withTrustedTimes } from './newest.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
 import { isUnsent, type JournalRecord, type Rejection, unusableError } from './record.ts'
+import { decide, known, unknownStep } from './rules.ts'
 import { sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
 import { GRACE, UnclaimedOrder } from './unclaimed.ts'
@@ -111,9 +113,6 @@ interface Sending {
   /** True if its key was never sent. */
   readonly unused: boolean
 }
-
-/** A step that does not wait for another call. */
-type Settled = Exclude<Step, { readonly action: 'wait' }>
 
 class Placement {
   readonly #context: OrderContext
@@ -234,36 +233,37 @@ class Placement {
       first = false
       const credential = await this.#askCredential(record)
       const pause = pauseBefore(look, waited)
-      const step = this.#decide(record, credential, pause <= 0)
-      if (record !== undefined) {
-        if (step.action === 'wait') {
-          if (waited === 0) this.#reportWait(record)
+      const step = decide('create', found, this.#facts(record, credential, pause <= 0, notListed))
+      switch (step.step) {
+        case 'wait':
+          if (waited === 0) this.#reportWait(known(found).record)
           await this.#wait(pause)
           waited += pause
           continue
+        case 'tell':
+          return this.#remembered(known(found).record)
+        case 'read':
+          return await this.#readById(known(found))
+        case 'refuse':
+          throw this.#errors.refused(this.#context.connection.runtime.deriveId, step.because, record)
+        case 'look_up': {
+          const bought = await this.#lookUp(known(found))
+          if (bought !== undefined) return bought
+          notListed = true
+          continue
         }
-        // Somebody settled it since, and a new one in its slot would be a second charge.
-        if (hasBought(record, this.#asked)) return this.#remembered(record)
-        this.#refuseMisfit(step, record)
-        const reply = await this.#answer(step, found, record)
-        if (reply !== undefined) return reply
-      } else this.#refuseMisfit(step, record)
-      const { row } = found
-      const goesOn = step.action === 'continue' && row !== undefined && record !== undefined
-      if (goesOn && !notListed && this.#mayBeRestored(record)) {
-        const bought = await this.#lookUp({ ...found, row, record })
-        if (bought !== undefined) return bought
-        notListed = true
-        continue
+        case 'send':
+          break
+        default:
+          return unknownStep(step)
       }
       // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
-      const fresh = step.action === 'reopen' && step.key === 'fresh'
-      const same = fresh ? undefined : record
+      const same = step.as === 'new' ? undefined : record
       const { totalTimeout } = this.#settings
       const further = { totalTimeout, duplicateKey: this.#duplicateKey }
-      const begun = begunContent(this.#context, this.#intent, same, step, further)
+      const begun = begunContent(this.#context, this.#intent, same, step.as, further)
       const content = claimedContent(this.#context, begun, this.#deadline.remaining(), credential)
-      const base: Found = fresh ? { id: found.id, ...defined({ row: found.row }) } : found
+      const base: Found = same === record ? found : { id: found.id, ...defined({ row: found.row }) }
       const written = await journal.write(base, content, this.#deadline)
       if (written.result === 'lost') {
         // Somebody else was faster, and the next look says who. A store that says so again and again is given time.
@@ -273,10 +273,10 @@ class Placement {
       if (written.result !== 'written') throw await this.#unclaimed.notStored(written, base, content, same)
       // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
       const unsent = record !== undefined && isUnsent(record)
-      const again = unsent || step.action === 'reopen'
+      const again = unsent || step.as !== 'stored'
       const sending = {
         earlier: again && earlier !== undefined ? heardUnder(earlier, content) : undefined,
-        continued: (step.action === 'continue' && !unsent) || step.action === 'read',
+        continued: step.as === 'stored' && !unsent,
         queued: unsent,
         unused: begun.firstSentAt === undefined,
       }
@@ -284,38 +284,31 @@ class Placement {
     }
   }
 
-  /** What is remembered comes first: a service that has changed since says nothing of an order that was sent before. */
-  #refuseMisfit(step: Step, record: JournalRecord | undefined): void {
-    const { misfit } = this.#intent
-    if (misfit === undefined) return
-    const replaced = record?.state === 'created' && step.action === 'reopen'
-    const fresh = step.action === 'begin' || replaced
-    const again = step.action === 'reopen' || (step.action === 'continue' && record && isUnsent(record))
-    if (fresh || again) throw this.#errors.misfit(misfit, fresh ? undefined : record)
-  }
-
   async #wait(milliseconds: number): Promise<void> {
     const interrupted = await this.#deadline.sleep(milliseconds)
     if (interrupted !== undefined) throw await this.#interruptedEarly(interrupted)
   }
 
-  #decide(record: JournalRecord | undefined, credential: string | null, outwaited: boolean): Step {
-    if (record === undefined) return { action: 'begin' }
-    const step = decideAction(record, this.#intent, {
-      now: this.#context.connection.runtime.now(),
-      safeRetryWindow: this.#context.safeRetryWindow,
+  #facts(
+    record: JournalRecord | undefined,
+    credential: string | null,
+    outwaited: boolean,
+    isNotListed: boolean,
+  ): Facts {
+    const { connection, safeRetryWindow } = this.#context
+    const { now, deriveId } = connection.runtime
+    return {
+      ...PLAIN_FACTS,
+      now: now(),
+      safeRetryWindow,
       totalTimeout: this.#settings.totalTimeout,
-      sameApiKey: sameApiKey(this.#context, record, credential),
+      wanted: this.#intent,
+      sameApiKey: record === undefined || sameApiKey(this.#context, record, credential),
+      isGenuine: (found) => isGenuine(deriveId, this.#context, this.#intent.rowId, found),
       outwaited,
-    })
-    const sendsStored =
-      step.action === 'continue' ||
-      (step.action === 'read' && step.by === 'replay') ||
-      (step.action === 'reopen' && step.key !== 'given' && step.key !== 'fresh')
-    const { deriveId } = this.#context.connection.runtime
-    if (sendsStored && !isGenuine(deriveId, this.#context, this.#intent.rowId, record))
-      throw unusableError('corrupt', record.key)
-    return step
+      asked: this.#asked?.key,
+      isNotListed,
+    }
   }
 
   /** Says that the call waits for another process, which would look like a hang otherwise. */
@@ -330,15 +323,6 @@ class Placement {
       reason: 'claimed',
       delayMs: Math.max(0, Math.min(LONGEST_WAIT, this.#deadline.remaining())),
     })
-  }
-
-  #mayBeRestored(record: JournalRecord): boolean {
-    const { connection, safeRetryWindow } = this.#context
-    const now = connection.runtime.now()
-    const { totalTimeout } = this.#settings
-    return (
-      record.externalOrderId !== undefined && mayBeRestored(record, { now, safeRetryWindow, totalTimeout })
-    )
   }
 
   /**
@@ -369,31 +353,6 @@ class Placement {
       if (!remembered) throw this.#errors.unresolved({ ...found.record, state: 'created' }, 'unreadable')
     }
     return undefined
-  }
-
-  /** Does what a record leaves to do without sending it; nothing if the call has to claim it. */
-  async #answer(step: Settled, found: Found, record: JournalRecord): Promise<Placed | undefined> {
-    const { deriveId } = this.#context.connection.runtime
-    switch (step.action) {
-      case 'return':
-        return this.#remembered(record)
-      case 'conflict':
-        throw this.#errors.rememberedConflict(deriveId, record, step.over)
-      case 'duplicate':
-        throw this.#errors.duplicate(record)
-      case 'unresolved':
-        throw this.#errors.unresolved(record, step.because)
-      case 'spent':
-        throw this.#errors.spent(record)
-      case 'read':
-        return step.by === 'id' ? await this.#readById(found, record) : undefined
-      case 'begin':
-      case 'continue':
-      case 'reopen':
-        return undefined
-      default:
-        return unknownStep(step)
-    }
   }
 
   /**
@@ -468,7 +427,8 @@ class Placement {
   }
 
   /** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
-  async #readById(found: Found, record: JournalRecord): Promise<Placed> {
+  async #readById(found: FoundRecord): Promise<Placed> {
+    const { record } = found
     const orderId = record.order?.id ?? ''
     if (!isSegment(orderId)) throw this.#errors.unresolved(record, 'unreadable')
     const totalTimeout = Math.max(1, this.#deadline.remaining())
@@ -481,20 +441,13 @@ class Placement {
       settings,
       record,
     )
-    let remembered = false
-    if (found.row !== undefined) {
-      const order = rememberedOrder(this.#context, value)
-      const facts = { sent: undefined, orderId, attempts: 0, claim: record.claim }
-      const content = apply(record, { type: 'proven', order, ...facts })
-      const written = await this.#context.journal.settle(
-        { ...found, row: found.row, record },
-        content,
-        this.#deadline,
-      )
-      remembered = written.result === 'written' || written.result === 'lost'
-    }
+    const order = rememberedOrder(this.#context, value)
+    const facts = { sent: undefined, orderId, attempts: 0, claim: record.claim }
+    const content = apply(record, { type: 'proven', order, ...facts })
+    const { result } = await this.#context.journal.settle(found, content, this.#deadline)
     const came = info()
     const answered = { ...answerFacts(came), headers: () => came.headers }
+    const remembered = result === 'written' || result === 'lost'
     return this.#reply(value, answered, came.attempts, record.key, true, remembered)
   }
 
@@ -557,11 +510,6 @@ export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)
 }
 
-/** True if the order without a name that a call asks for again was bought since. */
-export function hasBought(record: JournalRecord, asked: JournalRecord | undefined): boolean {
-  return asked !== undefined && record.state === 'created' && record.readable && record.key === asked.key
-}
-
 /**
  * True if a call whose own ending was overtaken returns the order that is there now: not one of another payload, which
  * somebody has ordered under this name once this call was refused.
@@ -588,9 +536,4 @@ function isSegment(orderId: string): boolean {
   } catch {
     return false
   }
-}
-
-/** Ends the call, because one that goes on claims the order and sends it. */
-function unknownStep(step: never): never {
-  throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
 }

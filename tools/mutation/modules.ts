@@ -27,14 +27,18 @@ export const MODULES: readonly Module[] = [
     files: ['orders/outcome.ts', 'orders/classify.ts'],
     tests: ['unit/**/outcome.test.ts', 'unit/**/classify.test.ts'],
   },
-  { name: 'decision', files: ['orders/decision.ts'], tests: ['unit/**/decision.test.ts'] },
+  {
+    name: 'rules',
+    files: ['orders/decision.ts', 'orders/conditions.ts', 'orders/rules.ts'],
+    tests: ['unit/**/rules.test.ts'],
+  },
   {
     name: 'record',
     files: ['orders/record.ts'],
     tests: [
       'unit/**/record.test.ts',
       'client/recover/create-meanwhile.test.ts',
-      'unit/**/decision.test.ts',
+      'unit/**/rules.test.ts',
       'client/**/{codec,remembered,enqueue}.test.ts',
     ],
   },

@@ -13,16 +13,9 @@ import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
 import { begunContent, claimedContent, repeatedContent } from '../../../src/orders/claim.ts'
 import { classify } from '../../../src/orders/classify.ts'
-import { changedSince, otherApiKey } from '../../../src/orders/conditions.ts'
-import { hasBought, mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
-import {
-  decideAction,
-  isBusy,
-  isFromFuture,
-  isRemembered,
-  mayBeRestored,
-  startOf,
-} from '../../../src/orders/decision.ts'
+import { boughtMeanwhile, changedSince, otherApiKey, otherPayload } from '../../../src/orders/conditions.ts'
+import { mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
+import { isBusy, isFromFuture, isRemembered, mayBeRestored, startOf } from '../../../src/orders/decision.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
 import {
@@ -186,11 +179,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a key is sent again after its safe-retry window',
     noticedBy: 'client/create/sequences',
-    sow: () =>
-      swap(decideAction, (original) => (record, wanted, circumstances) => {
-        const safeRetryWindow = record.state === 'open' ? Infinity : circumstances.safeRetryWindow
-        return original(record, wanted, { ...circumstances, safeRetryWindow })
-      }),
+    sow: () => Object.assign(RULES.stale, { create: RULES.open.create }),
     outOfSimulation: 'the look before every send holds the key back all the same',
   },
   {
@@ -229,11 +218,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a record that a live call holds is claimed',
     noticedBy: 'client/create/claims',
-    sow: () =>
-      swap(decideAction, (original) => (record, wanted, circumstances) => {
-        const outwaited = record.state === 'open' || circumstances.outwaited === true
-        return original(record, wanted, { ...circumstances, outwaited })
-      }),
+    sow: () => Object.assign(RULES.busy, { create: RULES.open.create }),
     outOfSimulation:
       'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   },
@@ -433,7 +418,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a call takes the order that it asked for again for the one before it',
     noticedBy: 'client/create/anonymous',
-    sow: () => swap(hasBought, () => () => false),
+    sow: () => dropRule(RULES, boughtMeanwhile),
   },
   {
     name: 'a call whose codec fails believes the record that it has only read',
@@ -583,11 +568,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
         whyNotJoin,
         (original) => (intent, twin) => original({ ...intent, fingerprint: twin.fingerprint }, twin),
       )
-      swap(
-        decideAction,
-        (original) => (record, wanted, circumstances) =>
-          original(record, { ...wanted, fingerprint: record.fingerprint }, circumstances),
-      )
+      dropRule(RULES, otherPayload)
     },
   },
   {
@@ -818,7 +799,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a claim from the future never ends',
-    noticedBy: 'unit/orders/decision',
+    noticedBy: 'unit/orders/rules',
     sow: () =>
       swap(
         isBusy,
@@ -829,7 +810,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a claim by a clock that is a little ahead is taken over immediately',
-    noticedBy: 'unit/orders/decision',
+    noticedBy: 'unit/orders/rules',
     sow: () => swap(isBusy, (original) => (record, now) => original(record, now) && now >= record.updatedAt),
   },
   {
@@ -908,9 +889,9 @@ function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
 
 /** An order that another call has opened is continued with other content. */
 function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial<RecordContent>): void {
-  swap(begunContent, (original) => (context, intent, record, step, further) => {
-    const content = original(context, intent, record, step, further)
-    const resumes = record !== undefined && (step.action === 'continue' || step.action === 'read')
+  swap(begunContent, (original) => (context, intent, record, as, further) => {
+    const content = original(context, intent, record, as, further)
+    const resumes = record !== undefined && as === 'stored'
     return resumes && !isUnsent(record) ? { ...content, ...change(record, intent) } : content
   })
 }
