@@ -2,7 +2,7 @@
  * Places the orders of a CSV file: `node examples/bulk-orders.ts place orders.csv orders.db`. Ctrl-C stops it cleanly: what is at
  * work is finished, nothing more is begun. Run it again for the rest: what was bought is not bought again.
  *
- * `npm run example bulk-orders` plays a person who interrupts it and runs it again, against the sandbox, which loses answers.
+ * `npm run example bulk-orders` plays a person who interrupts it and runs it again, against the sandbox, which loses responses.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

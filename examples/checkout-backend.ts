@@ -1,9 +1,9 @@
 /**
  * A shop's backend: `POST /checkout` buys the service that a cart asks for. `npm run example checkout-backend` runs it
- * against the sandbox, which loses some answers, and plays the shop's customers.
+ * against the sandbox, which loses some responses, and plays the shop's customers.
  *
  * The rule: the shop's own cart id is the order's `externalOrderId`, so a cart is bought once however often its customer
- * presses the button. Errors become HTTP answers by what they say of the money, not by what went wrong on the wire.
+ * presses the button. Errors become HTTP responses by what they tell about the money, not by what went wrong on the wire.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ const directory = await mkdtemp(join(tmpdir(), 'checkout-'))
 const client = new CustomerOrderingClient({
   account: 'shop-eu',
   store: new SqliteStore({ path: join(directory, 'orders.db') }),
-  // A person is waiting: answer within ten seconds, and finish later what is still open then.
+  // A person is waiting: respond within ten seconds, and finish later what is still open then.
   totalTimeout: 10_000,
   maxRetries: 1,
 })
@@ -109,11 +109,11 @@ const before = (await client.balance.retrieve()).amount
 const plain = await press('cart-1', 'svc_standard')
 assert.equal(plain.status, 200)
 
-// The button is pressed three times at once, and the first answer of the service is lost.
+// The button is pressed three times concurrently, and the first response of the service is lost.
 const [first, ...others] = await Promise.all([1, 2, 3].map(() => press('cart-2', 'svc_standard')))
 for (const other of others) assert.deepEqual(other, first)
 
-// A gateway answers 502 although the order was made, for longer than the customer waits. He presses again.
+// A gateway responds 502 although the order was made, for longer than the customer waits. He presses again.
 assert.equal((await press('cart-3', 'svc_standard')).status, 202)
 assert.equal((await press('cart-3', 'svc_standard')).status, 200)
 

@@ -1,6 +1,6 @@
 /**
  * A process is killed while it places orders, and the next one finishes its work: `npm run example crash-recovery` runs
- * this against the sandbox, which answers some orders so slowly that the killed process never hears that they were charged.
+ * this against the sandbox, which responds to some orders so slowly that the killed process never hears that they were charged.
  *
  * What it takes: a store that outlives the process, a reference of one's own for each order, and `recover()` at start-up.
  */

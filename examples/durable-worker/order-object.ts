@@ -7,7 +7,7 @@ import type { PruneOptions, RowPage, StoredRow } from 'customer-ordering-sdk'
  */
 const MOST_CHARACTERS = 500_000
 
-/** Characters of `data` after which a page ends early: an answer of 32 MiB is refused. */
+/** Characters of `data` after which a page ends early: a response of 32 MiB is refused. */
 const MOST_OF_A_PAGE = 4_000_000
 
 /** Most rows that one call of {@link OrderObject.prune} removes. Others wait for it. */
@@ -29,7 +29,7 @@ type Found = {
 
 /**
  * The orders of one scope, which is one account at one service. There is one such object in the world, it works off one
- * call after the other, and each method below runs without waiting for anything: that makes each one atomic. No answer
+ * call after the other, and each method below runs without waiting for anything: that makes each one atomic. No response
  * leaves the object before what was written is durable.
  */
 export class OrderObject<Env = unknown> extends DurableObject<Env> {

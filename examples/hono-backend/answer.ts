@@ -12,7 +12,7 @@ export type OrderAnswer =
   | { readonly state: 'pending' }
   | { readonly state: 'refused'; readonly reason: string }
 
-/** What the shop answers when an order, or something else, did not go as asked. */
+/** What the shop responds with when an order, or something else, did not go as asked. */
 export interface ErrorAnswer {
   readonly status: 200 | 202 | 400 | 402 | 404 | 409 | 422 | 502 | 503
   readonly body: OrderAnswer

@@ -54,7 +54,7 @@ export function createApp(client: CustomerOrderingClient, log: Log) {
         log({ ...line, error: error.name })
         return c.json({ state: 'failed' }, 500)
       }
-      // Never the whole error into the answer: what support asks for belongs into the log.
+      // Never the whole error into the response: what support asks for belongs in the log.
       const { code, charged, attempts, supportReference } = error
       log({ ...line, code, charged, attempts, ...supportReference, serviceRequestId: error.requestId })
       return send(c, answerOf(error))

@@ -115,7 +115,7 @@ async function get(backend: Backend, reference = 'cart-1') {
   return { status: response.status, body: await response.json() }
 }
 
-test('an order whose answer is lost is paid once, and stays the same order when it is asked for again', async () => {
+test('an order whose response is lost is paid once, and stays the same order when it is asked for again', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
 
@@ -172,7 +172,7 @@ test('an order that may have been paid is pending, for whoever orders and for wh
   sandbox.expectChargedOnce('cart-1')
 })
 
-test('what was surely not paid is an answer of its own for each reason', async () => {
+test('what was surely not paid is a response of its own for each reason', async () => {
   const backend = await Backend.start()
   const premium = { ...order, serviceId: 'svc_premium' }
   const soldOut = { ...order, serviceId: 'svc_sold_out' }
@@ -194,7 +194,7 @@ test('what was surely not paid is an answer of its own for each reason', async (
   sandbox.expectChargedOnce('cart-6')
 })
 
-test('the id of a request is in the answer, in the log, and in what the service is sent', async () => {
+test('the id of a request is in the response, in the log, and in what the service is sent', async () => {
   const backend = await Backend.start()
   sandbox.revokeApiKey(sandbox.apiKey)
   const response = await fetch(`${backend.url}/balance`, { headers: { 'x-request-id': 'page-7' } })
@@ -239,7 +239,7 @@ test('reading stops when whoever asked is gone; buying does not', async () => {
   assert.deepEqual([(await get(backend)).status, references()], [200, ['cart-1']])
 })
 
-test('at SIGTERM the order under way gets its answer, and the process ends', async () => {
+test('at SIGTERM the order under way gets its response, and the process ends', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({
     match: { operation: 'createOrder' },

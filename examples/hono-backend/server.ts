@@ -16,7 +16,7 @@ const log: Log = (line) => console.log(JSON.stringify(line))
 const client = new CustomerOrderingClient({
   account: 'shop-eu',
   store: new SqliteStore({ path: process.env['ORDERS_DB'] ?? 'orders.db' }),
-  // A person is waiting: answer within ten seconds, and leave to recovery what is open then.
+  // A person is waiting: respond within ten seconds, and leave to recovery what is open then.
   totalTimeout: 10_000,
   maxRetries: 1,
 })
@@ -48,7 +48,7 @@ const server = serve(
   ({ port }) => log({ listening: port }),
 )
 
-/** No new requests; those under way get their answers; then the store is closed, and nothing is left to run. */
+/** No new requests; those under way get their responses; then the store is closed, and nothing is left to run. */
 process.once('SIGTERM', () => {
   stopping.abort()
   server.close(async () => {

@@ -3,7 +3,7 @@ import { type Cart, type Checkout, checkout, placeOrder } from './checkout.ts'
 
 /**
  * Do not copy this. It works on every developer's machine, and it charges customers twice: it takes an order whose
- * answer was lost for an order that was never made, and places another one under a new reference.
+ * response was lost for an order that was never made, and places another one under a new reference.
  */
 export async function checkoutWithBug(client: CustomerOrderingClient, cart: Cart): Promise<Checkout> {
   const first = await checkout(client, cart)

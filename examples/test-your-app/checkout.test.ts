@@ -39,7 +39,7 @@ describe('checkout buys a cart once', () => {
     sandbox.expectBalance(10_000 - price)
   })
 
-  test('when the wallet is charged and the answer is lost', async () => {
+  test('when the wallet is charged and the response is lost', async () => {
     const { sandbox, client } = shop()
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
 
@@ -48,7 +48,7 @@ describe('checkout buys a cart once', () => {
     expect(sandbox.faults.pending()).toEqual([])
   })
 
-  test('when every answer is lost until the customer gives up and comes back', async () => {
+  test('when every response is lost until the customer gives up and comes back', async () => {
     const { sandbox, client } = shop()
     sandbox.faults.add({ times: 'always', action: { type: 'commitThenDrop' } })
     expect(await checkout(client, cart)).toEqual({ state: 'pending' })

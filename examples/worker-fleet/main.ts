@@ -1,7 +1,7 @@
 /**
  * Plays the machines on which workers run: starts four, kills one after the other in the middle of its work, starts another in
  * its place, and at the end asks the service what it has charged. `npm run example worker-fleet` runs it against the sandbox,
- * which is slow and loses answers, with a Redis and a PostgreSQL of its own. SEED=5 is another sequence of kills.
+ * which is slow and loses responses, with a Redis and a PostgreSQL of its own. SEED=5 is another sequence of kills.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -113,6 +113,7 @@ export default defineConfig({
           guide('Proxy', 'proxy'),
           guide('API keys: rotation', 'api-keys'),
           guide('Observability', 'observability'),
+          guide('OpenTelemetry', 'opentelemetry'),
           guide('Upgrading a fleet', 'upgrading'),
         ],
       },

@@ -11,7 +11,7 @@ import {
 
 /** How an order stands, as far as it is known. */
 export type Ending =
-  /** Bought, once. Where the service's answer could not be read, not all of it is known. */
+  /** Bought, once. Where the service's response could not be read, not all of it is known. */
   | { readonly state: 'placed'; readonly orderId: string | undefined; readonly amount?: number | undefined }
   /** Not bought, nothing charged. */
   | { readonly state: 'refused'; readonly error?: CustomerOrderingError | undefined }

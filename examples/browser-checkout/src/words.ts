@@ -1,4 +1,4 @@
-/** What the page says, in one place: to be translated, and to be read by whoever answers for it. */
+/** What the page says, in one place: to be translated, and to be read by the person who is responsible for it. */
 import type { CustomerOrderingError, Service } from 'customer-ordering-sdk'
 
 /** Why an order was refused. All of these are said only when nothing was charged. */

@@ -186,7 +186,7 @@ describe('an order', () => {
   test('does not change any more once it is on its way', async () => {
     const page = await open()
     await fill(page, /Profile boost/, 3)
-    // In one go, before any answer can be there.
+    // In one go, before any response can be there.
     const shown = await page.evaluate(() => {
       const [place, more] = ['#place', '#more-of-it'].map((id) => document.querySelector<HTMLElement>(id))
       place?.click()
@@ -198,7 +198,7 @@ describe('an order', () => {
     assert.equal(shop.sandbox.ledger[0]?.amount, 750)
   })
 
-  test('is one where a double click is slower than the answer', async () => {
+  test('is one where a double click is slower than the response', async () => {
     const page = await open()
     await fill(page, /Profile boost/, 1)
     const box = await place(page).boundingBox()
@@ -241,7 +241,7 @@ describe('an order', () => {
   })
 })
 
-describe('an order whose answer is lost', () => {
+describe('an order whose response is lost', () => {
   test('is checked until it is known, and cannot be ordered again meanwhile', async () => {
     const lose = shop.sandbox.faults.add({
       match: { operation: 'createOrder' },

@@ -168,19 +168,19 @@ describe('the proxy', () => {
     assert.equal(seen.length, before)
   })
 
-  test('says nothing about the order where no answer came', async () => {
+  test('says nothing about the order where no response came', async () => {
     const { status, body } = await ask('GET', '/api/v1/orders?limit=12')
     assert.deepEqual([status, JSON.parse(body).code], [502, 'SERVICE_LOST'])
   })
 
-  test('answers 504 in place of what makes a browser repeat an order by itself', async () => {
+  test('responds 504 instead of what makes a browser repeat an order by itself', async () => {
     for (const repeated of ['408', '421']) {
       const { status, body } = await ask('GET', `/api/v1/orders?sourceSystem=status-${repeated}`)
       assert.deepEqual([status, JSON.parse(body).code], [504, 'SERVICE_LOST'])
     }
   })
 
-  test('never passes half an answer on', async () => {
+  test('never passes half a response on', async () => {
     assert.equal((await ask('GET', '/api/v1/orders?limit=13')).status, 502)
   })
 

@@ -1,4 +1,4 @@
-/** The worker against the sandbox over HTTP: answers are lost, and workerd is killed with an order in flight. */
+/** The worker against the sandbox over HTTP: responses are lost, and workerd is killed with an order in flight. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -107,7 +107,7 @@ test('nobody orders while a secret is not set', async () => {
   assert.equal(sandbox.requests.length, 0)
 })
 
-test('an order whose answers are lost is placed once', async () => {
+test('an order whose responses are lost is placed once', async () => {
   const miniflare = start()
   sandbox.faults.add({ match: { operation: 'createOrder' }, times: 2, action: { type: 'commitThenDrop' } })
   const first = await put(miniflare, 'cart-1')
