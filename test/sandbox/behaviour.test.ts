@@ -1,4 +1,4 @@
-import { createSandbox, type SandboxBehaviour, sandboxPresets } from 'customer-ordering-sdk/sandbox'
+import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { caller, manualClock, validBody } from './caller.ts'
 
@@ -224,21 +224,6 @@ test('new orders can be unreadable for a while', async () => {
 })
 
 describe('presets', () => {
-  test.each(Object.keys(sandboxPresets) as (keyof typeof sandboxPresets)[])(
-    '%s serves an order, its replay and a list',
-    async (preset) => {
-      const clock = manualClock()
-      const sandbox = createSandbox({ ...clock, preset })
-      const api = caller(sandbox)
-      const key = '8c5dc7a1-1d5e-4b0f-9a39-3c1f2f5a9b11'
-      const { body } = await api.order(key)
-      expect(body).toMatchObject({ amount: 500 })
-      expect((await api.order(key)).body).toEqual(body)
-      expect(await api.get('/v1/orders')).toMatchObject({ status: 200 })
-      sandbox.expectCharges(1)
-    },
-  )
-
   test('can be put on top of what is in force', () => {
     const sandbox = createSandbox({ preset: 'rfc9457', behaviour: { maxLimit: 7 } })
     sandbox.configure('minimal-answers')
