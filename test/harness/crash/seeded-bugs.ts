@@ -786,6 +786,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a proof that the store did not take counts as stored',
     noticedBy: 'client/recover/restored',
+    outOfSimulation:
+      'no promise is broken: the order exists as it says, and the next recovery finds it again',
     sow: () =>
       swap(markCreated, (original) => async (context, found, listed, deadline) => {
         const { record } = await original(context, found, listed, deadline)
@@ -800,6 +802,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a claim from the future never ends',
     noticedBy: 'unit/orders/rules',
+    outOfSimulation:
+      'no promise is broken: a call waits for it for fifteen seconds, and a recovery until it may take over',
     sow: () =>
       swap(
         isBusy,
@@ -811,6 +815,8 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   {
     name: 'a claim by a clock that is a little ahead is taken over immediately',
     noticedBy: 'unit/orders/rules',
+    outOfSimulation:
+      'no promise is broken: the key and the body are the same, so the service answers both calls alike',
     sow: () => swap(isBusy, (original) => (record, now) => original(record, now) && now >= record.updatedAt),
   },
   {

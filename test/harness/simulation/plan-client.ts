@@ -5,13 +5,14 @@ import type { IntentPlan, Plan } from './plan.ts'
 
 /** What a client is asked to buy. */
 export function requestOf(
-  { name, externalOrderId }: IntentPlan,
+  { name, externalOrderId, sourceSystem }: IntentPlan,
   quantity: number,
   note: string | undefined,
 ): CreateOrderRequest {
   const metadata = {
     ...(externalOrderId === undefined ? {} : { externalOrderId }),
     ...(note === undefined ? {} : { note }),
+    ...(sourceSystem === undefined ? {} : { sourceSystem }),
   }
   return { serviceId: 'svc_standard', target: name, quantity, metadata }
 }

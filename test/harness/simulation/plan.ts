@@ -63,6 +63,8 @@ export interface IntentPlan {
   readonly name: string
   readonly externalOrderId?: string
   readonly idempotencyKey?: string
+  /** The integration that the request names; the service may go by another. */
+  readonly sourceSystem?: string
 }
 
 /** What somebody does at a time, milliseconds from the start. A worker that is dead is started anew for it. */

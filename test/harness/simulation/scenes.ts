@@ -434,9 +434,14 @@ function restoredQueue(draw: Draw): Swarm {
     habits: draw.chance(0.5) ? [SEND_LOST] : [],
     changes: 0,
     workers: 2,
-    intents: [REFERENCE],
+    intents: [draw.pick(REFERENCE, { ...REFERENCE, sourceSystem: 'shop' })],
     client: PATIENT,
-    server: { ...LISTED, ordering: draw.pick('newest', 'oldest'), maxLimit: draw.pick(100, 1) },
+    server: {
+      ...LISTED,
+      ordering: draw.pick('newest', 'oldest'),
+      maxLimit: draw.pick(100, 1),
+      sourceSystemFrom: draw.pick('metadata', 'apiKey'),
+    },
     script: [
       [AT_ONCE, 'enqueue'],
       [SOON, { kind: 'backup' }],
@@ -473,39 +478,48 @@ function correctedClock(draw: Draw): Swarm {
 
 /** One worker's clock is more than a year ahead. */
 function farAhead(draw: Draw): Swarm {
+  const create = { kind: 'create', quantity: 1, otherKey: false } as const
   return {
     ...SCENE,
     changes: 0,
     workers: 2,
-    intents: [draw.pick(REFERENCE, KEY)],
+    intents: [draw.pick(REFERENCE, KEY), SECOND],
     client: PATIENT,
     server: PROMPT,
     script: [
-      [AT_ONCE, 'create', 0],
+      [AT_ONCE, { ...create, worker: 0, intent: 0 }],
       [A_MINUTE, { kind: 'jump', worker: 1, by: 401 * DAY * MINUTE }],
-      [AT_ONCE, draw.pick('recover', 'create'), 1],
+      [AT_ONCE, draw.pick<Scripted[1]>('recover', { ...create, worker: 1, intent: draw.pick(0, 1) }), 1],
       [AT_ONCE, 'recover', 1],
-      [{ from: 25, to: 40 }, 'create', 0],
+      [
+        { from: 25, to: 40 },
+        { ...create, worker: 0, intent: 0 },
+      ],
     ],
   }
 }
 
-/** An order is refused, bought much later under the same key, and its response is lost. */
+/**
+ * An order is refused, bought much later under the same key, and its response is lost. Its caller may have tried another
+ * key between the two.
+ */
 function restartedWindow(draw: Draw): Swarm {
+  const otherKey = draw.chance(0.5)
+  const create = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey } as const
   return {
     ...SCENE,
     faults: [{ match: { operation: 'createOrder' }, skip: 2, times: 1, action: { type: 'commitThenDrop' } }],
     balance: 0,
     changes: 0,
     workers: 2,
-    intents: [draw.pick(REFERENCE, KEY)],
+    intents: [otherKey ? { ...REFERENCE, idempotencyKey: 'key-1' } : draw.pick(REFERENCE, KEY)],
     client: PATIENT,
-    server: { ...PROMPT, keyLifetimeFrom: 'firstUse', rememberedRefusals: [] },
+    server: { ...PROMPT, keyFormat: 'any', keyLifetimeFrom: 'firstUse', rememberedRefusals: [] },
     script: [
-      [AT_ONCE, 'create', 0],
-      [A_MINUTE, 'create', 0],
+      [AT_ONCE, { ...create, otherKey: false }],
+      [A_MINUTE, create],
       [{ from: 9, to: 15 }, TOP_UP],
-      [AT_ONCE, 'create', 0],
+      [AT_ONCE, { ...create, otherKey: false }],
       [{ from: 8, to: 15 }, draw.pick('recover', 'create'), 1],
     ],
   }
