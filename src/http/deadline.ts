@@ -9,6 +9,12 @@ export class Interruption {
   }
 }
 
+/**
+ * How long past the end of its call one step may go on, milliseconds, so that what is told is also what is stored. Two in a
+ * row (a write, and one that follows from it) still end within the second that a call may take past its deadline.
+ */
+export const GRACE = 450
+
 /** The end of a call: its total time and the caller's signal. Every await of a call goes through here. */
 export class Deadline {
   readonly startedAt: number
@@ -32,6 +38,15 @@ export class Deadline {
   /** Milliseconds since the call began. */
   elapsed(): number {
     return this.#runtime.monotonic() - this.startedAt
+  }
+
+  /**
+   * The time of one step that may go on past this end, and that no signal ends.
+   * @param past most milliseconds past this end
+   * @param most most milliseconds in all
+   */
+  grace(past: number = 2 * GRACE, most: number = GRACE): Deadline {
+    return new Deadline(this.#runtime, Math.min(most, this.remaining() + past), undefined)
   }
 
   /** Why the call has to end now, if it has to. */

@@ -27,7 +27,7 @@ import { isUnsent, type JournalRecord, type Rejection, unusableError } from './r
 import { decide, known, unknownStep } from './rules.ts'
 import { sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
-import { GRACE, UnclaimedOrder } from './unclaimed.ts'
+import { UnclaimedOrder } from './unclaimed.ts'
 
 /** Options of one `create()`, checked and with all defaults filled in. */
 export interface PlaceOrderOptions<Output> {
@@ -394,10 +394,8 @@ class Placement {
   }
 
   async #newest(claimed: FoundRecord): Promise<JournalRecord | undefined> {
-    const { runtime } = this.#context.connection
-    const grace = new Deadline(runtime, Math.min(GRACE, this.#deadline.remaining() + 2 * GRACE), undefined)
     try {
-      const found = await loadNewest(this.#context, claimed, grace)
+      const found = await loadNewest(this.#context, claimed, this.#deadline.grace())
       return found instanceof Interruption ? undefined : found.record
     } catch {
       // The ending is 'unknown' already, which is what an unreadable store means as well.

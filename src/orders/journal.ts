@@ -1,6 +1,6 @@
 import { defined } from '../defined.ts'
 import { StoreError } from '../errors.ts'
-import { Deadline, Interruption } from '../http/deadline.ts'
+import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Runtime } from '../runtime.ts'
 import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/store.ts'
 import {
@@ -18,11 +18,6 @@ import { RoundTripError, withRoundTrip } from './round-trip.ts'
 
 /** How long one operation of a store may take, milliseconds. */
 const STORE_TIMEOUT = 10_000
-/**
- * How long past the end of a call the store may go on, so that what is told is also what is stored. Two in a row (a
- * write, and one that follows from it) still end within the second that a call may take past its deadline.
- */
-const GRACE = 450
 /** How often a proven charge is written over other writers' versions before it goes to the background. */
 const MAX_MERGES = 8
 /** Delays between background attempts to store a proven charge, milliseconds; after the last, `recover()` has to do it. */

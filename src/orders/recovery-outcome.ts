@@ -1,5 +1,5 @@
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
-import { Deadline, Interruption } from '../http/deadline.ts'
+import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import type { StoredRow } from '../stores/store.ts'
@@ -89,8 +89,6 @@ export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => 
 
 /** How long one look at the store may take, milliseconds. */
 const LOOK = 5000
-/** How long a look may take when its call is over; two end within the second that a call may take past its deadline. */
-const GRACE = 450
 
 /** The outcome of a record that is settled. */
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
@@ -152,9 +150,8 @@ function lookOf({ connection }: OrderContext): Deadline {
 }
 
 /** What is left for looking at what became of a write that may have gone on past the end of its call. */
-function lookAfter({ connection }: OrderContext, deadline: Deadline): Deadline {
-  const time = Math.min(deadline.over() === undefined ? LOOK : GRACE, deadline.remaining() + 2 * GRACE)
-  return new Deadline(connection.runtime, time, undefined)
+function lookAfter(deadline: Deadline): Deadline {
+  return deadline.over() === undefined ? deadline.grace(2 * GRACE, LOOK) : deadline.grace()
 }
 
 /**
@@ -182,7 +179,7 @@ export async function markCreated(
     const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
     return createdOutcome(publicRecord(record), order)
   }
-  const look = deadline === undefined ? lookOf(context) : lookAfter(context, deadline)
+  const look = deadline === undefined ? lookOf(context) : lookAfter(deadline)
   const record = (await newestRecord(context, found, look)) ?? found.record
   return createdOutcome(publicRecord(record), order)
 }

@@ -1,5 +1,5 @@
 import type { Charged, CustomerOrderingError } from '../errors.ts'
-import { Deadline, Interruption } from '../http/deadline.ts'
+import { type Deadline, Interruption } from '../http/deadline.ts'
 import { askedContent } from './claim.ts'
 import type { OrderContext } from './context.ts'
 import { isAnonymous } from './identity.ts'
@@ -9,9 +9,7 @@ import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
 import type { JournalRecord, RecordContent } from './record.ts'
 import { apply } from './transitions.ts'
 
-/** How long past its end a call may look at the record once more, to say what became of the order, milliseconds. */
-export const GRACE = 450
-/** The same for a call that may write over the record then, which ends within a second, whatever it has done before. */
+/** How long past its end a call may go on that may write over the record then, milliseconds: it ends within a second, whatever it has done before. */
 const LAST_LOOK = 500
 
 /** The call that ends without a claim. */
@@ -56,8 +54,7 @@ export class UnclaimedOrder {
         record === undefined
           ? cancelled(content)
           : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
-      const time = Math.min(GRACE, Math.max(deadline.remaining(), 0))
-      const grace = new Deadline(connection.runtime, time, undefined)
+      const grace = deadline.grace(0)
       // A codec that has just failed is not asked again.
       const fenced =
         written.result === 'failed' ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
@@ -78,8 +75,7 @@ export class UnclaimedOrder {
     const { journal } = context
     const { runtime } = context.connection
     // A write of this call may have gone past its end already, and the one below may take its own moment, too.
-    const time = Math.min(GRACE, LAST_LOOK + deadline.remaining())
-    const grace = new Deadline(runtime, time, undefined)
+    const grace = deadline.grace(LAST_LOOK)
     const found = await journal.load(intent.rowId, grace).catch(() => undefined)
     if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
     const { record } = found

@@ -31,6 +31,23 @@ describe('the time of a call', () => {
     expect([deadline.elapsed(), deadline.over()]).toEqual([999.5, undefined])
   })
 
+  test.each([
+    ['450 ms of a call that has time', 0, [undefined, undefined], 450],
+    ['450 ms of a call that is just over', 1000, [undefined, undefined], 450],
+    ['what is left of the 900 ms past its end', 1600, [undefined, undefined], 300],
+    ['nothing 900 ms past its end', 1900, [undefined, undefined], 0],
+    ['what is left of a bound of its own', 1400, [500, undefined], 100],
+    ['the rest of the call where nothing may go past it', 800, [0, undefined], 200],
+    ['a longest time of its own', 0, [900, 5000], 1900],
+  ] as const)('gives one step %s', async (_what, elapsed, [past, most], left) => {
+    const runtime = fakeRuntime()
+    const deadline = new Deadline(runtime, 1000, AbortSignal.abort())
+    await runtime.advance(elapsed)
+    const grace = deadline.grace(past, most)
+    expect(grace.remaining()).toBe(left)
+    expect(grace.signal).toBeUndefined()
+  })
+
   test("is over as soon as the caller's signal fires, which counts for more than the time", async () => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
