@@ -24,7 +24,13 @@ export type {
 export type { JsonObject, JsonPatchStep } from './service/json.ts'
 export { type SandboxAssertion, SandboxAssertionError, type SandboxAssertions } from './service/ledger.ts'
 export type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './service/options.ts'
-export type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './service/reply.ts'
+export type {
+  SandboxDelivery,
+  SandboxMessage,
+  SandboxReply,
+  SandboxRequest,
+  SandboxResponse,
+} from './service/reply.ts'
 export type {
   SandboxApiKey,
   SandboxCharge,

@@ -7,11 +7,12 @@
  * With SCREENSHOTS=docs/images it also takes the pictures of that folder.
  */
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { AxeResults, RunOptions } from 'axe-core'
 import axe from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
@@ -335,9 +336,123 @@ describe('the live page', () => {
     const markup = '<img src=x onerror=alert(1)><script>alert(2)</script>'
     await order('k', markup)
     await page.locator('#ledger').getByText(markup, { exact: true }).waitFor()
-    await logRow(page, 1).getByText('body').click()
-    await page.locator('#log pre').getByText('onerror=alert(1)').waitFor()
+    await logRow(page, 1).getByText('request', { exact: true }).click()
+    await page.locator('#log pre').getByText('onerror=alert(1)').first().waitFor()
     assert.equal(await page.locator('main img, main script').count(), 0)
+  })
+
+  test('shows headers and bodies of a request and of its response, also of a lost one', async () => {
+    const page = await open()
+    await control('POST', '/faults', { action: { type: 'commitThenDrop' } })
+    assert.equal(await order('key-1', 'shop-1'), 'lost')
+    const row = logRow(page, 1)
+    await row.getByText('request', { exact: true }).click()
+    await row.getByText('idempotency-key: key-1').waitFor()
+    await row.getByText('"externalOrderId":"shop-1"').first().waitFor()
+    await row.getByText('response', { exact: true }).click()
+    await row.getByText('content-type: application/json').last().waitFor()
+    const [, response = ''] = await row.locator('pre').allTextContents()
+    assert.match(response, /^content-type: application\/json[\s\S]*\n\n\{"id":"ord_/)
+    assert.equal((await row.textContent())?.includes(apiKey), false)
+
+    assert.equal(await order('key-1', 'shop-1'), 201)
+    await logRow(page, 2).waitFor()
+    assert.equal(await row.locator('details[open]').count(), 2, 'what was opened stays open')
+  })
+
+  test('filters requests by path, status, key and reference, new ones too', async () => {
+    const page = await open()
+    await order('key-1', 'shop-1')
+    await fetch(`${url}/v1/balance`)
+    await logRow(page, 2).waitFor()
+    const visible = () => page.locator('#log tbody tr:visible th').allTextContents()
+    for (const [text, numbers] of [
+      ['balance', ['2']],
+      ['401', ['2']],
+      ['SHOP-1', ['1']],
+      ['key-1', ['1']],
+      ['nothing like it', []],
+      ['', ['2', '1']],
+    ] as const) {
+      await page.getByLabel('Filter').fill(text)
+      assert.deepEqual(await visible(), numbers, text)
+    }
+    await page.getByLabel('Filter').fill('shop')
+    await order('key-3', 'shop-3')
+    await fetch(`${url}/v1/balance`)
+    await page.waitForFunction(() => document.querySelectorAll('#log tbody tr').length === 4)
+    assert.deepEqual(await visible(), ['3', '1'])
+  })
+
+  test('places an order, and copies address, key, export lines and curl that work', async () => {
+    const page = await open()
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    const copied = async (name: string): Promise<string> => {
+      await page.getByRole('button', { name, exact: true }).first().click()
+      await page.getByRole('button', { name: 'Copied' }).first().waitFor()
+      await page.getByRole('button', { name: 'Copied' }).first().waitFor({ state: 'detached' })
+      return await page.evaluate(() => navigator.clipboard.readText())
+    }
+    await page.getByRole('button', { name: 'Place a test order' }).press('Enter')
+    await logRow(page, 1).getByText('charged', { exact: true }).waitFor()
+    assert.equal(await page.locator('#ledger tbody tr').count(), 1)
+
+    assert.equal(await copied('Copy address'), url)
+    assert.equal(await copied('Copy API key'), apiKey)
+    const lines = await copied('Copy export lines')
+    assert.equal(
+      lines,
+      `export CUSTOMER_ORDERING_BASE_URL=${url}\nexport CUSTOMER_ORDERING_API_KEY=${apiKey}\n`,
+    )
+
+    assert.equal(await order("it's-$HOME", 'shop-2'), 201)
+    await logRow(page, 2).getByText('request', { exact: true }).click()
+    const curl = await copied('Copy as curl')
+    assert.equal(curl.includes(apiKey), false)
+    await promisify(execFile)('sh', ['-c', `${lines}${curl} -sS`])
+    await logRow(page, 3).getByText('same key as No. 2', { exact: true }).waitFor()
+    await logRow(page, 3).getByText('201', { exact: true }).waitFor()
+    assert.equal(await page.locator('#ledger tbody tr').count(), 2, 'the repeated request charges nothing')
+  })
+
+  test('says what is wrong where no API key may order', async () => {
+    const page = await open()
+    const keys = (await control('GET', '/')) as { apiKeys: readonly { id: string }[] }
+    assert.ok(keys.apiKeys.length > 0)
+    await page.route('**/__sandbox/api-keys/*', (route) =>
+      route.fulfill({ status: 404, json: { error: 'there is no such API key' } }),
+    )
+    complaints.length = 0
+    await page.getByRole('button', { name: 'Place a test order' }).press('Enter')
+    await page.locator('#problem').getByText('there is no such API key').waitFor()
+    complaints.length = 0
+  })
+
+  test('gives a finger 44 pixels, and shows requests and charges first, on a phone', async () => {
+    const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true })
+    await fill(page)
+    for (const summary of await page.locator('summary').all()) await summary.press('Enter')
+    const small = await page.evaluate(() =>
+      [
+        ...document.querySelectorAll(
+          'button, select, summary, input:not([type="radio"]), .choice label, .toggles label',
+        ),
+      ]
+        .filter((element) => element.checkVisibility())
+        .map((element) => element.closest('label') ?? element)
+        .filter((element) => element.getBoundingClientRect().height < 44)
+        .map((element) => element.outerHTML.slice(0, 80)),
+    )
+    assert.deepEqual(small, [])
+    const tops = await page.evaluate(() =>
+      ['log', 'ledger', 'wallets', 'faults', 'orders'].map(
+        (name) => document.getElementById(`${name}-title`)?.getBoundingClientRect().top ?? 0,
+      ),
+    )
+    assert.deepEqual(
+      tops,
+      tops.toSorted((a, b) => a - b),
+    )
   })
 
   test('refuses scripts and styles of any other kind', async () => {
@@ -372,7 +487,7 @@ describe('the live page', () => {
     for (const width of [1280, 390])
       test(`is readable in ${scheme} at ${width} pixels`, async () => {
         // So high that the request log scrolls nothing out of sight, where its contrast could not be measured.
-        const page = await open({ colorScheme: scheme, viewport: { width, height: 2400 } })
+        const page = await open({ colorScheme: scheme, viewport: { width, height: 8000 } })
         await fill(page)
         assert.equal(
           await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),

@@ -83,8 +83,16 @@ export function overviewOf(sandbox: Sandbox, now: number): Overview {
 
 /** A request as the live page shows it: long bodies are cut. */
 export function summaryOf(request: SandboxRequest): SandboxRequest {
-  const { body } = request
-  return body.length > 2000 ? { ...request, body: `${body.slice(0, 2000)}…` } : request
+  const { body, response } = request
+  return {
+    ...request,
+    body: cut(body),
+    response: response && { ...response, body: cut(response.body) },
+  }
+}
+
+function cut(text: string): string {
+  return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
 }
 
 /** An API key that may be shown to anyone: the beginning of its text and no more than a quarter of it. */

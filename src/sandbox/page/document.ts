@@ -29,10 +29,12 @@ export const pageDocument: string = `<!doctype html>
     <img src="/__sandbox/icon.svg" alt="" width="32" height="32">
     <div>
       <h1>Customer Ordering sandbox</h1>
-      <p><code id="address"></code> <span id="connection" class="badge info" role="status">connecting</span></p>
+      <p><code id="address"></code> <button type="button" class="copy" id="copy-address">Copy address</button>
+        <button type="button" class="copy" id="copy-key">Copy API key</button>
+        <button type="button" class="copy" id="copy-env">Copy export lines</button> <span id="connection" class="badge info" role="status">connecting</span></p>
     </div>
     <div class="actions">
-      <a class="jump" href="#log-title">Requests</a>
+      <button type="button" id="place">Place a test order</button>
       <button type="button" id="forget">Forget idempotency keys</button>
       <button type="button" id="reset">Reset everything</button>
     </div>
@@ -41,6 +43,18 @@ export const pageDocument: string = `<!doctype html>
   <p id="announcement" class="unseen" aria-live="polite"></p>
   <noscript><p class="problem">This page needs JavaScript. The control API below /__sandbox/ works without it.</p></noscript>
   <main>
+    <div class="wide">
+      <section class="panel" aria-labelledby="log-title">
+        <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
+        <p class="filter"><label for="filter">Filter</label>
+          <input type="search" id="filter" placeholder="path, status, key, reference" autocomplete="off" spellcheck="false"></p>
+        <div id="log" tabindex="0" role="group" aria-label="Newest requests"></div>
+        <p class="note" id="log-empty">No request yet. For example:<br>
+          <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
+      </section>
+${table('ledger', 'Charges', 'Every debit of a wallet. Two for one reference is the bug you are looking for.')}
+    </div>
+
     <div class="side">
       <section class="panel" aria-labelledby="wallets-title">
         <h2 id="wallets-title">Wallets</h2>
@@ -48,7 +62,7 @@ export const pageDocument: string = `<!doctype html>
       </section>
 
       <section class="panel" aria-labelledby="faults-title">
-        <h2 id="faults-title">What goes wrong</h2>
+        <h2 id="faults-title">Faults</h2>
         <fieldset class="choice">
           <legend>How often</legend>
           <label><input type="radio" name="times" value="once" checked> next request</label>
@@ -76,7 +90,7 @@ action:
       </section>
 
       <section class="panel" aria-labelledby="behaviour-title">
-        <h2 id="behaviour-title">How the service acts</h2>
+        <h2 id="behaviour-title">Behaviour</h2>
         <label for="preset">Preset</label>
         <select id="preset">${presets}<option value="" disabled hidden>(switches of its own)</option></select>
         <details>
@@ -87,15 +101,8 @@ action:
     </div>
 
     <div class="wide">
-      <section class="panel" aria-labelledby="log-title">
-        <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
-        <div id="log" tabindex="0" role="group" aria-label="Newest requests"></div>
-        <p class="note" id="log-empty">No request yet. For example:<br>
-          <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
-      </section>
 ${table('orders', 'Orders', 'As their customers see them, newest first.')}
-${table('ledger', 'Charges', 'Every debit of a wallet. Two for one reference is the bug you are looking for.')}
-${table('keys', 'Idempotency keys', 'What a request with the same key hears.')}
+${table('keys', 'Idempotency keys', 'What a request with the same key gets.')}
 ${table('api-keys', 'API keys', 'Shortened until you ask for one.')}
 ${table('services', 'Services', 'The catalogue, unpublished services included.')}
     </div>

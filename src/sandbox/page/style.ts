@@ -26,8 +26,9 @@ h2 { font-size: 1.05rem; }
 h3 { margin: 1rem 0 .35rem; font-size: .95rem; }
 h2:focus { outline: none; }
 header .actions { flex: 0 1 auto; display: flex; flex-wrap: wrap; gap: .5rem; }
-main { display: grid; gap: 1rem; padding: 1rem 1.25rem 2rem; grid-template-columns: minmax(0, 22rem) minmax(0, 1fr); align-items: start; max-width: 110rem; margin: 0 auto; }
-.side, .wide { display: grid; gap: 1rem; min-width: 0; }
+main { display: grid; gap: 1rem; padding: 1rem 1.25rem 2rem; grid-template: auto 1fr / minmax(0, 22rem) minmax(0, 1fr); align-items: start; max-width: 110rem; margin: 0 auto; }
+.side, .wide { display: grid; gap: 1rem; min-width: 0; grid-column: 2; }
+.side { grid-column: 1; grid-row: 1 / 3; }
 .panel { background: var(--panel); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem 1rem; min-width: 0; }
 .note { margin: .15rem 0 .5rem; color: var(--muted); font-size: .9rem; }
 .count { color: var(--muted); font-weight: 400; font-size: .9rem; }
@@ -35,7 +36,7 @@ code, textarea, .mono { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "
 em { font-style: normal; color: var(--muted); }
 
 button, select, input, textarea { font: inherit; color: inherit; }
-button, select, input[type="number"], textarea { background: var(--field); border: 1px solid var(--edge); border-radius: .4rem; padding: .3rem .65rem; min-height: 2.25rem; }
+button, select, input[type="number"], input[type="search"], textarea { background: var(--field); border: 1px solid var(--edge); border-radius: .4rem; padding: .3rem .65rem; min-height: 2.25rem; }
 textarea { width: 100%; resize: vertical; font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .86rem; }
 select { width: 100%; margin-top: .2rem; }
 button { cursor: pointer; }
@@ -45,7 +46,6 @@ button:disabled { opacity: .55; cursor: default; }
 .unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: -100rem; top: 0; padding: .5rem 1rem; background: var(--accent); color: var(--on-accent); z-index: 1; }
 .skip:focus { left: 0; }
-.jump { display: none; align-items: center; color: var(--accent); }
 .problem { margin: .5rem 0; padding: .5rem .75rem; border-radius: .4rem; background: var(--bad-back); color: var(--bad); overflow-wrap: anywhere; }
 body > .problem { margin: 1rem 1.25rem 0; }
 
@@ -96,7 +96,10 @@ th, td { padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); v
 tr:last-child > td, tr:last-child > th[scope="row"] { border-bottom: 0; }
 th[scope="row"] { color: inherit; font-size: inherit; font-weight: 400; }
 td.number, th.number { text-align: right; padding-right: 1.4rem; white-space: nowrap; }
-td button { min-height: 0; padding: 0 .5rem; font-size: .84rem; }
+td button, .copy { min-height: 1.65rem; padding: 0 .5rem; font-size: .84rem; }
+.filter { display: flex; gap: .6rem; align-items: center; margin: .4rem 0 .6rem; }
+.filter label { color: var(--muted); font-size: .9rem; }
+.filter input { flex: 1; min-width: 0; max-width: 24rem; }
 table code { overflow-wrap: break-word; }
 table code.long { overflow-wrap: anywhere; }
 #log { max-height: max(24rem, 75vh); overflow: auto; }
@@ -111,7 +114,17 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   @keyframes appear { from { background: var(--info-back); } }
 }
 
-@media (max-width: 62rem) { main { grid-template-columns: minmax(0, 1fr); } .jump { display: inline-flex; } }
+@media (max-width: 62rem) { main { grid-template: none / minmax(0, 1fr); } .side, .wide { grid-area: auto; } }
+/* A finger needs 44 pixels. */
+@media (max-width: 62rem), (pointer: coarse) {
+  button, .copy, td button, select, input[type="number"], input[type="search"] { min-height: 44px; min-width: 44px; }
+  summary, td details summary { min-height: 44px; display: flex; align-items: center; }
+  summary::before { content: "▸ " / ""; white-space: pre; }
+  details[open] > summary::before { content: "▾ " / ""; }
+  .choice label { min-height: 44px; }
+  .choice label, .toggles label { align-items: center; }
+  .toggles label { min-height: 44px; }
+}
 @media (max-width: 40rem) {
   header, main { padding-left: .75rem; padding-right: .75rem; }
   body > .problem { margin-left: .75rem; margin-right: .75rem; }

@@ -76,13 +76,12 @@ export function createHandler(
     const { requestIdHeader } = behaviour
     const headers: Record<string, string> = { 'content-type': answer.contentType }
     if (requestIdHeader !== null) headers[requestIdHeader.toLowerCase()] = world.requestIds.id('req')
-    return {
-      status: answer.status,
+    const response = {
       headers: Object.assign(headers, answer.headers),
       body: typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body),
-      delivery,
-      request: entry,
     }
+    entry.response = response
+    return { status: answer.status, ...response, delivery, request: entry }
   }
 }
 

@@ -16,6 +16,13 @@ export type SandboxDelivery =
   /** `bytes` spaces, then the body. */
   | { readonly type: 'huge'; readonly bytes: number; readonly gzip: boolean }
 
+/** What was sent back, or would have been had the caller seen it. */
+export interface SandboxResponse {
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
 /** What was asked and how it went. The API key itself is never in here. */
 export interface SandboxRequest {
   /** 1 for the first request, also after a `sandbox.reset()`. */
@@ -35,6 +42,8 @@ export interface SandboxRequest {
   readonly at: number
   /** The status answered; `'running'` until then, `'dropped'` if the caller never saw one. */
   readonly status: number | 'running' | 'dropped'
+  /** What was sent, also where the caller never saw it; null until then. */
+  readonly response: SandboxResponse | null
   /** How the answer travelled. */
   readonly delivery: SandboxDelivery['type']
   /** Whether this very request debited a wallet. Replays do not. */

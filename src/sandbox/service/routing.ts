@@ -99,6 +99,7 @@ export function logEntry(
     body: message.body,
     at,
     status: 'running',
+    response: null,
     delivery: 'complete',
     charged: false,
     faults: [],

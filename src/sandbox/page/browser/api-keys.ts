@@ -1,6 +1,7 @@
 import type { SandboxApiKey } from '../../service/state.ts'
 import { badge, code } from './cells.ts'
-import { act, call } from './control.ts'
+import { act } from './control.ts'
+import { fieldOf } from './copy.ts'
 import { draw, element } from './elements.ts'
 import { drawTable, type Row } from './table.ts'
 
@@ -11,8 +12,7 @@ let known: readonly SandboxApiKey[] = []
 
 async function showKey({ id }: SandboxApiKey): Promise<void> {
   if (!shownKeys.delete(id)) {
-    const answer = await call('GET', `/api-keys/${encodeURIComponent(id)}`)
-    const secret = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'secret') : undefined
+    const secret = await fieldOf(`/api-keys/${encodeURIComponent(id)}`, 'secret')
     if (typeof secret === 'string') shownKeys.set(id, secret)
   }
   drawApiKeys(known)

@@ -1,5 +1,7 @@
 import type { SandboxRequest } from '../../service/reply.ts'
 import { badge, code, time } from './cells.ts'
+import { copyButton } from './copy.ts'
+import { curlOf } from './curl.ts'
 import { byId, element } from './elements.ts'
 import { fillRow, tableOf } from './table.ts'
 
@@ -7,7 +9,7 @@ const KEPT = 200
 const logRows = new Map<number, HTMLTableRowElement>()
 /** The first request with each key of an API key: a repetition is tied to it. */
 const firstWith = new Map<string, number>()
-const logColumns = ['No.', 'Time', 'Request', 'Answer', 'Idempotency-Key', 'API key']
+const logColumns = ['No.', 'Time', 'Request', 'Response', 'Idempotency-Key', 'API key']
 
 function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
   const place = element('span')
@@ -24,15 +26,21 @@ function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
 function drawRequest(request: SandboxRequest): void {
   const known = logRows.get(request.number)
   const row = known ?? element('tr', { class: 'new' })
-  const open = row.querySelector('details')?.open ?? false
+  const opened = new Set(
+    [...row.querySelectorAll('details[open] summary')].map(({ textContent }) => textContent),
+  )
+  const details = (name: string, ...content: readonly (Node | string)[]): HTMLElement => {
+    const made = element('details', {}, element('summary', {}, name), ...content)
+    made.open = opened.has(name)
+    return made
+  }
   const line = element('span', {}, `${request.method} `, code(request.path))
   if (request.faults.length > 0)
     line.append(element('small', { class: 'fault' }, `fault ${request.faults.join(', ')}`))
-  if (request.body !== '') {
-    const details = element('details', {}, element('summary', {}, 'body'), element('pre', {}, request.body))
-    details.open = open
-    line.append(details)
-  }
+  const curl = copyButton('Copy as curl', () => curlOf(request.number))
+  line.append(details('request', element('pre', {}, messageOf(request)), curl))
+  if (request.response !== null)
+    line.append(details('response', element('pre', {}, messageOf(request.response))))
   fillRow(row, logColumns, [
     String(request.number),
     time(request.at),
@@ -41,6 +49,8 @@ function drawRequest(request: SandboxRequest): void {
     request.idempotencyKey === null ? '' : keyOf(request, request.idempotencyKey),
     request.apiKeyId === null ? '' : code(request.apiKeyId),
   ])
+  texts.set(row, searchedText(request))
+  hideUnwanted(row)
   if (known !== undefined) return
   logRows.set(request.number, row)
   byId('log').querySelector('tbody')?.prepend(row)
@@ -58,6 +68,43 @@ function keyOf({ number, apiKeyId }: SandboxRequest, key: string): HTMLElement {
   firstWith.set(scoped, first)
   if (first !== number) place.append(element('small', { class: 'fault' }, `same key as No. ${first}`))
   return place
+}
+
+/** What the filter looks at, of each row. */
+const texts = new WeakMap<HTMLTableRowElement, string>()
+
+function searchedText({
+  method,
+  path,
+  status,
+  idempotencyKey,
+  apiKeyId,
+  body,
+  faults,
+}: SandboxRequest): string {
+  return [method, path, status, idempotencyKey, apiKeyId, body, ...faults].join(' ').toLowerCase()
+}
+
+function hideUnwanted(row: HTMLTableRowElement): void {
+  const field = byId('filter')
+  const wanted = field instanceof HTMLInputElement ? field.value.trim().toLowerCase() : ''
+  row.hidden = !(texts.get(row) ?? '').includes(wanted)
+}
+
+/** Shows only the requests that hold the text of the filter. */
+export function filterLog(): void {
+  for (const row of logRows.values()) hideUnwanted(row)
+}
+
+function messageOf({
+  headers,
+  body,
+}: {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  return [...lines, ...(body === '' ? [] : ['', body])].join('\n')
 }
 
 export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {

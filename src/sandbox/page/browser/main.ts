@@ -3,7 +3,8 @@ import { drawApiKeys } from './api-keys.ts'
 import { drawBehaviour } from './behaviour.ts'
 import { act, call, report } from './control.ts'
 import { byId } from './elements.ts'
-import { drawLog } from './log.ts'
+import { drawLog, filterLog } from './log.ts'
+import { makeProgramButtons, noteOverview } from './program.ts'
 import { drawRules } from './rules.ts'
 import { drawTables } from './tables.ts'
 import { drawToggles, makeToggles } from './toggles.ts'
@@ -12,6 +13,7 @@ import { drawWallets } from './wallets.ts'
 /** The live page's script. Whatever callers have sent is only ever set as text, never as markup. */
 
 function receive({ overview, requests }: LiveEvent, anew: boolean): void {
+  noteOverview(overview)
   drawWallets(overview.customers)
   drawToggles(overview.faults)
   drawRules(overview.faults)
@@ -44,6 +46,8 @@ function listen(): void {
 byId('address').textContent = location.origin
 byId('example-address').textContent = location.origin
 makeToggles()
+makeProgramButtons()
+byId('filter').addEventListener('input', filterLog)
 byId('reset').addEventListener('click', () => {
   if (confirm('Reset everything? Orders, charges, keys, rules and switches go back to the start.'))
     act(() => call('POST', '/reset'))

@@ -49,7 +49,7 @@ export function drawTables({ orders, ledger, keys, services }: Overview): void {
   draw('keys', keys, () =>
     drawTable(
       'keys',
-      ['Key', 'Hears', 'Belongs to', 'Since'],
+      ['Key', 'Replays as', 'Belongs to', 'Since'],
       keys.newest.map((row) => [
         code(row.key),
         heard[row.answer].cloneNode(true),
