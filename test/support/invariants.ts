@@ -88,15 +88,17 @@ const noneUnheardOf: Invariant = (log) => {
 /**
  * I3: when a request arrives, a record with its key and its very body is stored, or one that says by now that the order
  * exists and no longer needs the body. Where the sender may have stood still on the way, it is enough that there was one:
- * somebody else has settled the order meanwhile.
+ * somebody else has settled the order meanwhile. The same goes for an order without a name that was settled, because the
+ * next one like it takes its row.
  */
 export const writeAhead: Invariant = (log) =>
   log.requests.flatMap(({ at, intent, key, body }) => {
     const rows = rowsOf(log, intent)
-    const stored = log.stopped ? rows.filter((row) => row.at <= at) : newestOf(rows, at)
-    const fits = ({ record }: LoggedRow): boolean =>
-      record?.key === key && (record.body === body || record.state === 'created')
-    if (stored.some(fits)) return []
+    const before = rows.filter((row) => row.at <= at)
+    const settled = ({ record }: LoggedRow): boolean => record?.key === key && record.state === 'created'
+    if (isAnonymous(log, intent) && before.some(settled)) return []
+    const stored = log.stopped ? before : newestOf(rows, at)
+    if (stored.some((row) => settled(row) || (row.record?.key === key && row.record.body === body))) return []
     return [`I3: ${intent} was sent with key ${key} while no record had that key and body`]
   })
 
