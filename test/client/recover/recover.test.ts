@@ -700,31 +700,6 @@ describe('many recoveries', () => {
     // One request each, besides the one whose sender died.
     expect(lab.posts.length).toBe(2 * references.length)
   })
-
-  it('killed at any effect and run again settle it, too', async () => {
-    const operations = ['get', 'update'] as const
-    for (const killedAt of operations.flatMap((operation) =>
-      [1, 2, 3].map((count) => [operation, count] as const),
-    )) {
-      for (const applied of [true, false]) {
-        const lab = new Lab()
-        await leave(lab, 'r1')
-        const killed = lab.process({}, (operation, count) =>
-          operation === killedAt[0] && count === killedAt[1]
-            ? applied
-              ? 'done_unanswered'
-              : 'hangs'
-            : undefined,
-        )
-        await lab.begin(() => all(killed.client.orders.recover({ takeOver: true })))
-        killed.kill()
-        const found = await all(lab.process().client.orders.recover({ takeOver: true }))
-        for (const { outcome } of found) expect(outcome).toBe('created')
-        lab.sandbox.expectChargedOnce('r1')
-        expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: true })
-      }
-    }
-  })
 })
 
 describe('unresolved()', () => {

@@ -22,14 +22,6 @@ beforeEach(() => {
 })
 
 const order = { id: 'ord_1', status: 'pending', amount: 500 }
-const service = {
-  productId: 'svc_1',
-  amount: 250,
-  currency: 'EUR',
-  minQuantity: 1,
-  maxQuantity: 100,
-  stepQuantity: 1,
-}
 const newOrder = {
   serviceId: 'svc_1',
   target: '@someone',
@@ -92,66 +84,11 @@ describe('POST /v1/orders', () => {
   })
 })
 
-describe('GET /v1/orders', () => {
-  test('lists orders with limit, offset and sourceSystem', async () => {
-    server.use(
-      http.get(`${BASE}/v1/orders`, async ({ request }) => {
-        await capture(request)
-        const offset = Number(new URL(request.url).searchParams.get('offset') ?? 0)
-        return HttpResponse.json(
-          offset < 4
-            ? [
-                { ...order, id: `ord_${offset}` },
-                { ...order, id: `ord_${offset + 1}` },
-              ]
-            : [],
-        )
-      }),
-    )
-    const listed = await client.orders
-      .list({ limit: 2, offset: 1, sourceSystem: 'shop' })
-      .toArray({ max: 10 })
-    expect(listed.map(({ id }) => id)).toEqual(['ord_1', 'ord_2', 'ord_3', 'ord_4'])
-    expect(seen.map(({ url }) => new URL(url).search)).toEqual([
-      '?limit=2&offset=1&sourceSystem=shop',
-      '?limit=2&offset=3&sourceSystem=shop',
-      '?limit=2&offset=5&sourceSystem=shop',
-    ])
-  })
-})
-
-describe('GET /v1/services', () => {
-  test('lists services', async () => {
-    server.use(
-      http.get(`${BASE}/v1/services`, ({ request }) =>
-        HttpResponse.json({ data: request.url.includes('offset=') ? [] : [service] }),
-      ),
-    )
-    const listed: unknown[] = []
-    for await (const each of client.services.list()) listed.push(each)
-    expect(listed).toEqual([service])
-  })
-})
-
-describe.each([
-  ['an order', '/v1/orders/ord_1', order, () => client.orders.retrieve('ord_1')],
-  ['a service', '/v1/services/svc_1', service, () => client.services.retrieve('svc_1')],
-  ['the balance', '/v1/balance', { amount: 0, currency: 'JPY' }, () => client.balance.retrieve()],
-] as const)('GET %s', (_what, path, body, call) => {
-  test('retrieves it, or says what it did not find', async () => {
-    server.use(http.get(`${BASE}${path}`, () => HttpResponse.json({ ...body, note: 'kept' })))
-    await expect(call()).resolves.toEqual({ ...body, note: 'kept' })
-    server.use(http.get(`${BASE}${path}`, () => HttpResponse.json({ code: 'X' }, { status: 404 })))
-    expect(await errorOf(call())).toMatchObject({ code: 'not_found', serverCode: 'X', charged: 'no' })
-  })
-})
-
-describe('GET /v1/balance', () => {
-  test('is not followed to where a redirect points', async () => {
-    server.use(
-      http.get(`${BASE}/v1/balance`, () => HttpResponse.redirect('https://elsewhere.example/', 302)),
-      http.get('https://elsewhere.example/', () => HttpResponse.json({ amount: 1, currency: 'EUR' })),
-    )
-    expect(await errorOf(client.balance.retrieve())).toMatchObject({ code: 'invalid_response', status: 302 })
-  })
+test('GET /v1/orders/{orderId} retrieves an order, or says that it found none', async () => {
+  const path = `${BASE}/v1/orders/ord_1`
+  const retrieve = () => client.orders.retrieve('ord_1')
+  server.use(http.get(path, () => HttpResponse.json({ ...order, note: 'kept' })))
+  await expect(retrieve()).resolves.toEqual({ ...order, note: 'kept' })
+  server.use(http.get(path, () => HttpResponse.json({ code: 'X' }, { status: 404 })))
+  expect(await errorOf(retrieve())).toMatchObject({ code: 'not_found', serverCode: 'X', charged: 'no' })
 })

@@ -115,27 +115,6 @@ describe('withOptions with another address', () => {
   })
 })
 
-describe('close', () => {
-  class ClosingStore extends MemoryStore {
-    closed = 0
-    override async close(): Promise<void> {
-      this.closed++
-    }
-  }
-
-  it('closes the store, but not one that belongs to the client it was derived from', async () => {
-    const store = new ClosingStore()
-    const { client } = clientOver(() => balance, { store })
-    const own = new ClosingStore()
-    await client.withOptions({ timeout: 5 }).close()
-    await client.withOptions({ timeout: 5 }).withOptions({ timeout: 6 }).close()
-    await client.withOptions({ store: own }).close()
-    expect([store.closed, own.closed]).toEqual([0, 1])
-    await client.close()
-    expect(store.closed).toBe(1)
-  })
-})
-
 describe('hooks and logger', () => {
   it('are silent by default and at level off', async () => {
     const spies = (['debug', 'info', 'warn', 'error'] as const).map((level) => vi.spyOn(console, level))
