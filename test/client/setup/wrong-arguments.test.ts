@@ -102,6 +102,8 @@ const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {
     sdk.checkQuantity({ minQuantity: as(it), maxQuantity: as(it), stepQuantity: as(it) }, 1),
   'responseInfo(…)': (it) => sdk.responseInfo(it),
   'isCustomerOrderingError(…)': (it) => isCustomerOrderingError(it),
+  'suggestedStatus(…)': (it) => sdk.suggestedStatus(it),
+  'aesGcm(…)': (it) => sdk.aesGcm(as(it)),
   'new SqliteStore(…)': (it) => new SqliteStore(as(it)),
   'new SqliteStore({ path: … })': (it) => it !== 'garbage' && new SqliteStore({ path: as(it) }),
   'new SqliteStore({ database: … })': (it) => new SqliteStore({ database: as(it) }),
