@@ -55,7 +55,7 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project types',
   },
   {
-    what: 'most faults of a store, echoes of the API key, arguments of programs, generated input',
+    what: 'most echoes of the API key, arguments of programs, generated input',
     command: 'npm run test:all',
   },
   {
