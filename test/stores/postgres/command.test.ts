@@ -1,0 +1,43 @@
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { PostgresStore } from '../../../src/stores/postgres.ts'
+import { command, settlesThroughCommand } from '../support/command.ts'
+import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { enginesFolder, type PgPool, pg } from '../support/postgres-clients.ts'
+
+const folder = fileURLToPath(enginesFolder)
+
+describeWith('server', 'the command over PostgreSQL', () => {
+  let server: PostgresServer
+  let pool: PgPool
+  beforeAll(async () => {
+    server = await PostgresServer.start()
+    pool = new (pg().Pool)({ connectionString: server.url })
+  }, HOOK_TIMEOUT)
+  afterAll(async () => {
+    await pool.end()
+    await server.stop()
+  }, HOOK_TIMEOUT)
+
+  it("settles an order in doubt through the project's pg, and closes its connections", async () => {
+    await settlesThroughCommand(new PostgresStore({ client: pool }), `--postgres ${server.url}`, folder)
+    await expect.poll(others).toBe(0)
+  })
+
+  it('ends with 1 and without the password where no server listens', async () => {
+    const line = 'unresolved --postgres postgres://ada:secret-word@127.0.0.1:1/x --account shop'
+    const { code, out, err } = await command(line, folder)
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^customer-ordering-sdk: /)
+    expect(err).not.toContain('secret-word')
+  })
+
+  /** Connections that are not the pool's. */
+  async function others(): Promise<number> {
+    const { rows } = await pool.query(
+      "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'client backend'",
+      [],
+    )
+    return rows.length - pool.totalCount
+  }
+})

@@ -1,0 +1,61 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { RedisStore } from '../../../src/stores/redis.ts'
+import { command, settlesThroughCommand } from '../support/command.ts'
+import { describeWith, RedisServers } from '../support/redis.ts'
+import { enginesFolder, type NodeRedis, nodeRedis } from '../support/redis-clients.ts'
+
+const engines = fileURLToPath(enginesFolder)
+
+describeWith('server', 'the command over Redis', () => {
+  let servers: RedisServers
+  let client: NodeRedis
+  /** A project that has ioredis and no node-redis. */
+  let onlyIoredis: string
+  beforeAll(async () => {
+    servers = await RedisServers.start('single')
+    client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers.port}` })
+    client.on('error', () => {})
+    await client.connect()
+    onlyIoredis = mkdtempSync(join(tmpdir(), 'only-ioredis-'))
+    mkdirSync(join(onlyIoredis, 'node_modules'))
+    symlinkSync(join(engines, 'node_modules/ioredis'), join(onlyIoredis, 'node_modules/ioredis'))
+  }, 120_000)
+  afterAll(async () => {
+    client.destroy()
+    await servers.stop()
+    rmSync(onlyIoredis, { recursive: true })
+  }, 120_000)
+
+  it.each([
+    ['node-redis', () => engines],
+    ['ioredis', () => onlyIoredis],
+  ])(
+    "settles an order in doubt through the project's %s, and closes its connection",
+    async (_name, folder) => {
+      const before = await connections()
+      const url = `redis://127.0.0.1:${servers.port}`
+      await settlesThroughCommand(new RedisStore({ client }), `--redis ${url}`, folder())
+      await expect.poll(connections).toBe(before)
+    },
+  )
+
+  it.each([
+    ['node-redis', () => engines],
+    ['ioredis', () => onlyIoredis],
+  ])('gives up with 1 where no server listens, and does not connect for ever: %s', async (_name, folder) => {
+    const line = 'unresolved --redis redis://:secret-word@127.0.0.1:1 --account shop'
+    const { code, out, err } = await command(line, folder())
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^customer-ordering-sdk: /)
+    expect(err).not.toContain('secret-word')
+  })
+
+  async function connections(): Promise<number> {
+    const lines = await servers.ask('client', 'list')
+    return lines.filter((line) => !line.includes('cmd=client')).length
+  }
+})

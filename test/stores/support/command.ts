@@ -1,0 +1,59 @@
+import { expect } from 'vitest'
+import { CustomerOrderingClient } from '../../../src/client.ts'
+import { run } from '../../../src/command/run.ts'
+import { serveSandbox } from '../../../src/sandbox/http/server.ts'
+import { createSandbox } from '../../../src/sandbox/index.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
+import { failure, order } from '../../support/lab.ts'
+
+/** Runs the command without a process. */
+export async function command(
+  line: string,
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  const output = { out: '', err: '' }
+  const code = await run(line.split(' '), {
+    env: {
+      CUSTOMER_ORDERING_BASE_URL: 'http://127.0.0.1:1',
+      CUSTOMER_ORDERING_API_KEY: 'key-of-nobody-at-all',
+      ...env,
+    },
+    folder,
+    interactive: false,
+    out: (text) => {
+      output.out += text
+    },
+    err: (text) => {
+      output.err += text
+    },
+    ask: () => Promise.resolve(''),
+  })
+  return { code, ...output }
+}
+
+/** A program leaves an order in doubt in its store; the command finds it there, recovers it, and leaves nothing open. */
+export async function settlesThroughCommand(store: OrderStore, flags: string, folder: string): Promise<void> {
+  const sandbox = createSandbox()
+  const service = await serveSandbox(sandbox)
+  try {
+    const account = `shop-${Math.random()}`
+    const { apiKey } = sandbox
+    const client = new CustomerOrderingClient({ baseUrl: service.url, apiKey, account, store, maxRetries: 0 })
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
+    await failure(client.orders.create(order('in-doubt')))
+
+    const env = { CUSTOMER_ORDERING_BASE_URL: service.url, CUSTOMER_ORDERING_API_KEY: apiKey }
+    const on = (name: string) => command(`${name} ${flags} --account ${account}`, folder, env)
+    const listed = await on('unresolved --json')
+    expect([listed.code, listed.err]).toEqual([3, ''])
+    expect(JSON.parse(listed.out)).toMatchObject({ externalOrderId: 'in-doubt', ambiguous: true })
+    const recovered = await on('recover --yes --json --safe-retry-window 1200000')
+    expect([recovered.code, recovered.err]).toEqual([0, ''])
+    expect(JSON.parse(recovered.out)).toMatchObject({ outcome: 'created' })
+    expect(await on('unresolved')).toEqual({ code: 0, out: 'none\n', err: '' })
+    sandbox.expectChargedOnce('in-doubt')
+  } finally {
+    await service.close()
+  }
+}
