@@ -1,5 +1,5 @@
 /**
- * Writes the tables of docs/guide/responses.md that have their source in the code:
+ * Writes the tables of docs/guide/responses.md and docs/protocol.md that have their source in the code:
  *
  *     npm run docs:tables
  *
@@ -7,9 +7,8 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/outcome.ts'
+import { type Phase, RULES } from '../src/orders/rules.ts'
 import { OUTCOME_WORDS } from './outcome-words.ts'
-
-const page = new URL('../docs/guide/responses.md', import.meta.url)
 
 const next: Readonly<Record<OutcomeRow['next'], string>> = {
   stop: 'stop',
@@ -45,21 +44,90 @@ function outcomeTable(): string {
   ].join('\n')
 }
 
+const PHASES: Readonly<Record<Phase, string>> = {
+  absent: 'Nothing was ever stored under the name.',
+  forgotten: 'There is a row whose record was given up. Its version goes on.',
+  queued: 'Written down and never sent. There is a key that may be sent.',
+  busy: 'A call that has not ended works on it.',
+  open: 'Its outcome is not known, and its key may be sent.',
+  stale: 'Its outcome is not known, and no key may be sent any more.',
+  created: 'Bought, and the order is known.',
+  unread: 'Bought, and the order was never readable.',
+  rejected: 'Closed without an order.',
+}
+
+/** `otherPayload` as "other payload". */
+const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+
+function stepText(step: object): string {
+  const [name, ...more] = Object.values(step).map((value) => String(value).replaceAll('_', ' '))
+  return more.length === 0 ? `**${name}**` : `**${name}** (${more.join(', ')})`
+}
+
+interface NamedEntry {
+  readonly condition: string | undefined
+  readonly step: object
+}
+
+function entryOf(entry: unknown): NamedEntry {
+  if (!Array.isArray(entry)) return { condition: undefined, step: Object(entry) }
+  const [condition, step]: { readonly name: string }[] = entry
+  return { condition: condition?.name, step: Object(step) }
+}
+
+/** One line for each cell of `RULES`: phase and command, numbered. */
+function ruleTables(): string {
+  const rules: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = RULES
+  return Object.entries(rules)
+    .map(([phase, row], index) => {
+      const cells = Object.entries(row).map(([command, cell], at) => {
+        const entries = cell
+          .map(entryOf)
+          .map(({ condition, step }) =>
+            condition === undefined ? stepText(step) : `${words(condition)}: ${stepText(step)}`,
+          )
+        const text =
+          entries.length === 1 ? entries[0] : `${entries.slice(0, -1).join('; ')}; else ${entries.at(-1)}`
+        return `| ${index + 1}.${at + 1} | \`${command}\` | ${text} |`
+      })
+      const about = PHASES[phase as Phase]
+      return `### ${index + 1}. ${phase}\n\n${about}\n\n| | command | does |\n| --- | --- | --- |\n${cells.join('\n')}`
+    })
+    .join('\n\n')
+}
+
+/** The events of `transitions.ts`, in the words of their comments. */
+function eventTable(): string {
+  const source = readFileSync(new URL('../src/orders/transitions.ts', import.meta.url), 'utf8')
+  const events = [...source.matchAll(/\/\*\* ([^*]+?) \*\/\s*\| \(?\{\s*readonly type: '(\w+)'/g)]
+  if (events.length === 0) throw new Error('transitions.ts has no events')
+  const lines = events.map(([, text, type], index) => `| E${index + 1} | \`${type}\` | ${text} |`)
+  return ['| | event | what happened |', '| --- | --- | --- |', ...lines].join('\n')
+}
+
 /** The page with its generated part replaced. */
 function withTable(text: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: written by npm run docs:tables -->`, `<!-- end of ${name} -->`]
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined)
-    throw new Error(`docs/guide/responses.md has no place for ${name}`)
+  if (before === undefined || after === undefined) throw new Error(`there is no place for ${name}`)
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }
 
-const current = readFileSync(page, 'utf8')
-const wanted = withTable(current, 'outcomes', outcomeTable())
-if (process.argv.includes('--check')) {
-  if (current !== wanted) {
-    process.stderr.write('docs/guide/responses.md is not current: npm run docs:tables\n')
+const PAGES: Readonly<Record<string, readonly (readonly [name: string, table: string])[]>> = {
+  'docs/guide/responses.md': [['outcomes', outcomeTable()]],
+  'docs/protocol.md': [
+    ['rules', ruleTables()],
+    ['events', eventTable()],
+  ],
+}
+for (const [path, tables] of Object.entries(PAGES)) {
+  const page = new URL(`../${path}`, import.meta.url)
+  const current = readFileSync(page, 'utf8')
+  const wanted = tables.reduce((text, [name, table]) => withTable(text, name, table), current)
+  if (!process.argv.includes('--check')) writeFileSync(page, wanted)
+  else if (current !== wanted) {
+    process.stderr.write(`${path} is not current: npm run docs:tables\n`)
     process.exitCode = 1
   }
-} else writeFileSync(page, wanted)
+}
