@@ -43,7 +43,7 @@ describe('the built site', () => {
   test('has the pages that a new user looks for', () => {
     for (const page of ['errors', 'stores', 'testing', 'on-call', 'api-keys', 'upgrading', 'frameworks'])
       assert.ok(pages.includes(`/docs/guide/${page}`), page)
-    assert.ok(pages.some((page) => page.startsWith('/docs/site/reference/')))
+    assert.ok(pages.some((page) => page.startsWith('/docs/reference/')))
   })
 
   test('has no link, picture or script that leads nowhere, and none to another site but in text', () => {

@@ -1,16 +1,32 @@
-import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DefaultTheme, defineConfig } from 'vitepress'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
-const packaged = (path: string) => fileURLToPath(new URL(`../node_modules/${path}`, import.meta.url))
+const staged = fileURLToPath(new URL('../.pages', import.meta.url))
+
+/** What the site is made of. It is copied into this package, whose Vue the compiled pages would not find otherwise. */
+const SOURCES = [
+  ...['README.md', 'AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name !== 'site')
+    .map((name) => `docs/${name}`),
+]
+const stage = (source: string): void => cpSync(join(root, source), join(staged, source), { recursive: true })
+
+rmSync(staged, { recursive: true, force: true })
+for (const source of SOURCES) stage(source)
+cpSync(join(root, 'llms.txt'), join(staged, 'public/llms.txt'))
+if (existsSync(join(root, 'docs/site/reference')))
+  cpSync(join(root, 'docs/site/reference'), join(staged, 'docs/reference'), { recursive: true })
+
 const guide = (text: string, page: string) => ({ text, link: `/docs/guide/${page}` })
 
 /** The reference as TypeDoc has written it: a folder for each entry point and kind, a page for each name. */
-function reference(folder = 'docs/site/reference'): DefaultTheme.SidebarItem[] {
-  if (!existsSync(join(root, folder))) return []
-  const entries = readdirSync(join(root, folder), { withFileTypes: true })
+function reference(folder = 'docs/reference'): DefaultTheme.SidebarItem[] {
+  if (!existsSync(join(staged, folder))) return []
+  const entries = readdirSync(join(staged, folder), { withFileTypes: true })
   const pages = entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.md') && entry.name !== 'index.md')
     .map(({ name }) => name.replace(/\.md$/, ''))
@@ -18,7 +34,7 @@ function reference(folder = 'docs/site/reference'): DefaultTheme.SidebarItem[] {
   const folders = entries
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => {
-      const link = existsSync(join(root, folder, name, 'index.md')) ? { link: `/${folder}/${name}/` } : {}
+      const link = existsSync(join(staged, folder, name, 'index.md')) ? { link: `/${folder}/${name}/` } : {}
       return { text: name, ...link, collapsed: true, items: reference(`${folder}/${name}`) }
     })
   return [...folders, ...pages]
@@ -40,38 +56,31 @@ export default defineConfig({
   title: 'customer-ordering-sdk',
   description: 'One intent, one charge, none lost: a TypeScript client for the Customer Ordering API.',
   lang: 'en',
-  srcDir: '../..',
-  srcExclude: ['{bench,examples,openapi,scripts,src,test,tools}/**', 'dist/**', '.tmp/**', 'docs/site/*.md'],
+  srcDir: '.pages',
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: true,
   head: [['meta', { name: 'referrer', content: 'no-referrer' }]],
-  markdown: {
-    config: (markdown) => {
-      const fence = markdown.renderer.rules.fence
-      let diagrams = 0
-      markdown.renderer.rules.fence = (tokens, index, options, env, self) => {
-        const token = tokens[index]
-        if (token?.info.trim() !== 'mermaid') return fence?.(tokens, index, options, env, self) ?? ''
-        return `<Diagram id="diagram-${++diagrams}" code="${encodeURIComponent(token.content)}" />`
-      }
-    },
-  },
   vite: {
-    // The pages lie outside of this package, so what they are compiled to would not find Vue.
-    resolve: {
-      alias: [{ find: 'vue/server-renderer', replacement: packaged('vue/server-renderer/index.mjs') }],
-    },
-    build: { chunkSizeWarningLimit: 3000 },
-    server: { fs: { allow: [root] } },
+    plugins: [
+      {
+        name: 'pages-as-they-are-written',
+        configureServer: ({ watcher }) => {
+          watcher.add(SOURCES.map((source) => join(root, source)))
+          watcher.on('change', (path) => {
+            const source = relative(root, path)
+            if (SOURCES.some((known) => source === known || source.startsWith(`${known}/`))) stage(source)
+          })
+        },
+      },
+    ],
   },
-  buildEnd: ({ outDir }) => cpSync(join(root, 'llms.txt'), join(outDir, 'llms.txt')),
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
     nav: [
       { text: 'Guide', link: '/docs/guide/getting-started' },
       { text: 'All pages', link: '/docs/' },
-      { text: 'Reference', link: '/docs/site/reference/' },
+      { text: 'Reference', link: '/docs/reference/' },
       { text: 'Changelog', link: '/CHANGELOG' },
     ],
     sidebar: [
