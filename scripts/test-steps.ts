@@ -70,7 +70,6 @@ export const LEFT_OUT: readonly {
   { what: 'all but 300 broken responses', command: 'npm run verify fuzz' },
   { what: 'examples', command: 'npm run example all' },
   { what: 'the OpenAPI file and Prism', command: 'npm run check:openapi' },
-  { what: 'the site of the docs: its links, axe and search in Chromium', command: 'npm run check:docs' },
 ]
 
 const ofSource = [
@@ -137,5 +136,4 @@ export const IN_ALL: readonly Step[] = [
     command: script('check:openapi'),
     env: { COMMAND: 'dist/command.js' },
   },
-  { name: 'site of the docs', lane: 'checks', command: script('check:docs') },
 ]

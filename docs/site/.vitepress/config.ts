@@ -1,4 +1,4 @@
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DefaultTheme, defineConfig } from 'vitepress'
@@ -35,19 +35,9 @@ function reference(folder = 'docs/reference'): DefaultTheme.SidebarItem[] {
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => {
       const link = existsSync(join(staged, folder, name, 'index.md')) ? { link: `/${folder}/${name}/` } : {}
-      return { text: name, ...link, collapsed: true, items: reference(`${folder}/${name}`) }
+      return { text: name, ...link, items: reference(`${folder}/${name}`) }
     })
   return [...folders, ...pages]
-}
-
-/** Titles of the pages in a folder of docs. */
-function titles(folder: string): DefaultTheme.SidebarItem[] {
-  return readdirSync(join(root, folder))
-    .filter((name) => name.endsWith('.md') && name !== 'index.md')
-    .map((name) => {
-      const text = readFileSync(join(root, folder, name), 'utf8').match(/^# (.+)$/m)?.[1] ?? name
-      return { text: text.replaceAll('`', ''), link: `/${folder}/${name.replace(/\.md$/, '')}` }
-    })
 }
 
 const maintainers = ['architecture', 'protocol', 'invariants', 'verification', 'performance']
@@ -141,10 +131,9 @@ export default defineConfig({
           { text: 'Security', link: '/SECURITY' },
         ],
       },
-      { text: 'Reference', collapsed: true, items: reference() },
+      { text: 'Reference', items: reference() },
       {
         text: 'Maintainers',
-        collapsed: true,
         items: [
           { text: 'Contributing', link: '/CONTRIBUTING' },
           ...maintainers
@@ -153,7 +142,7 @@ export default defineConfig({
               text: page === 'performance' ? 'Benchmarks' : page.charAt(0).toUpperCase() + page.slice(1),
               link: `/docs/${page}`,
             })),
-          { text: 'Decisions', link: '/docs/decisions/', collapsed: true, items: titles('docs/decisions') },
+          { text: 'Decisions', link: '/docs/decisions/' },
         ],
       },
     ],
