@@ -1,5 +1,5 @@
 import { ConfigurationError } from './errors.ts'
-import type { Codec } from './orders/record.ts'
+import type { Codec } from './options.ts'
 
 const NONCE = 12
 

@@ -61,6 +61,7 @@ export type {
   ApiKey,
   BalanceOf,
   ClientOptions,
+  Codec,
   CreateManyOptions,
   CreateManyProgress,
   CreateManyRow,
@@ -79,8 +80,9 @@ export type {
   WaitForOptions,
 } from './options.ts'
 export type { CreateManyFailure, CreateManyResult, CreateManySuccess } from './orders/create-many.ts'
+export type { OrderName } from './orders/named.ts'
 export type { Reconciled } from './orders/reconcile.ts'
-export type { Codec, OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record.ts'
+export type { OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record.ts'
 export type {
   AttentionReason,
   RecordInNeed,
@@ -89,7 +91,8 @@ export type {
   RecoveryOutcome,
   UnreadableOrder,
 } from './orders/recover.ts'
-export type { OrderName, RememberedQuery, Resolution } from './orders/remembered.ts'
+export type { RememberedQuery } from './orders/remembered.ts'
+export type { Resolution } from './orders/resolve.ts'
 export type { CreateManySummary, RecoverySummary } from './orders/summary.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'

@@ -1,12 +1,24 @@
 import type { Hooks, Logger, LogLevel } from './hooks.ts'
 import type { Transport } from './http/transport.ts'
-import type { Codec } from './orders/record.ts'
 import type { Balance } from './schemas/balance.ts'
 import type { ListEnvelope } from './schemas/list.ts'
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
 import type { Service } from './schemas/service.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderOutbox, OrderStore } from './stores/store.ts'
+
+/**
+ * Encrypts and decrypts what is at rest. Each may take ten seconds, but no more than 450 ms past the end of the call.
+ * `decrypt` must throw for a text that it cannot open.
+ */
+export interface Codec {
+  /**
+   * Returns a well-formed text that is not empty, such as base64; otherwise, or if it throws, no order is sent. What it
+   * throws becomes the `cause` of the `StoreError` as it is, so it must not name secrets.
+   */
+  encrypt(text: string): string | Promise<string>
+  decrypt(text: string): string | Promise<string>
+}
 
 /**
  * Schemas of your own, for fields of the service that the API document does not show. Anything that follows Standard

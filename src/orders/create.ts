@@ -21,9 +21,11 @@ import type { Found, FoundRecord } from './journal.ts'
 import { sameApiKey } from './keys.ts'
 import type { LiveCall } from './live.ts'
 import { lookUp, readOrder } from './look-up.ts'
-import { isAnother, loadNewest, withTrustedTimes } from './newest.ts'
+import { isAnother, withTrustedTimes } from './newest.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
-import { isUnsent, type JournalRecord, type Rejection, unusableError } from './record.ts'
+import { isUnsent, type JournalRecord, type Rejection } from './record.ts'
+import { newestRecord } from './recovery-outcome.ts'
+import { unusableError } from './row.ts'
 import { decide, known, unknownStep } from './rules.ts'
 import { sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
@@ -387,20 +389,11 @@ class Placement {
       return this.#reply(sent.order, answered, sent.attempts, sent.record.key, replayed, sent.remembered)
     }
     // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
-    const newest = sent.overtaken ? await this.#newest(claimed) : undefined
+    const grace = this.#deadline.grace()
+    const newest = sent.overtaken ? await newestRecord(this.#context, claimed, grace) : undefined
     if (newest !== undefined && mayReturn(newest, this.#intent.fingerprint)) return this.#remembered(newest)
     const charged = newest?.state === 'created' ? 'yes' : sent.charged
     throw this.#errors.sent(sent, charged, this.#context.connection.runtime.now())
-  }
-
-  async #newest(claimed: FoundRecord): Promise<JournalRecord | undefined> {
-    try {
-      const found = await loadNewest(this.#context, claimed, this.#deadline.grace())
-      return found instanceof Interruption ? undefined : found.record
-    } catch {
-      // The ending is 'unknown' already, which is what an unreadable store means as well.
-      return undefined
-    }
   }
 
   /** The API key, where the record may lead to a request. */

@@ -1,23 +1,12 @@
-import { defined } from '../defined.ts'
-import { StoreError } from '../errors.ts'
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
+import type { Codec } from '../options.ts'
 import type { Runtime } from '../runtime.ts'
-import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/store.ts'
-import {
-  type Codec,
-  decodeRow,
-  emptyRow,
-  encodeRecord,
-  forgottenRow,
-  type JournalRecord,
-  type RecordContent,
-  type Unusable,
-  unusableError,
-} from './record.ts'
+import type { OrderOutbox, OrderStore, StoredRow } from '../stores/store.ts'
+import type { JournalRecord, RecordContent } from './record.ts'
 import { RoundTripError, withRoundTrip } from './round-trip.ts'
+import { decodeRow, emptyRow, encodeRecord, forgottenRow, type Unusable, unusableError } from './row.ts'
+import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
-/** How long one operation of a store may take, milliseconds. */
-const STORE_TIMEOUT = 10_000
 /** How often a proven charge is written over other writers' versions before it goes to the background. */
 const MAX_MERGES = 8
 /** Delays between background attempts to store a proven charge, milliseconds; after the last, `recover()` has to do it. */
@@ -39,19 +28,11 @@ export interface FoundRecord extends Found {
   readonly record: JournalRecord
 }
 
-/**
- * How a conditional write ended.
- * - `lost`: another writer was faster.
- * - `failed`: it could not be put into a row, so nothing reached the store.
- * - `refused`: the store is certain that it never happens, as with a full disk (see {@link StoreError.applied}).
- * - `doubt`: it is not there, and may still be applied, also where the store has rejected it: a database goes on with a
- *   statement whose client has stopped waiting.
- */
+/** How a conditional write ended. `failed`: it could not be put into a row, so nothing reached the store. */
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
-  | { readonly result: 'lost' }
   | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
-  | { readonly result: 'refused' | 'doubt'; readonly repair?: undefined; readonly cause: unknown }
+  | Exclude<Applied, { readonly result: 'written' }>
 
 /** A write that is not there, and why. */
 export type Unwritten = Extract<Written, { readonly cause: unknown }>
@@ -73,6 +54,7 @@ const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 export class Journal {
   readonly store: OrderStore
   readonly scope: string
+  readonly #rows: Rows
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
   /** Ends of the background work that is going on over the store, and whose it is. */
@@ -81,6 +63,7 @@ export class Journal {
   constructor({ store, scope, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
+    this.#rows = new Rows(store, scope, runtime)
     this.#codec = codec && withRoundTrip(codec)
     this.#runtime = runtime
     this.#background = backgrounds.get(store) ?? new Map()
@@ -92,7 +75,7 @@ export class Journal {
    * @throws {StoreError} `'unknown'`: without reading the record nobody knows what an earlier call did
    */
   async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
-    const row = await this.#read(id, deadline, store)
+    const row = await this.#rows.read(id, deadline, store)
     if (row instanceof Interruption) return row
     if (row === undefined) return { id }
     const decoded = await this.#decoded(row, deadline)
@@ -144,7 +127,7 @@ export class Journal {
     let row: StoredRow
     try {
       const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
-      const timely = this.#codec === undefined ? await encoded : await this.#bounded(encoded, sealing)
+      const timely = this.#codec === undefined ? await encoded : await this.#rows.bounded(encoded, sealing)
       if (timely instanceof Interruption)
         return {
           result: 'failed',
@@ -157,7 +140,7 @@ export class Journal {
         cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt it'
       return { result: 'failed', repair: `Repair the codec, which ${failed},`, cause }
     }
-    const applied = await this.#apply(found.row, row, deadline, store)
+    const applied = await this.#rows.apply(found.row, row, deadline, store)
     return applied.result === 'written'
       ? { result: 'written', found: { id: found.id, row, record } }
       : applied
@@ -173,46 +156,7 @@ export class Journal {
       base === undefined
         ? emptyRow(this.scope, id, now)
         : { ...base, version: base.version + 1, updatedAt: now }
-    return (await this.#apply(base, row, deadline, this.store)).result === 'written'
-  }
-
-  /** Writes a row if nothing changed since its base was read. */
-  async #apply(
-    base: StoredRow | undefined,
-    row: StoredRow,
-    deadline: Deadline,
-    store: OrderOutbox,
-  ): Promise<{ readonly result: 'written' } | Exclude<Written, { readonly result: 'written' }>> {
-    const { id, version } = row
-    const written = { result: 'written' } as const
-    const pending =
-      base === undefined
-        ? this.#call(() => store.insert(row)).then(({ inserted }) => inserted)
-        : this.#call(() => store.update(row, base.version))
-    let failure: unknown
-    let applied: boolean | Interruption | undefined
-    let grace: Deadline | undefined
-    try {
-      applied = await this.#bounded(pending, deadline)
-      if (applied instanceof Interruption) {
-        // The write is on its way and may still be applied: knowing is worth a moment past the call's end.
-        grace = new Deadline(this.#runtime, GRACE, undefined)
-        applied = await new Deadline(this.#runtime, GRACE / 2, undefined).race(pending)
-      }
-      if (isConfirmed(applied)) return written
-    } catch (cause) {
-      failure = cause ?? new Error('the store failed')
-    }
-    // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
-    grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const read = await this.#read(id, grace, store).catch(() => 'unreadable' as const)
-    const unread = read instanceof Interruption || read === 'unreadable'
-    const current = unread ? undefined : read
-    if (isThisWrite(current, row)) return written
-    if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
-    // A client that repeats a statement may be refused the second time after the first was applied, so the row decides, too.
-    const refused = !unread && failure instanceof StoreError && failure.applied === false
-    return { result: refused ? 'refused' : 'doubt', cause: failure }
+    return (await this.#rows.apply(base, row, deadline, this.store)).result === 'written'
   }
 
   /**
@@ -242,8 +186,10 @@ export class Journal {
    * @throws {StoreError} if the store did not confirm it
    */
   async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
-    const pending = this.#call(() => this.store.update(forgottenRow(row, this.#runtime.now()), row.version))
-    return await this.#confirmed(pending, 'The store did not confirm that the record was removed.', deadline)
+    const emptied = (): Promise<boolean> =>
+      this.store.update(forgottenRow(row, this.#runtime.now()), row.version)
+    const otherwise = 'The store did not confirm that the record was removed.'
+    return await this.#rows.confirmed(emptied, otherwise, deadline)
   }
 
   /**
@@ -263,8 +209,8 @@ export class Journal {
       createdBefore: await this.#prunableBefore(kept.created),
       rejectedBefore: await this.#prunableBefore(kept.rejected),
     }
-    const pending = this.#call(() => this.store.prune(this.scope, limits))
-    await this.#confirmed(pending, 'The store could not remove old records.')
+    const pruned = (): Promise<number> => this.store.prune(this.scope, limits)
+    await this.#rows.confirmed(pruned, 'The store could not remove old records.')
   }
 
   /**
@@ -277,7 +223,7 @@ export class Journal {
     const now = this.#runtime.now()
     const settled = kept / 4
     for (const factor of WITNESS_AGES) {
-      const { rows } = await this.#page({ since: Math.floor(Math.max(0, now - settled * factor)) })
+      const { rows } = await this.#rows.page({ since: Math.floor(Math.max(0, now - settled * factor)) })
       const witness = witnessOf(rows, now - settled)
       if (witness !== undefined) return Math.floor(Math.min(now - kept, witness.updatedAt - (kept * 3) / 4))
     }
@@ -285,25 +231,8 @@ export class Journal {
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
-  async *rows(
-    which: { readonly open: true } | { readonly since: number },
-  ): AsyncGenerator<StoredRow, void, undefined> {
-    let after: string | undefined
-    do {
-      const page = await this.#page(which, after)
-      yield* page.rows
-      after = page.next
-    } while (after !== undefined)
-  }
-
-  #page(which: { readonly open: true } | { readonly since: number }, after?: string): Promise<RowPage> {
-    const options = { limit: 100, ...defined({ after }) }
-    const pending = this.#call(() =>
-      'open' in which
-        ? this.store.listOpen(this.scope, options)
-        : this.store.list(this.scope, { ...options, since: which.since }),
-    )
-    return this.#confirmed(pending, UNREADABLE)
+  rows(which: Which): AsyncGenerator<StoredRow, void, undefined> {
+    return this.#rows.all(which)
   }
 
   /**
@@ -360,24 +289,6 @@ export class Journal {
     schedule()
   }
 
-  /** What the store has, or the interruption of the call. */
-  async #read(
-    id: string,
-    deadline: Deadline,
-    store: OrderOutbox,
-  ): Promise<StoredRow | Interruption | undefined> {
-    let row: StoredRow | Interruption | undefined
-    try {
-      row = await this.#bounded(
-        this.#call(() => store.get(this.scope, id)),
-        deadline,
-      )
-    } catch (cause) {
-      throw storeError(UNREADABLE, cause)
-    }
-    return row instanceof Interruption ? overOr(deadline) : row
-  }
-
   /** Writes what a call has learnt, for which the codec is given a moment past the call's end as well. */
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
@@ -390,28 +301,7 @@ export class Journal {
     deadline: Deadline,
   ): Promise<JournalRecord | 'forgotten' | Unusable | Interruption> {
     const decoded = decodeRow(row, this.#codec)
-    return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
-  }
-
-  /** What the store answers in its time, or by the deadline where one is given. */
-  async #confirmed<T>(
-    pending: Promise<T>,
-    otherwise: string,
-    deadline: Deadline = new Deadline(this.#runtime, STORE_TIMEOUT, undefined),
-  ): Promise<T> {
-    let result: T | Interruption
-    try {
-      result = await this.#bounded(pending, deadline)
-    } catch (cause) {
-      throw storeError(otherwise, cause)
-    }
-    if (result instanceof Interruption) throw storeError(otherwise)
-    return result
-  }
-
-  #bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
-    const time = Math.min(STORE_TIMEOUT, deadline.remaining())
-    return new Deadline(this.#runtime, time, deadline.signal).race(pending)
+    return this.#codec === undefined ? decoded : this.#rows.bounded(decoded, deadline)
   }
 
   /**
@@ -423,21 +313,6 @@ export class Journal {
       ? new Deadline(this.#runtime, deadline.remaining(), signal)
       : new Deadline(this.#runtime, 0, undefined)
   }
-
-  /** A store that throws instead of rejecting has failed all the same. */
-  async #call<T>(operation: () => Promise<T>): Promise<T> {
-    return await operation()
-  }
-}
-
-/** True if the store has said that it wrote: one that has not responded in time may have written nothing. */
-export function isConfirmed(applied: boolean | Interruption): boolean {
-  return applied === true
-}
-
-/** True if what is stored is this very write. No other has its text, because every call's `claim` is in there. */
-export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): boolean {
-  return stored?.version === row.version && stored.data === row.data
 }
 
 /** A row that proves by its age that time has passed, whatever this process's clock says. */
@@ -446,23 +321,4 @@ export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
   latest: number,
 ): Row | undefined {
   return rows.find(({ updatedAt }) => updatedAt <= latest)
-}
-
-/** The end of a call; its store was given up if it has not come. */
-function overOr(deadline: Deadline): Interruption {
-  const over = deadline.over()
-  if (over !== undefined) return over
-  throw storeError(UNREADABLE)
-}
-
-const UNREADABLE =
-  'The store could not be read, so nothing was sent by this call; whether an earlier one was charged is not known. Repair the store and call again with the same request.'
-
-function storeError(message: string, cause?: unknown): StoreError {
-  return new StoreError(message + reasonOf(cause), { charged: 'unknown', ...defined({ cause }) })
-}
-
-/** What a store said of itself, for the end of a message. Whatever else it threw may hold a secret. */
-export function reasonOf(cause: unknown): string {
-  return cause instanceof StoreError ? ` The store said: ${cause.message}` : ''
 }

@@ -4,9 +4,10 @@ import type { CallSettings } from '../http/call.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
 import { contradiction } from './evidence.ts'
-import { type JournalRecord, type OrderRecord, publicRecord, type Unusable, unusableError } from './record.ts'
+import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import type { Finish } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
+import { type Unusable, unusableError } from './row.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**

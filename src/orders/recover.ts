@@ -13,7 +13,7 @@ import { sameApiKey } from './keys.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import { withTrustedTimes } from './newest.ts'
 import { OUTCOMES } from './outcome.ts'
-import { isPending, isUnsent, type JournalRecord, publicRecord, unusableError } from './record.ts'
+import { isPending, isUnsent, type JournalRecord, publicRecord } from './record.ts'
 import {
   createdOutcome,
   type Finish,
@@ -24,6 +24,7 @@ import {
   unreadableRecord,
 } from './recovery-outcome.ts'
 import { pruneClosed } from './remembered.ts'
+import { unusableError } from './row.ts'
 import { decide, known, type StepOf, unknownStep } from './rules.ts'
 import { sendOrder } from './send-order.ts'
 

@@ -1,4 +1,5 @@
-import { type Codec, isStorable } from './record.ts'
+import type { Codec } from '../options.ts'
+import { isStorable } from './row.ts'
 
 /** A codec that cannot open what it seals. Says nothing of what it threw, which may hold a secret. */
 export class RoundTripError extends TypeError {

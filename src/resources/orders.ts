@@ -33,21 +33,14 @@ import { type OrderReply, placeOrder, responseInfoOf } from '../orders/create.ts
 import { type CreateManyResult, createMany } from '../orders/create-many.ts'
 import { enqueueOrder } from '../orders/enqueue.ts'
 import { slotOfInvalid } from '../orders/intent.ts'
+import type { OrderName } from '../orders/named.ts'
 import { argumentError } from '../orders/place-order-errors.ts'
 import { type Reconciled, reconcile } from '../orders/reconcile.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { type RecoveryOutcome, recover } from '../orders/recover.ts'
 import type { Finish } from '../orders/recovery-outcome.ts'
-import {
-  forget,
-  type OrderName,
-  pruneClosed,
-  type RememberedQuery,
-  type Resolution,
-  remembered,
-  resolve,
-  unresolved,
-} from '../orders/remembered.ts'
+import { pruneClosed, type RememberedQuery, remembered, unresolved } from '../orders/remembered.ts'
+import { forget, type Resolution, resolve } from '../orders/resolve.ts'
 import {
   type CreateManySummary,
   createManySummary,

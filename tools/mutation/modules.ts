@@ -34,7 +34,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'record',
-    files: ['orders/record.ts'],
+    files: ['orders/record.ts', 'orders/row.ts'],
     tests: [
       'unit/**/record.test.ts',
       'client/recover/create-meanwhile.test.ts',
@@ -94,7 +94,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'journal',
-    files: ['orders/journal.ts', 'orders/live.ts'],
+    files: ['orders/journal.ts', 'orders/rows.ts', 'orders/live.ts'],
     tests: ['unit/**/{journal,live}.test.ts', 'client/**/{pruning,close}.test.ts'],
   },
   {
@@ -117,9 +117,9 @@ export const MODULES: readonly Module[] = [
     tests: ['unit/**/{scan-orders,look-up}.test.ts', 'client/**/{recover,resolve,contradictions}.test.ts'],
   },
   {
-    name: 'archive',
-    files: ['orders/archive.ts', 'orders/recovery-outcome.ts'],
-    tests: ['unit/**/{archive,recovery-outcome}.test.ts', 'client/**/{anonymous,recover,resolve}.test.ts'],
+    name: 'newest version',
+    files: ['orders/newest.ts', 'orders/recovery-outcome.ts'],
+    tests: ['unit/**/{newest,recovery-outcome}.test.ts', 'client/**/{anonymous,recover,resolve}.test.ts'],
   },
   {
     name: 'recovery',

@@ -1,6 +1,6 @@
 import { StoreError } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import type { Codec } from '../../../src/orders/record.ts'
+import type { Codec } from '../../../src/options.ts'
 import { faultyStore, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'

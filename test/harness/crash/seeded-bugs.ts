@@ -18,13 +18,7 @@ import { mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.t
 import { isBusy, isFromFuture, isRemembered, mayBeRestored, startOf } from '../../../src/orders/decision.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
-import {
-  isConfirmed,
-  isThisWrite,
-  Journal,
-  type JournalOptions,
-  witnessOf,
-} from '../../../src/orders/journal.ts'
+import { Journal, type JournalOptions, witnessOf } from '../../../src/orders/journal.ts'
 import { sameApiKey, tagOf } from '../../../src/orders/keys.ts'
 import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
 import { isAnother } from '../../../src/orders/newest.ts'
@@ -44,7 +38,8 @@ import {
   type RecoveryOutcome,
   settledOutcome,
 } from '../../../src/orders/recovery-outcome.ts'
-import { resolve } from '../../../src/orders/remembered.ts'
+import { resolve } from '../../../src/orders/resolve.ts'
+import { isConfirmed, isThisWrite } from '../../../src/orders/rows.ts'
 import { RULES } from '../../../src/orders/rules.ts'
 import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
 import {

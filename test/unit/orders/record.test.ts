@@ -1,17 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type Codec,
-  decodeRow,
-  emptyRow,
-  encodeRecord,
-  forgottenRow,
-  isPending,
-  isUnsent,
-  type JournalRecord,
-  publicRecord,
-  unusableError,
-} from '../../../src/orders/record.ts'
+import type { Codec } from '../../../src/options.ts'
+import { isPending, isUnsent, type JournalRecord, publicRecord } from '../../../src/orders/record.ts'
+import { decodeRow, emptyRow, encodeRecord, forgottenRow, unusableError } from '../../../src/orders/row.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
 
