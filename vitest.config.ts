@@ -27,7 +27,9 @@ export const project = (name: string, extra: Record<string, unknown> = {}) => ({
     name,
     include: [`test/${name}/**/*.test.ts`],
     environment: 'node',
+    // A machine that is busy writes slowly: the stores of a test's hook wait for the disk.
     testTimeout: 60_000,
+    hookTimeout: 60_000,
     ...sown,
     ...extra,
   },

@@ -5,10 +5,6 @@ import { platformRuntime } from '../../src/runtime.ts'
 import { attempt } from '../support/attempt.ts'
 import { refusing, unsentOf } from '../support/refusing.ts'
 
-test('a port that fetch refuses by itself is not told from one that was spoken to', async () => {
-  expect(unsentOf(await attempt('http://127.0.0.1:9'))).toBe(false)
-})
-
 describe('a fetch that is not the one that Node came with never proves that nothing was sent', () => {
   const original = globalThis.fetch
 
