@@ -50,6 +50,8 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md' },
   cleanUrls: true,
   head: [['meta', { name: 'referrer', content: 'no-referrer' }]],
+  // Those of GitHub have comments of too little contrast.
+  markdown: { theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' } },
   vite: {
     plugins: [
       {
