@@ -8,11 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { transform } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { pglite } from '../stores/support/postgres-clients.ts'
+import { describeUnless } from '../support/needs.ts'
 import { readPages } from './support/pages.ts'
 
 const folder = join(root, '.tmp/frameworks')
@@ -31,7 +32,9 @@ const MORE: Readonly<Record<string, string>> = {
   react: "export { createElement } from 'react'\nexport { renderToString } from 'react-dom/server'\n",
 }
 
-describe.skipIf(!existsSync(packages))('docs/guide/frameworks.md', () => {
+const missing = existsSync(packages) ? undefined : 'npm ci --prefix docs/site'
+
+describeUnless(missing, 'docs/guide/frameworks.md', () => {
   let sandbox: Sandbox
   let service: SandboxServer
   let directory: string
