@@ -51,6 +51,11 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run seeded-bugs shrink',
   },
   {
+    what: 'the page on frameworks, in its frameworks',
+    files: ['test/docs/frameworks.test.ts'],
+    command: 'npm exec -c "npm ci --prefix docs/site && vitest run --project docs frameworks"',
+  },
+  {
     what: 'test/types once more, beside the compiler in `types`',
     command: 'npx vitest run --project types',
   },
