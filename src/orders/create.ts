@@ -127,7 +127,7 @@ class Placement {
   readonly #startedAt: number
   readonly #duplicateKey: string | undefined
   #credential: string | null | undefined
-  /** The order without a name that was in doubt at the first look: this call asks for it again. */
+  /** The order without a name that was in doubt, or never readable, at the first look: this call asks for it again. */
   #asked: JournalRecord | undefined
   #attempts = 0
 
@@ -231,7 +231,7 @@ class Placement {
       // Its row has the next one like it by now, so nobody can say here what became of the one that is asked for again.
       if (record !== undefined && this.#asked !== undefined && isAnother(record, this.#asked))
         throw this.#errors.unresolved(this.#asked, 'replaced')
-      if (first && record?.state === 'open' && isAnonymous(record.slot)) this.#asked = record
+      if (first && record !== undefined && isAskedAgain(record)) this.#asked = record
       first = false
       const credential = await this.#askCredential(record)
       const pause = pauseBefore(look, waited)
@@ -494,6 +494,16 @@ export function whyNotJoin(
   if (bothKeys && twin.idempotencyKey !== idempotencyKey) return 'key'
   if (twin.fingerprint !== fingerprint) return 'payload'
   return isAnonymous(slot) ? 'anonymous' : undefined
+}
+
+/**
+ * True if a call for an order without a name asks for the one that is stored, and not for another one like it: what became
+ * of that one, or what it is, nobody has heard yet.
+ */
+export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
+  return (
+    isAnonymous(record.slot) && (record.state === 'open' || (record.state === 'created' && !record.readable))
+  )
 }
 
 /** How long a call waits before it looks again at a record that is claimed; nothing once it has waited long enough. */

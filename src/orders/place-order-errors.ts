@@ -103,13 +103,15 @@ export class PlaceOrderErrors {
       unreadable: 'was created, but its answer was never readable',
       held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
       busy: 'is placing it right now',
-      replaced: 'was settled meanwhile, and the next one like it has its place',
+      replaced: 'was settled or given up meanwhile, and the next one like it has its place',
     }[because]
     const charged = chargedOf(record)
     const next =
       because === 'busy'
         ? 'try again'
-        : 'run orders.recover(), then settle what is left with orders.resolve()'
+        : because === 'replaced'
+          ? 'look for it with orders.reconcile()'
+          : 'run orders.recover(), then settle what is left with orders.resolve()'
     return new UnresolvedOrderError(
       `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },

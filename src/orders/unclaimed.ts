@@ -55,9 +55,9 @@ export class UnclaimedOrder {
           ? cancelled(content)
           : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
       const grace = deadline.grace(0)
-      // A codec that has just failed is not asked again.
-      const fenced =
-        written.result === 'failed' ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
+      // The order before in the slot stays, because the new one was not claimed. A codec that has just failed is not asked again.
+      const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
+      const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
       if (!(await fenced)) charged = 'unknown'
     }
     const over = deadline.over()
@@ -80,7 +80,7 @@ export class UnclaimedOrder {
     if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
     const { record } = found
     // What its slot serves by now says nothing about the order that this call asks for again.
-    if (asked !== undefined && record?.key !== asked.key) return { charged: 'unknown', record: asked }
+    if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
     // The order before this one, of which only the slot is the same.
     const other =
       asked === undefined && record?.state === 'created' && record.readable && isAnonymous(record.slot)

@@ -259,14 +259,12 @@ function askedAfter(
       intent === name &&
       at < charge.requestedAt &&
       // What a call that does not know has written may come later, and asks for the order then.
-      (endedAt === undefined || endedAt > moment || isWriteUnknown(kind, told)),
+      (endedAt === undefined ||
+        endedAt > moment ||
+        (told?.charged === 'unknown' &&
+          (kind === 'enqueue' || (told.code === 'store' && endedAt > call.at)))),
   )
   return asked && charge.call !== call.id && charge.requestedAt > moment
-}
-
-/** True if a call may have written that it wants the order, and does not know. */
-function isWriteUnknown(kind: LoggedCall['kind'], told: LoggedCall['told']): boolean {
-  return told?.charged === 'unknown' && (kind === 'enqueue' || told.code === 'store')
 }
 
 /**
@@ -339,7 +337,7 @@ const agreementOfCreates: Invariant = (log) =>
     const proven = ({ record }: LoggedRow): boolean =>
       record?.state === 'created' && (told.orderId ?? record.order?.id) === record.order?.id
     if (told.charged === 'yes' && call.storeTrouble !== true && intent !== undefined)
-      if (!keptRows(log, intent).some(proven) && !isDisplaced(log, intent, endedAt))
+      if (!keptRows(log, intent).some(proven) && !isDisplaced(log, call, intent, endedAt))
         return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
     if (call.disturbed === true || log.calls.some((other) => other !== call && overlaps(other, call)))
       return []
@@ -355,11 +353,12 @@ const agreementOfCreates: Invariant = (log) =>
     if (told.charged === stored) return []
     // The slot still has the order before, which is not the one that was asked for.
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
+    if (call.storeTrouble === true && told.charged !== 'no') return []
     // A write that an earlier call gave up may be applied during this one, which then cannot say who wrote the record.
     const trouble = log.calls.some(
-      (other) => other.storeTrouble === true && other.intent === intent && other.at <= call.at,
+      (other) => other.storeTrouble === true && other.intent === intent && other.at < call.at,
     )
-    if (trouble && told.charged !== 'no') return []
+    if (trouble && told.charged === 'unknown') return []
     return [
       `I6: ${intent} was told '${told.charged}' (${told.code ?? 'an order'}) while the record says '${stored}'`,
     ]
@@ -706,7 +705,8 @@ export const monotony: Invariant = (log) => {
     if (left !== undefined && version === 0 && (left.state === 'open' || left.rejection?.kind === 'conflict'))
       broken.push(`I11: ${left.slot} was removed as ${left.rejection?.kind ?? left.state}`)
     if (left?.state !== 'created' || record === undefined) continue
-    if (hasNoName(left) && left.readable && record.key !== left.key) continue
+    // Only the claim of the next one like it takes the row.
+    if (hasNoName(left) && left.readable && record.key !== left.key && record.state === 'open') continue
     if (record.state !== 'created') broken.push(`I11: ${record.slot} went from created to ${record.state}`)
     else if (left.order?.id !== undefined && record.order?.id !== left.order.id)
       broken.push(`I11: ${record.slot} was order ${left.order.id} and became ${record.order?.id}`)
@@ -1001,9 +1001,14 @@ function keptRows(log: RunLog, name: string): LoggedRow[] {
 }
 
 /** True if the row of an order without a name had the next one like it when its call ended. */
-function isDisplaced(log: RunLog, name: string, endedAt: number): boolean {
+function isDisplaced(log: RunLog, call: LoggedCall, name: string, endedAt: number): boolean {
+  const own = new Set(log.requests.filter((request) => request.call === call.id).map(({ key }) => key))
   return newestOf(rowsOf(log, name), endedAt).some(
-    ({ open, record }) => record !== undefined && hasNoName(record) && (open || record.state === 'created'),
+    ({ open, record }) =>
+      record !== undefined &&
+      hasNoName(record) &&
+      !own.has(record.key) &&
+      (open || record.state === 'created'),
   )
 }
 

@@ -90,6 +90,30 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('is returned, and not bought again, where it was never readable and another call reads it meanwhile', async (lab) => {
+    lab.fault({ type: 'bytes', body: '<html>', status: 201 }, 3)
+    await failure(lab.create(anonymousOrder()))
+    const { order: placed, info } = await askedAgainBehind(lab, 1)
+    expect(placed?.id).toBe(lab.sandbox.ledger[0]?.orderId)
+    expect(info).toMatchObject({ replayed: true, attempts: 0 })
+    lab.sandbox.expectCharges(1)
+  })
+
+  it('stays remembered where the next one like it cannot be claimed', async (lab) => {
+    const { id } = await lab.create(anonymousOrder())
+    let updates = 0
+    const store = storeOver(lab.rows, {
+      update: async (row, version) => {
+        if (++updates === 1) throw new Error('the store is gone for a moment')
+        return await lab.rows.update(row, version)
+      },
+    })
+    const error = await failure(lab.client({ store }).orders.create(anonymousOrder()))
+    expect(error).toMatchObject({ code: 'store', charged: 'no' })
+    expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id } })
+    lab.sandbox.expectCharges(1)
+  })
+
   it('is not bought again, and no other is taken for it, where the next one has its row', async (lab) => {
     await leaveOpen(lab)
     const { error } = await askedAgainBehind(lab, 2)

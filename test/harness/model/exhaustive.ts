@@ -4,6 +4,7 @@
  * between them: a crash, a lost or late write, a lost or late request, a jump of the clock.
  */
 import { type Condition, type Facts, PLAIN_FACTS } from '../../../src/orders/conditions.ts'
+import { isAskedAgain } from '../../../src/orders/create.ts'
 import { isFromFuture, startOf } from '../../../src/orders/decision.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
@@ -127,7 +128,9 @@ export function search(setting: Setting, bound: number): Findings {
   })
   const stored = (row: Row, content: RecordContent, now: number): Row => {
     const version = row.version + 1
-    if (row.record?.state === 'created' && content.state !== 'created' && !anonymous)
+    // Only the claim of the next one like it takes the row of an order without a name.
+    const taken = anonymous && content.state === 'open'
+    if (row.record?.state === 'created' && content.state !== 'created' && !taken)
       throw new Broken('I11: a record leaves created')
     const createdAt = row.record?.createdAt ?? now
     return { version, record: { ...content, version, createdAt, updatedAt: now } }
@@ -181,7 +184,7 @@ export function search(setting: Setting, bound: number): Findings {
       totalTimeout: TOTAL,
       wanted: { slot: setting.name, fingerprint: process.payload, ...(caller && { idempotencyKey: 'k' }) },
       outwaited: process.outwaited,
-      asked: anonymous && process.first?.state === 'open' ? process.first.key : undefined,
+      asked: process.first !== undefined && isAskedAgain(process.first) ? process.first.key : undefined,
       isNotListed: world.charges === 0,
       decidedAt: world.now,
       orderId: world.charges > 0 ? 'o' : undefined,
@@ -596,8 +599,9 @@ export function search(setting: Setting, bound: number): Findings {
       sends: command === 'create',
     }
     const asks = command === 'create' || command === 'enqueue'
-    // Each order without a name is one of its own, unless the one before it is in doubt.
-    const another = anonymous && command === 'create' && world.row.record?.state !== 'open'
+    // Each order without a name is one of its own, unless the one before it is in doubt or was never readable.
+    const { record } = world.row
+    const another = anonymous && command === 'create' && !(record !== undefined && isAskedAgain(record))
     return {
       ...world,
       calls: world.calls - 1,

@@ -476,17 +476,17 @@ export class Process {
     return look
   }
 
-  /** A call that finds its order open asks for that one, and one that finds it created asks for the next. */
+  /** A call that finds its order open or never readable asks for that one, and one that finds it created for the next. */
   #hear(look: FirstLook, row: StoredRow | undefined): void {
     look.heard = true
     for (const call of this.#running) {
       const { logged } = call.intent ?? {}
       if (call.look !== look || logged === undefined) continue
-      if (row?.state === 'open' && look.certain) {
+      if (row?.open === true && row.state !== 'rejected' && look.certain) {
         call.asksForOpen = true
         logged.wanted -= call.anew
         call.anew = 0
-      } else if (row?.state === 'created' && call.anew === 0) {
+      } else if (row?.state === 'created' && !row.open && call.anew === 0) {
         logged.wanted++
         call.anew = 1
       }

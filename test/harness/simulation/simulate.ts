@@ -148,7 +148,8 @@ async function act(world: World, step: Step): Promise<void> {
       const { externalOrderId, idempotencyKey } = intent.plan
       const anonymous = externalOrderId === undefined && idempotencyKey === undefined
       // Without a name, asking again for an order that may exist by now may be a new order.
-      const isMade = world.recordOf(intent)?.state === 'created' || world.hasBeenTold(intent)
+      const record = world.recordOf(intent)
+      const isMade = (record?.state === 'created' && record.readable) || world.hasBeenTold(intent)
       const asksAnew = anonymous && (isMade || world.isUncertain(intent))
       return await world.process(step.worker).create(intent, step, asksAnew)
     }
