@@ -54,6 +54,19 @@ taken() {
   grep -qs 'Could not create server TCP\|Failed listening' "$directory/$1/redis.log"
 }
 
+# Starts the server of a port again. Linux takes the arguments of a killed process away before its sockets, so the port may
+# be in use for a moment although the server has gone.
+relaunch() {
+  local tries
+  for ((tries = 0; tries < 100; tries++)); do
+    : >"$directory/$1/redis.log"
+    if launch "$1"; then return 0; fi
+    taken "$1" || return 1
+    sleep 0.05
+  done
+  return 1
+}
+
 # Starts a server on a free port and prints the port.
 create() {
   local port home tries
@@ -163,7 +176,7 @@ case $command in
     stop KILL
     all=()
     for port in $(ports); do
-      launch "$port" || { echo "the server on port $port does not start again" >&2; exit 1; }
+      relaunch "$port" || { echo "the server on port $port does not start again" >&2; exit 1; }
       all+=("$port")
     done
     if [ "$(cat "$directory/kind")" = cluster ]; then await_cluster "${all[@]}"; fi
