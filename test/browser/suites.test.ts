@@ -66,7 +66,11 @@ function controlOf(sandbox: Sandbox, customer: string): Control {
       case 'requests':
         return sandbox.requests.length
       case 'orderMade':
-        return sandbox.addOrder({ customer, metadata: { externalOrderId: question.externalOrderId } }).id
+        return sandbox.addOrder({
+          customer,
+          target: '@ada',
+          metadata: { externalOrderId: question.externalOrderId },
+        }).id
       case 'statusChanged':
         sandbox.setOrderStatus(question.orderId, question.status)
         return null
