@@ -60,26 +60,6 @@ export interface StoreErrorFacts extends ErrorFacts {
 const BRAND = Symbol.for('customer-ordering-sdk.error')
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
-/** Facts that may be printed, in printing order. */
-const PRINTED = [
-  'code',
-  'charged',
-  'attempts',
-  'status',
-  'serverCode',
-  'requestId',
-  'idempotencyKey',
-  'externalOrderId',
-  'orderId',
-  'requiredPermission',
-  'resource',
-  'retryAfter',
-  'local',
-  'fields',
-  'deadline',
-  'issues',
-] as const
-
 /** Facts that an error has as a property only where they are known. */
 const OPTIONAL = [
   'status',
@@ -92,6 +72,9 @@ const OPTIONAL = [
   'resource',
   'retryAfter',
 ] as const
+
+/** Facts that may be printed, in printing order. */
+const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 'deadline', 'issues'] as const
 
 /** Names a class on its prototype, so that the name survives minifiers and the other module format's copy of the class. */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
