@@ -141,8 +141,13 @@ describe('in a browser', { skip: !existsSync(program) && process.env['CI'] !== '
   ] as const)
     test(`a search for "${words}" finds ${wanted}`, async () => {
       const { page, complaints, close } = await open('/')
-      await page.keyboard.press('Control+k')
-      await page.fill('#localsearch-input', words)
+      // The page hears the key once its script has run, which nothing shows.
+      const input = page.locator('#localsearch-input')
+      for (let tries = 0; tries < 20 && !(await input.isVisible()); tries++) {
+        await page.keyboard.press('Control+k')
+        await page.waitForTimeout(100 * tries)
+      }
+      await input.fill(words)
       await page.waitForSelector('#localsearch-list a')
       const found = await page.$$eval('#localsearch-list a', (links) =>
         links.map((link) => link.getAttribute('href')?.replace(/#.*$/, '')),
