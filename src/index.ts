@@ -79,8 +79,12 @@ export type {
   ServiceOf,
   WaitForOptions,
 } from './options.ts'
-export type { CreateManyFailure, CreateManyResult, CreateManySuccess } from './orders/create-many.ts'
-export type { OrderName } from './orders/named.ts'
+export type {
+  CreateManyFailure,
+  CreateManyResult,
+  CreateManySuccess,
+  CreateManySummary,
+} from './orders/create-many.ts'
 export type { Reconciled } from './orders/reconcile.ts'
 export type { OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record.ts'
 export type {
@@ -89,11 +93,11 @@ export type {
   RecoveredOrder,
   RecoveredRecord,
   RecoveryOutcome,
+  RecoverySummary,
   UnreadableOrder,
 } from './orders/recover.ts'
-export type { RememberedQuery } from './orders/remembered.ts'
+export type { OrderName, RememberedQuery } from './orders/remembered.ts'
 export type { Resolution } from './orders/resolve.ts'
-export type { CreateManySummary, RecoverySummary } from './orders/summary.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'
 export type { Orders } from './resources/orders.ts'

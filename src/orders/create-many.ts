@@ -147,3 +147,29 @@ export async function* createMany<Output>(
     }
   }
 }
+
+/** What `await client.orders.createMany(rows)` gives. It keeps the rows that failed, and of the others only their number. */
+export interface CreateManySummary {
+  /** Orders made by this run, as far as anybody can know. */
+  readonly created: number
+  /** Orders that existed before. */
+  readonly replayed: number
+  /** Rows that ended in an error: as many as `failures`. */
+  readonly failed: number
+  /** Rows that ended in an error, with what is known of the wallet. */
+  readonly failures: readonly CreateManyFailure[]
+}
+
+/** Places all rows. */
+export async function createManySummary(
+  results: AsyncIterable<CreateManyResult<unknown>>,
+): Promise<CreateManySummary> {
+  const count = { created: 0, replayed: 0 }
+  const failures: CreateManyFailure[] = []
+  for await (const result of results) {
+    if (!result.ok) failures.push(result)
+    else if (result.replayed === true) count.replayed++
+    else count.created++
+  }
+  return { ...count, failed: failures.length, failures }
+}

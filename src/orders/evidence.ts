@@ -4,6 +4,7 @@
  */
 import { REDACTED } from '../http/redact.ts'
 import { parseJson } from '../http/request.ts'
+import type { Order } from '../schemas/order.ts'
 import { CanonicalJsonError } from './canonical.ts'
 import { type Derive, fieldTags } from './identity.ts'
 import type { JournalRecord } from './record.ts'
@@ -14,6 +15,13 @@ export interface Echo {
   readonly serviceId?: string | undefined
   readonly quantity?: number | undefined
   readonly target?: string | undefined
+}
+
+/** An order as a list shows it. */
+export interface ListedOrder extends Echo {
+  readonly id: string
+  /** The order, where it is readable as one. */
+  readonly order?: Order
 }
 
 /** What is known of the order that an {@link Echo} is compared with. */

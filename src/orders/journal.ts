@@ -3,8 +3,16 @@ import type { Codec } from '../options.ts'
 import type { Runtime } from '../runtime.ts'
 import type { OrderOutbox, OrderStore, StoredRow } from '../stores/store.ts'
 import type { JournalRecord, RecordContent } from './record.ts'
-import { RoundTripError, withRoundTrip } from './round-trip.ts'
-import { decodeRow, emptyRow, encodeRecord, forgottenRow, type Unusable, unusableError } from './row.ts'
+import {
+  decodeRow,
+  emptyRow,
+  encodeRecord,
+  forgottenRow,
+  RoundTripError,
+  type Unusable,
+  unusableError,
+  withRoundTrip,
+} from './row.ts'
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 /** How often a proven charge is written over other writers' versions before it goes to the background. */

@@ -1,8 +1,8 @@
 /** The newest version of an order's record. The row of one without a name may have the next one like it by then. */
 import { type Deadline, Interruption } from '../http/deadline.ts'
 import type { OrderOutbox } from '../stores/store.ts'
+import { isBusy, isFromFuture } from './conditions.ts'
 import type { OrderContext } from './context.ts'
-import { isBusy, isFromFuture } from './decision.ts'
 import { isAnonymous } from './identity.ts'
 import type { Found, FoundRecord } from './journal.ts'
 import { isPending, type RecordContent } from './record.ts'

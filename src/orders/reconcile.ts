@@ -3,12 +3,12 @@ import { isCustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
-import { contradiction } from './evidence.ts'
+import { contradiction, type ListedOrder } from './evidence.ts'
+import { scanOrders } from './look-up.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import type { Finish } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
 import { type Unusable, unusableError } from './row.ts'
-import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**
  * One line of a reconciliation: an order known to both sides, to one side only, or with another amount than remembered.

@@ -3,13 +3,12 @@ import { type AnyCustomerOrderingError, isCustomerOrderingError, StoreError } fr
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'
-import { claimedContent, heardUnder, repeatedContent } from './claim.ts'
+import { claimedContent, heardUnder, repeatedContent, sameApiKey } from './claim.ts'
 import { type Facts, PLAIN_FACTS } from './conditions.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
 import { requestOf } from './evidence.ts'
 import { isGenuine } from './intent.ts'
 import type { Found, FoundRecord } from './journal.ts'
-import { sameApiKey } from './keys.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import { withTrustedTimes } from './newest.ts'
 import { OUTCOMES } from './outcome.ts'
@@ -34,6 +33,7 @@ export type {
   RecoveredOrder,
   RecoveredRecord,
   RecoveryOutcome,
+  RecoverySummary,
   UnreadableOrder,
 } from './recovery-outcome.ts'
 

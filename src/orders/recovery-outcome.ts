@@ -4,10 +4,10 @@ import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import type { StoredRow } from '../stores/store.ts'
 import { type OrderContext, rememberedOrder } from './context.ts'
+import type { ListedOrder } from './evidence.ts'
 import type { Found, FoundRecord } from './journal.ts'
 import { loadNewest, proveCreated } from './newest.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import type { ListedOrder } from './scan-orders.ts'
 import { apply, type Proof } from './transitions.ts'
 
 /** Why a record needs a person. */
@@ -182,4 +182,32 @@ export async function markCreated(
   const look = deadline === undefined ? lookOf(context) : lookAfter(deadline)
   const record = (await newestRecord(context, found, look)) ?? found.record
   return createdOutcome(publicRecord(record), order)
+}
+
+/** What `await client.orders.recover()` gives. It keeps nothing of the orders that need nobody, however many there are. */
+export interface RecoverySummary {
+  /** Orders that exist and were paid. */
+  readonly created: number
+  /** Records that are closed without an order. */
+  readonly rejected: number
+  /** Orders that a live call, or the service, is still working on. */
+  readonly inProgress: number
+  /** Orders that the service could not be asked about: run it again later. */
+  readonly stillOpen: number
+  /** Orders that need a person, each with its reason. */
+  readonly needsAttention: readonly RecordInNeed[]
+}
+
+/** Runs a recovery to its end. */
+export async function recoverySummary(
+  outcomes: AsyncIterable<RecoveryOutcome<unknown>>,
+): Promise<RecoverySummary> {
+  const count = { created: 0, rejected: 0, in_progress: 0, still_open: 0 }
+  const needsAttention: RecordInNeed[] = []
+  for await (const outcome of outcomes) {
+    if (outcome.outcome === 'needs_attention') needsAttention.push(outcome)
+    else count[outcome.outcome]++
+  }
+  const { created, rejected, in_progress: inProgress, still_open: stillOpen } = count
+  return { created, rejected, inProgress, stillOpen, needsAttention }
 }

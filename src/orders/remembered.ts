@@ -1,8 +1,19 @@
+import { defined } from '../defined.ts'
 import type { StoreError } from '../errors.ts'
+import {
+  type Charged,
+  type CustomerOrderingError,
+  type ErrorFacts,
+  InvalidRequestError,
+  RequestAbortedError,
+  TimeoutError,
+} from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
 import type { OrderStore } from '../stores/store.ts'
-import type { OrderContext } from './context.ts'
-import { deadlineOf, invalid, lookFor, type OrderName } from './named.ts'
+import { chargedOf, type OrderContext } from './context.ts'
+import { checkIdempotencyKey, rowIdOf } from './identity.ts'
+import type { FoundRecord } from './journal.ts'
 import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import { type Unusable, unusableError } from './row.ts'
 
@@ -78,4 +89,105 @@ export function pruneClosed({ connection, journal, retention }: OrderContext): v
   journal.prune(retention).catch(({ code }: StoreError) => {
     reporter.log('warn', 'old records were not removed; tried again in an hour', { code })
   })
+}
+
+/** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
+export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
+
+/** A look of a method, which takes no longer than the method may. */
+export interface NamedLook {
+  readonly operation: string
+  readonly settings: CallSettings
+  readonly deadline: Deadline
+}
+
+/** The record of that name. */
+export async function lookFor(
+  context: OrderContext,
+  name: OrderName,
+  look: NamedLook,
+): Promise<FoundRecord | undefined> {
+  const found = await look.deadline.race(findRecord(context, name, look.deadline))
+  if (found instanceof Interruption) throw interrupted(found, name, look)
+  return found
+}
+
+/** The record of that name. A key may also belong to an order with a reference, or to an anonymous one. */
+async function findRecord(
+  context: OrderContext,
+  name: OrderName,
+  deadline: Deadline,
+): Promise<FoundRecord | Interruption | undefined> {
+  const { journal, connection } = context
+  const { runtime } = connection
+  const field = nameField(name)
+  const value: unknown = 'externalOrderId' in name ? name.externalOrderId : name.idempotencyKey
+  if (typeof value !== 'string' || value.trim() === '')
+    throw invalid(field, 'must be a text that is not empty')
+  if (field === 'idempotencyKey') {
+    const bad = checkIdempotencyKey(value)
+    if (bad !== undefined) throw invalid(field, bad)
+  }
+  const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
+  const found = await journal.load(id, deadline)
+  if (found instanceof Interruption) return found
+  if (found.row !== undefined && found.record !== undefined)
+    return { id, row: found.row, record: found.record }
+  if (field === 'externalOrderId') return undefined
+  // Open records are few and what is usually looked for, so they are searched before all others.
+  for (const which of [{ open: true } as const, { since: 0 }]) {
+    for await (const row of journal.rows(which)) {
+      // Nobody waits for the rest of the rows any more.
+      const over = deadline.over()
+      if (over !== undefined) return over
+      const record = await journal.decode(row)
+      if (record === 'unanswered') throw unusableError(record)
+      if (typeof record === 'object' && record.key === value) return { id: row.id, row, record }
+    }
+  }
+  return undefined
+}
+
+export function nameField(name: OrderName): 'externalOrderId' | 'idempotencyKey' {
+  return 'externalOrderId' in name ? 'externalOrderId' : 'idempotencyKey'
+}
+
+export function facts(record: JournalRecord): ErrorFacts & { readonly charged: Charged } {
+  return {
+    idempotencyKey: record.key,
+    charged: chargedOf(record),
+    ...defined({ externalOrderId: record.externalOrderId }),
+  }
+}
+
+export function deadlineOf({ connection }: OrderContext, { totalTimeout, signal }: CallSettings): Deadline {
+  return new Deadline(connection.runtime, totalTimeout, signal)
+}
+
+/** The call was ended while it looked the record up: nothing was asked of the service, and nothing was changed. */
+function interrupted(
+  { why }: Interruption,
+  name: OrderName,
+  { operation, settings }: NamedLook,
+): CustomerOrderingError {
+  const facts = { charged: 'unknown', attempts: 0, ...name } as const
+  const did = 'nothing was sent, nothing was changed, and whether the order was charged is not known'
+  return why === 'aborted'
+    ? new RequestAbortedError(
+        `${operation}() was ended by the caller's signal while it read the store: ${did}. Call again if it is still wanted.`,
+        {
+          ...facts,
+          cause: settings.signal?.reason,
+        },
+      )
+    : new TimeoutError(
+        `${operation}() could not read the store within the total time of the call (totalTimeout): ${did}. Repair the store or allow more time, then call again.`,
+        { ...facts, deadline: 'total' },
+      )
+}
+
+/** @param record what is remembered of the order, whose money a wrong argument says nothing about */
+export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
+  const known = record === undefined ? {} : facts(record)
+  return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })
 }

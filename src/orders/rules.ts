@@ -1,6 +1,6 @@
 import type { Condition, Facts } from './conditions.ts'
 import * as when from './conditions.ts'
-import { inWindow, isBusy, type Start } from './decision.ts'
+import { inWindow, isBusy, type Start } from './conditions.ts'
 import type { Found, FoundRecord } from './journal.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 

@@ -7,19 +7,20 @@ import type { Deadline } from '../http/deadline.ts'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../http/request.ts'
 import type { Order } from '../schemas/order.ts'
-import { classify, type Outcome } from './classify.ts'
+import { nextKey, sameApiKey, tagOf } from './claim.ts'
+import { CLOCK_SKEW } from './conditions.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext, rememberedOrder } from './context.ts'
-import { CLOCK_SKEW } from './decision.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { isProxied } from './identity.ts'
 import type { FoundRecord, Written } from './journal.ts'
-import { nextKey, sameApiKey, tagOf } from './keys.ts'
 import { proveCreated } from './newest.ts'
 import {
+  classify,
   type History,
   judgeOutcome,
   type Meaning,
   OUTCOMES,
+  type Outcome,
   type OutcomeKind,
   type Verdict,
 } from './outcome.ts'

@@ -30,23 +30,22 @@ import type {
 } from '../options.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../orders/context.ts'
 import { type OrderReply, placeOrder, responseInfoOf } from '../orders/create.ts'
-import { type CreateManyResult, createMany } from '../orders/create-many.ts'
+import {
+  type CreateManyResult,
+  type CreateManySummary,
+  createMany,
+  createManySummary,
+} from '../orders/create-many.ts'
 import { enqueueOrder } from '../orders/enqueue.ts'
 import { slotOfInvalid } from '../orders/intent.ts'
-import type { OrderName } from '../orders/named.ts'
 import { argumentError } from '../orders/place-order-errors.ts'
 import { type Reconciled, reconcile } from '../orders/reconcile.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { type RecoveryOutcome, recover } from '../orders/recover.ts'
-import type { Finish } from '../orders/recovery-outcome.ts'
+import { type Finish, type RecoverySummary, recoverySummary } from '../orders/recovery-outcome.ts'
+import type { OrderName } from '../orders/remembered.ts'
 import { pruneClosed, type RememberedQuery, remembered, unresolved } from '../orders/remembered.ts'
 import { forget, type Resolution, resolve } from '../orders/resolve.ts'
-import {
-  type CreateManySummary,
-  createManySummary,
-  type RecoverySummary,
-  recoverySummary,
-} from '../orders/summary.ts'
 import { waitForOrder } from '../orders/wait-for.ts'
 import { attachInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'

@@ -24,12 +24,12 @@ export const MODULES: readonly Module[] = [
   { name: 'identity', files: ['orders/identity.ts'], tests: ['unit/**/identity.test.ts'] },
   {
     name: 'outcome table',
-    files: ['orders/outcome.ts', 'orders/classify.ts'],
+    files: ['orders/outcome.ts'],
     tests: ['unit/**/outcome.test.ts', 'unit/**/classify.test.ts'],
   },
   {
     name: 'rules',
-    files: ['orders/decision.ts', 'orders/conditions.ts', 'orders/rules.ts'],
+    files: ['orders/conditions.ts', 'orders/rules.ts'],
     tests: ['unit/**/rules.test.ts'],
   },
   {
@@ -59,7 +59,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'intent',
-    files: ['orders/intent.ts', 'orders/field-names.ts'],
+    files: ['orders/intent.ts'],
     tests: ['unit/**/{intent,field-names}.test.ts'],
   },
   {
@@ -89,7 +89,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'transitions',
-    files: ['orders/transitions.ts', 'orders/keys.ts', 'orders/context.ts'],
+    files: ['orders/transitions.ts', 'orders/claim.ts', 'orders/context.ts'],
     tests: ['unit/**/orders/{transitions,keys,context,claim}.test.ts'],
   },
   {
@@ -113,7 +113,7 @@ export const MODULES: readonly Module[] = [
   },
   {
     name: 'looking up',
-    files: ['orders/look-up.ts', 'orders/scan-orders.ts', 'orders/evidence.ts'],
+    files: ['orders/look-up.ts', 'orders/evidence.ts'],
     tests: ['unit/**/{scan-orders,look-up}.test.ts', 'client/**/{recover,resolve,contradictions}.test.ts'],
   },
   {

@@ -11,18 +11,31 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
-import { begunContent, claimedContent, repeatedContent } from '../../../src/orders/claim.ts'
-import { classify } from '../../../src/orders/classify.ts'
-import { boughtMeanwhile, changedSince, otherApiKey, otherPayload } from '../../../src/orders/conditions.ts'
+import {
+  begunContent,
+  claimedContent,
+  repeatedContent,
+  sameApiKey,
+  tagOf,
+} from '../../../src/orders/claim.ts'
+import {
+  boughtMeanwhile,
+  changedSince,
+  isBusy,
+  isFromFuture,
+  isRemembered,
+  mayBeRestored,
+  otherApiKey,
+  otherPayload,
+  startOf,
+} from '../../../src/orders/conditions.ts'
 import { mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
-import { isBusy, isFromFuture, isRemembered, mayBeRestored, startOf } from '../../../src/orders/decision.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
 import { Journal, type JournalOptions, witnessOf } from '../../../src/orders/journal.ts'
-import { sameApiKey, tagOf } from '../../../src/orders/keys.ts'
-import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
+import { advanceBy, lookUpById, placesToLook, readOrder, scanOrders } from '../../../src/orders/look-up.ts'
 import { isAnother } from '../../../src/orders/newest.ts'
-import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
+import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
   isPending,
   isUnsent,
@@ -41,7 +54,6 @@ import {
 import { resolve } from '../../../src/orders/resolve.ts'
 import { isConfirmed, isThisWrite } from '../../../src/orders/rows.ts'
 import { RULES } from '../../../src/orders/rules.ts'
-import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
 import {
   chargedAsStored,
   isShared,

@@ -3,9 +3,14 @@
  * table are the real ones; what is here is the order of effects: read, decide, write, send, hear, settle, and what may come
  * between them: a crash, a lost or late write, a lost or late request, a jump of the clock.
  */
-import { type Condition, type Facts, PLAIN_FACTS } from '../../../src/orders/conditions.ts'
+import {
+  type Condition,
+  type Facts,
+  isFromFuture,
+  PLAIN_FACTS,
+  startOf,
+} from '../../../src/orders/conditions.ts'
 import { isAskedAgain } from '../../../src/orders/create.ts'
-import { isFromFuture, startOf } from '../../../src/orders/decision.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
   highestGeneration,

@@ -2,8 +2,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AttemptResult, BodyProblem } from '../../../src/http/attempt.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
-import { classify as classifyAgainst, type Outcome } from '../../../src/orders/classify.ts'
-import { OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
+import {
+  classify as classifyAgainst,
+  OUTCOMES,
+  type Outcome,
+  type OutcomeKind,
+} from '../../../src/orders/outcome.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { keyOf, makeKey, nextKey, sameApiKey, tagOf } from '../../../src/orders/claim.ts'
 import { derivedKey, fieldTags } from '../../../src/orders/identity.ts'
-import { keyOf, makeKey, nextKey, sameApiKey, tagOf } from '../../../src/orders/keys.ts'
 import { LEFT_OPEN, orderContext } from '../../support/order-context.ts'
 
 const context = orderContext()
