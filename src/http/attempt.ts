@@ -10,31 +10,42 @@ export interface AttemptRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
-  /** Milliseconds until the attempt is given up, from now to the last byte of the body. */
+  /**
+   * Milliseconds from now until the attempt is given up. The time includes the last byte of the
+   * body.
+   */
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
-  /** Most bytes of a successful body that are read, after decompression; see {@link MAX_ERROR_BYTES} for others. */
+  /**
+   * Most bytes that are read of a successful body, after decompression. {@link MAX_ERROR_BYTES}
+   * limits the others.
+   */
   readonly maxBytes: number
-  /** True once it must not be sent any more, for a transport that can ask at the last moment. */
+  /**
+   * True once the request must not be sent any more. A transport may check it at the last moment.
+   */
   readonly isLate?: (() => boolean) | undefined
 }
 
 /** Most bytes of an error's body that are read, after decompression. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
-/** Milliseconds in which a transport hands over what it has read of a body that was discarded. */
+/** Milliseconds that a transport has to hand over what it has read of a discarded body. */
 const LET_GO = 100
 
-/** Why a body is not there as a whole. */
+/** Why a body is incomplete. */
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
-/** How one attempt ended. `unsent` is claimed only where the transport proves that no byte of the request left. */
+/**
+ * The result of one attempt. It is `unsent` only if the transport proves that no byte of the
+ * request left.
+ */
 export type AttemptResult =
   | {
       readonly kind: 'answer'
       readonly status: number
       readonly headers: ResponseHeaders
-      /** What was read of the body, decoded; complete unless `problem` says otherwise. */
+      /** The decoded part of the body that was read. It is complete unless `problem` is set. */
       readonly text: string
       readonly problem?: BodyProblem | undefined
     }
@@ -49,10 +60,12 @@ export type AttemptResult =
   | { readonly kind: 'timeout' }
   | { readonly kind: 'aborted' }
 
-/** Performs one attempt and says how it ended; never throws. */
+/** Performs one attempt and returns its result. Never throws. */
 export type Send = (request: AttemptRequest) => Promise<AttemptResult>
 
-/** The result, if it has the status and headers of an answer. Not by `'headers' in`: every object may inherit one. */
+/**
+ * The result, if a response arrived. Not by `'headers' in`: every object may inherit such a field.
+ */
 export function answerOf(
   result: AttemptResult | undefined,
 ): Extract<AttemptResult, { readonly headers: ResponseHeaders }> | undefined {
@@ -60,15 +73,15 @@ export function answerOf(
 }
 
 /**
- * Attempts over any transport: their time, the caller's signal, what is read of a response, and
- * what a failure proves.
+ * Performs attempts over any transport: limits their time, obeys the caller's signal, reads the
+ * body and decides what a failure proves.
  */
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async (request) => {
     if (request.signal?.aborted === true) return { kind: 'aborted' }
     const controller = new AbortController()
     let stopped: 'timeout' | 'aborted' | undefined
-    // Ends the wait for whatever it waits for: a transport that ignores its signal must not keep the caller waiting.
+    // A transport that ignores its signal must not keep the caller waiting.
     let leave = (): void => {}
     const stop = (why: 'timeout' | 'aborted'): void => {
       if (stopped !== undefined) return
@@ -98,7 +111,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         return { kind: stopped ?? 'aborted' }
       }
       const { status, headers } = response
-      // The request was sent, whatever a transport of the caller's says of the response: no proof of anything.
+      // The request was sent. Whatever a custom transport returns as its response, it proves
+      // nothing.
       if (!Number.isInteger(status)) {
         discard(response)
         const detail = detailOf(new TypeError('the transport gave no status'), false)
@@ -114,11 +128,11 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         const cut = (): void => resolve({ text: '', problem: 'cut' })
         leave = () => {
           discard(response)
-          // A transport that does not end its read must not keep the caller waiting.
+          // A transport that never ends its read must not keep the caller waiting.
           const cancel = runtime.setTimer(cut, LET_GO)
           reading.then(cancel, cancel)
         }
-        // The request was sent: a transport that fails now proves nothing by its error.
+        // The request was sent, so an error of the transport proves nothing from here on.
         reading.then(resolve, cut)
         // The caller may have given up between the response and this read.
         if (stopped !== undefined) leave()
@@ -135,11 +149,12 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       let detail: FailureDetail = bare({ name: 'Error' })
       let unsent: false | Unsent = false
       try {
-        // Without proofs it is code of the caller's: where that threw is all that tells of a bug in it.
+        // A transport without proofs is the caller's code: the frames of its stack help to find a
+        // bug in it.
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
       } catch {
-        // What is thrown may throw again when it is looked at.
+        // The thrown value may throw again when it is read.
       }
       const { code } = detail
       const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
@@ -151,7 +166,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
   }
 }
 
-/** Lets go of a response that nobody reads. Its connection may die of it, which concerns nobody either. */
+/** Discards a response that nobody reads. This may close its connection, which does no harm. */
 function discard(response: TransportResponse): void {
   try {
     response.discard()

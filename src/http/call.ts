@@ -19,9 +19,12 @@ export interface Endpoint {
 
 /** Where API keys come from. */
 export interface Credentials {
-  /** The key for one attempt; null if a proxy adds it. Throws a `ConfigurationError` if there is no usable one. */
+  /**
+   * The key for one attempt, or null if a proxy adds it. Throws a `ConfigurationError` if none is
+   * usable.
+   */
   get(): Promise<string | null> | string | null
-  /** True if asking again may give another key. */
+  /** True if the next call of `get` may return another key. */
   readonly rotates: boolean
   /** What the proxy calls the API key that it adds, as its last response said; undefined if none has said so. */
   proxyTag?: string | undefined
@@ -39,7 +42,10 @@ export interface Connection {
   readonly reporter: Reporter
 }
 
-/** Per-call settings with all defaults filled in. No field is optional, so that none comes out of a polluted `Object.prototype`. */
+/**
+ * Settings of one call with all defaults filled in. No field is optional, so none is read from a
+ * polluted `Object.prototype`.
+ */
 export interface CallSettings {
   readonly signal: AbortSignal | undefined
   /** Milliseconds for one attempt, its body included. */
@@ -51,17 +57,17 @@ export interface CallSettings {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What the judge says of one attempt. */
+/** The judge's decision about one attempt. */
 export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
-  /** The error is the call's, if it may not go on. */
+  /** The call fails with this error if it may not go on. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
-  /** The error tells more than the attempt alone would. */
+  /** True if the error says more than the attempt alone shows. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /**
- * One call: the request that every attempt repeats byte for byte, and who judges the answers. No field is optional, so that
- * none comes out of a polluted `Object.prototype`.
+ * One call: the request that every attempt repeats byte for byte, and the judge of its responses.
+ * No field is optional, so none is read from a polluted `Object.prototype`.
  */
 export interface Call<T> {
   readonly endpoint: Endpoint
@@ -76,25 +82,28 @@ export interface Call<T> {
   /** For events. */
   readonly callId: string
   readonly maxBytes: number
-  /** Attempts that the caller's call made before, for the numbers in events. */
+  /** Attempts that the caller's call made earlier: events count on from here. */
   readonly attemptsBefore: number
-  /** API key of the first attempt, where it was asked for already. */
+  /** API key of the first attempt, if it was already fetched. */
   readonly credential: string | null | undefined
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
-  /** Last look before every send; false holds the request back and ends the call. */
+  /** Last check before every send. False holds the request back and ends the call. */
   readonly beforeSend: ((credential: string | null) => Promise<boolean>) | undefined
-  /** True once nothing may be sent any more, for a transport that can look once more after it has connected. */
+  /**
+   * True once nothing may be sent any more. A transport that has just connected checks it once
+   * more.
+   */
   readonly isLate: (() => boolean) | undefined
 }
 
-/** What a call has been through. */
+/** History of a call. */
 export interface Trail {
   attempts: number
   /** Retries used, of `maxRetries`. */
   retries: number
   /** The last attempt that ended. */
   last?: AttemptResult
-  /** Whether the last attempt ran into the total time and not into its own. */
+  /** Whether the last attempt used up the total time, not its own. */
   cutByDeadline: boolean
   /** API keys used. */
   readonly secrets: Set<string>
@@ -105,20 +114,23 @@ export function noTrail(cutByDeadline: boolean): Trail {
   return { attempts: 0, retries: 0, cutByDeadline, secrets: new Set() }
 }
 
-/** How a call ended. */
+/** Why a call ended. */
 export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
   | {
       /**
-       * `judged`: the judge stopped it; `exhausted`: no retry was left; `deadline`: no time was left;
-       * `aborted`: the caller's signal; `held`: `beforeSend` said no; `credentials`: no API key could be had.
+       * `judged`: the judge stopped it. `exhausted`: no retry was left. `deadline`: no time was
+       * left. `aborted`: the caller's signal. `held`: `beforeSend` returned false. `credentials`:
+       * no API key was available.
        */
       readonly end: 'judged' | 'exhausted' | 'deadline' | 'aborted' | 'held' | 'credentials'
       readonly error?: unknown
       readonly trail: Trail
     }
 
-/** The one loop of all calls: send, judge, wait, send again. Decisions are the judge's and the retry policy's. */
+/**
+ * The one loop of all calls: send, judge, wait, send again. The judge and the retry policy decide.
+ */
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
@@ -138,7 +150,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (credential !== null) trail.secrets.add(credential)
     if (call.beforeSend !== undefined && !(await call.beforeSend(credential))) return { end: 'held', trail }
-    // Once more, because of what was awaited: a call that ends before it sends has left no doubt.
+    // Checked again after each wait: a call that ends before it sends leaves the order unambiguous.
     const late = deadline.over()
     if (late !== undefined) return { end: late.why, trail }
     const remaining = deadline.remaining()
@@ -222,7 +234,7 @@ function eventOf<T>(call: Call<T>, trail: Trail): RequestEvent {
   }
 }
 
-/** The API key, an interruption of the wait for it, or the reason why there is none. */
+/** Returns the API key, an interruption of the wait for it, or the reason why there is none. */
 export async function askCredential(
   credentials: Credentials,
   deadline: Deadline,

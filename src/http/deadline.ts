@@ -1,6 +1,6 @@
 import type { Runtime } from '../runtime.ts'
 
-/** Why waiting ended before what was waited for: the caller's signal, or the call's total time. */
+/** Why a wait ended early: the caller's signal, or the call's total time. */
 export class Interruption {
   readonly why: 'aborted' | 'deadline'
 
@@ -10,8 +10,9 @@ export class Interruption {
 }
 
 /**
- * How long past the end of its call one step may go on, milliseconds, so that what is told is also what is stored. Two in a
- * row (a write, and one that follows from it) still end within the second that a call may take past its deadline.
+ * Milliseconds that one step may go on past the end of its call, so that the outcome is stored
+ * before it is reported. Two steps in a row (a write, and one that follows from it) still end
+ * within the second that a call may take past its deadline.
  */
 export const GRACE = 450
 
@@ -41,7 +42,7 @@ export class Deadline {
   }
 
   /**
-   * The time of one step that may go on past this end, and that no signal ends.
+   * The time limit of one step that may go on past this end. No signal ends it.
    * @param past most milliseconds past this end
    * @param most most milliseconds in all
    */
@@ -49,15 +50,15 @@ export class Deadline {
     return new Deadline(this.#runtime, Math.min(most, this.remaining() + past), undefined)
   }
 
-  /** Why the call has to end now, if it has to. */
+  /** The reason why the call has to end now, if there is one. */
   over(): Interruption | undefined {
     if (this.signal?.aborted === true) return new Interruption('aborted')
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
   /**
-   * The promise's value, or an {@link Interruption} as soon as the call has to end. What the promise does later is
-   * nobody's concern then; its rejection is taken so that it cannot end the process.
+   * Returns the promise's value, or an {@link Interruption} as soon as the call has to end. A
+   * rejection that comes later is caught, so that it cannot end the process.
    */
   race<T>(pending: Promise<T>): Promise<T | Interruption> {
     const ended = this.over()
@@ -92,7 +93,7 @@ export class Deadline {
     })
   }
 
-  /** Waits that long, or returns the {@link Interruption} that ended the wait. */
+  /** Waits that many milliseconds, or returns the {@link Interruption} that ended the wait. */
   async sleep(milliseconds: number): Promise<Interruption | undefined> {
     let cancel: () => void = () => {}
     const timer = new Promise<undefined>((resolve) => {

@@ -33,23 +33,26 @@ import { requestIdOf } from './request-id.ts'
 import { parseRetryAfter } from './retry.ts'
 import type { Unsent } from './transport.ts'
 
-/** What is known of a call besides how it ended. No field is optional, so that none comes out of a polluted `Object.prototype`. */
+/**
+ * What an error says of a call besides its end. No field is optional, so none is read from a
+ * polluted `Object.prototype`.
+ */
 export interface CallContext {
   readonly endpoint: Endpoint
   /** Path below the base URL without the query. */
   readonly path: string
-  /** Undefined for reads, which cannot charge and whose messages need not say so. */
+  /** Undefined for reads: they never charge, so their messages need not mention the wallet. */
   readonly charged: Charged | undefined
   readonly idempotencyKey: string | undefined
   readonly externalOrderId: string | undefined
   readonly orderId: string | undefined
-  /** Wall clock, for a `Retry-After` that is a date. */
+  /** Time of the wall clock, in milliseconds, for a `Retry-After` that is a date. */
   readonly now: number
   /** The reason of the caller's signal. */
   readonly reason: unknown
 }
 
-/** The fields of a {@link CallContext} of which nothing is known. */
+/** The fields of a {@link CallContext} that are not known. */
 export const UNKNOWN_CALL = {
   charged: undefined,
   idempotencyKey: undefined,
@@ -59,7 +62,7 @@ export const UNKNOWN_CALL = {
   reason: undefined,
 } as const
 
-/** A success whose body is not what it should be. */
+/** The problem of a success whose body is not as documented. */
 interface Answered {
   readonly attempts: number
   readonly status: number | undefined
@@ -71,13 +74,16 @@ type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
 type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
-/** What to do next, and whether that is right while an order is in doubt, too. */
+/** The next step, and whether it is also right while the order is ambiguous. */
 type Advice = readonly [next: string, inDoubt?: true]
 
 /** What a status is, what it means, and what to do next. */
 type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
 
-/** Nothing that changes a request is right in doubt: under the same key, another payload is a conflict. */
+/**
+ * While an order is ambiguous its request must not change: another payload under its key is a
+ * conflict.
+ */
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
   401: [AuthenticationError, 'missing or invalid API key', 'Check the API key', true],
@@ -109,7 +115,7 @@ const PAGE = [
 const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
 const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
 
-/** How a request ended of which no byte left. */
+/** Errors for a request of which no byte left. */
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "did not trust the server's certificate",
@@ -125,7 +131,10 @@ const RENEW: Advice = ['Make a new transport, and a client with it', true]
 const NO_TLS: Advice = ['Check the scheme and the port of baseUrl: the server may not speak TLS there', true]
 const BETWEEN: Advice = ['Check what stands before the service', true]
 
-/** Where the code of a failure tells what is wrong: undici's for connections that their owner closed, OpenSSL's for what is no TLS, and ours. */
+/**
+ * Codes that tell more than their kind: undici's for a transport that its owner closed, OpenSSL's
+ * for a port without TLS, and ours.
+ */
 const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['UND_ERR_CLOSED', RENEW],
   ['UND_ERR_DESTROYED', RENEW],
@@ -161,14 +170,14 @@ export function chargedSentence(charged: Charged): string {
   }[charged]
 }
 
-/** The same for a request of the caller's own, of which nothing is remembered. */
+/** The same for a request made with `client.request`, which no record remembers. */
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent, so it had no effect.'
     : 'It may have had its effect, and nothing is remembered of it: check before you send it again.'
 }
 
-/** The same for a reference or key that another order has. */
+/** The same for a reference or key that belongs to another order. */
 export function conflictSentence(charged: Charged): string {
   const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
   const next =
@@ -178,7 +187,7 @@ export function conflictSentence(charged: Charged): string {
   return `The order that has it ${what} charged. Another order needs a reference or key of its own.${next}`
 }
 
-/** The end of a message, with a space before it: what is known of the wallet, and what to do before calling again. */
+/** The end of a message, after a space: whether the wallet was charged, and what to do next. */
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
@@ -191,7 +200,7 @@ function factsOf(context: CallContext, attempts: number): ErrorFacts {
   return { charged, attempts, idempotencyKey, externalOrderId, orderId }
 }
 
-/** The error for a success whose body is not what it should be. */
+/** The error for a success whose body is not as documented. */
 export function unexpectedBody(
   context: CallContext,
   answered: Answered,
@@ -219,7 +228,8 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const next = (advice: Advice): string => nextSteps(context, advice)
   const { last } = trail
   if (end === 'credentials') {
-    // The function's own error is the caller's; its text may name secrets, so it is reachable but never printed.
+    // The error of the caller's own function stays reachable as `cause`. Its message is never
+    // printed: it may contain secrets.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
     return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
   }
@@ -256,7 +266,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   })
 }
 
-/** No response came. */
+/** No response arrived. */
 function notConnected(
   { unsent, detail }: Of<'failed'>,
   call: string,
@@ -286,7 +296,7 @@ function notConnected(
   })
 }
 
-/** The service, or what stands before it, refused. */
+/** The service, or a gateway before it, refused the request. */
 function refused(
   { status, headers, text }: Of<'answer'>,
   call: string,
@@ -298,12 +308,13 @@ function refused(
   const { endpoint, charged } = context
   const { idempotency, code, message } = readProblem(text)
   const serverCode = code && redact(code, secrets)
-  // Cut only afterwards: half a key would not be recognised.
+  // Cut after redaction: half a key would not be recognised.
   const serverMessage = message && redact(message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
   const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
   const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
-  // A page comes from whatever stands at the address: ids and permissions are not what is wrong.
+  // An HTML page comes from another server at that address, so ids and permissions are not the
+  // cause.
   const isPage = status < 500 && /^\s*</.test(text)
   const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...PAGE] : refusal
   const { permission } = endpoint
@@ -326,7 +337,7 @@ function refused(
   })
 }
 
-/** A fresh error for `cause`: the platform's own may hold the request, and so the API key. */
+/** A fresh error for `cause`: the platform's own may hold the request and its API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
   return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })

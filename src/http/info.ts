@@ -6,7 +6,7 @@ import { redact } from './redact.ts'
 import { requestIdOf } from './request-id.ts'
 import type { ResponseHeaders } from './transport.ts'
 
-/** What errors and results repeat of the last answer of a call. */
+/** Fields of the last response that errors and results repeat. */
 export function factsOf({ secrets, last }: Trail): Pick<ResponseInfo, 'status' | 'requestId'> {
   const answer = answerOf(last)
   return answer === undefined ? {} : factsOfAnswer(answer.status, answer.headers, secrets)
@@ -21,12 +21,13 @@ function factsOfAnswer(
 }
 
 /*
- * What follows is made when somebody asks, which is seldom, by functions that hold nothing else of the call, its body
- * least of all. Not by accessors of object literals: V8 takes such an object for a live one until the next full garbage
- * collection, so that all of them are copied into the old generation (measured with Node 24).
+ * Makes the response info on first use, which is rare, with functions that hold nothing else of the
+ * call, least of all its body. Accessors of object literals would not do: V8 keeps such objects
+ * alive until the next full garbage collection and copies them to the old generation (measured with
+ * Node 24).
  */
 
-/** What came with the last answer of a call. */
+/** What came with the last response of a call. */
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
   const answer = answerOf(last)
   return answer === undefined
@@ -49,7 +50,7 @@ function answerInfo(
   })
 }
 
-/** The headers of the last answer of a call. */
+/** The headers of the last response of a call. */
 export function headersLater({ secrets, last }: Trail): () => Headers {
   const answer = answerOf(last)
   return answer === undefined ? noHeaders : answerHeaders(answer.headers, secrets)
@@ -59,12 +60,15 @@ function answerHeaders(headers: ResponseHeaders, secrets: Iterable<string>): () 
   return () => cleaned(headers, secrets)
 }
 
-/** The headers where there was no answer. */
+/** The headers of a call without a response. */
 export function noHeaders(): Headers {
   return new Headers()
 }
 
-/** What errors and results repeat of an answer: what is missing there must not come out of a polluted `Object.prototype`. */
+/**
+ * Fields of a response that errors and results repeat. A missing one must not be read from a
+ * polluted `Object.prototype`.
+ */
 export function answerFacts(
   info: Pick<ResponseInfo, 'status' | 'requestId'>,
 ): Pick<ResponseInfo, 'status' | 'requestId'> {
@@ -74,7 +78,7 @@ export function answerFacts(
   })
 }
 
-/** The headers of an answer; a cleaned copy if the server sent an API key back. */
+/** The headers of a response, as a redacted copy if the server echoed an API key. */
 function cleaned(headers: ResponseHeaders, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false

@@ -10,7 +10,7 @@ import {
   type TransportResponse,
 } from './transport.ts'
 
-/** What ky is told, besides where to and how to send. */
+/** The options of ky besides the URL and the request. */
 const ONE_ATTEMPT = {
   headers: {},
   retry: 0,
@@ -20,9 +20,10 @@ const ONE_ATTEMPT = {
 } satisfies Options
 
 /**
- * Everything else that ky reads or hands to `Request`, for where they would find it in a polluted `Object.prototype`. Only
- * there, because ky copies its options once for each of them: 17 kB a call (measured). It drops `searchParams` that are
- * undefined, and Node takes what is undefined in the last four from the prototype.
+ * Everything else that ky reads or passes to `Request`. They are set only if `Object.prototype` is
+ * polluted and would supply them: ky copies its options once for each of them, 17 kB a call
+ * (measured). It drops undefined `searchParams`, and Node reads the last four from the prototype if
+ * they are undefined.
  */
 const NOTHING_ELSE = {
   prefix: '',
@@ -40,7 +41,7 @@ const NOT_GIVEN = [
 ]
 
 function nothingElse(): Options {
-  // Own properties without a value, which the types of ky call absent.
+  // Own properties without a value, where the types of ky expect absent ones.
   const notGiven: Readonly<Record<string, never>> = Object.fromEntries(NOT_GIVEN.map((name) => [name]))
   return { ...notGiven, ...NOTHING_ELSE }
 }
@@ -50,10 +51,12 @@ function nothingElse(): Options {
  * @param given sends in place of the platform's fetch; then no failure proves anything
  */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Looked up once: a fetch that is patched later is still used, but then nothing is believed to be unsent.
+  // Read once: a fetch that is patched later is still used, but then no failure proves that a
+  // request was not sent.
   const platform = globalThis.fetch
-  // Asked of the prototype: where the option is missing, some platforms throw on it (workerd before 2024-11-11), and
-  // fetch polyfills change the URL. Asked by each request: a look at `Request` makes Node load its whole fetch.
+  // Detected on the prototype: some platforms throw on the option where it is missing (workerd
+  // before 2024-11-11), and fetch polyfills change the URL. Detected by each request: touching
+  // `Request` makes Node load its whole fetch.
   const takesCache = () => {
     const { Request } = globalThis
     return Request?.prototype !== undefined && 'cache' in Request.prototype
@@ -65,15 +68,15 @@ export function kyTransport(given?: typeof fetch): Transport {
     let thrown: { readonly error: unknown } | undefined
     const sendOnce = async (): Promise<Response> => {
       try {
-        // Not ky's Request: fetch would only take it apart again, its body as a stream.
+        // Not ky's Request: fetch would take it apart again and stream its body.
         return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
       } catch (error) {
-        // Kept here because ky wraps some errors and not others, differently by runtime.
+        // Kept here because ky wraps some errors and not others, depending on the runtime.
         thrown = { error }
         throw error
       }
     }
-    // Not the headers and the body: ky would only make a Request of them, and what is sent has them already.
+    // Without headers and body, of which ky would make a second Request: `init` already has them.
     return ky(url, { ...(polluted() && nothingElse()), ...ONE_ATTEMPT, method, fetch: sendOnce }).then(
       (response) => new FetchedResponse(response),
       () => {
@@ -88,7 +91,10 @@ export function kyTransport(given?: typeof fetch): Transport {
   }
 }
 
-/** What fetch is told. It inherits nothing, so that the platform takes nothing from a polluted `Object.prototype`. */
+/**
+ * The options of fetch. They inherit nothing, so the platform reads nothing from a polluted
+ * `Object.prototype`.
+ */
 class FetchInit implements RequestInit {
   static {
     Object.setPrototypeOf(FetchInit.prototype, null)
@@ -105,28 +111,29 @@ class FetchInit implements RequestInit {
     this.headers = headers
     this.body = body ?? null
     this.signal = signal
-    // Keeps an HTTP cache out: a cached list of orders proves nothing, and a cached balance may be another key's.
+    // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
+    // to another key.
     if (uncached) this.cache = 'no-store'
   }
 }
 
-/** Without a stack, which would show a place in this file and no mistake in it. */
+/** Without a stack, which would point at this file and not at the cause. */
 function noResponse(): TypeError {
   return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
 }
 
-/** A response of a fetch, which may be one of the caller's making. */
+/** A response of a fetch, which may be the caller's own. */
 class FetchedResponse implements TransportResponse {
   readonly status: number
   readonly headers: Response['headers']
   readonly #response: Response
-  /** Ends the read that is under way, also that of a fetch which ignores its signal. */
+  /** Ends the current read, also if fetch ignores its signal. */
   #leave: (() => void) | undefined
 
   constructor(response: Response) {
     const { status, headers, type } = response
     const hidden = type === 'opaqueredirect'
-    // What a caller's fetch returns may be anything; status 0 is the Fetch standard's network error.
+    // A caller's fetch may return anything. The Fetch standard's network error has status 0.
     if (typeof headers?.forEach !== 'function' || !(hidden || status > 0)) throw noResponse()
     this.status = hidden ? 0 : status
     this.headers = headers
@@ -139,8 +146,8 @@ class FetchedResponse implements TransportResponse {
   }
 
   /**
-   * The cap counts decoded bytes, so that a compressed bomb costs no more, and believes no header, because browsers hide
-   * the one that tells of compression.
+   * The cap counts decoded bytes, so a compressed bomb gains nothing. It trusts no header: browsers
+   * hide the one that shows compression.
    */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
@@ -165,14 +172,14 @@ class FetchedResponse implements TransportResponse {
         chunks.push(value)
       }
     } catch (error) {
-      // Else the connection broke.
+      // Otherwise the connection broke.
       if (isUndecodable(error)) return bodyText([], 'undecodable')
     }
-    // Also where the body is none.
+    // Also for a response without a body.
     return bodyText(chunks, 'cut')
   }
 
-  /** Without a stream, as in React Native, the text comes as a whole or not at all. */
+  /** Without a stream, as in React Native, the string arrives as a whole or not at all. */
   async #readWhole(maxBytes: number): Promise<BodyText> {
     const whole = await new Promise<string | undefined>((resolve, reject) => {
       this.#leave = () => resolve(undefined)
@@ -184,13 +191,15 @@ class FetchedResponse implements TransportResponse {
 }
 
 /**
- * True if this is the fetch that Node came with, unwrapped and with its own dispatcher. Anything else (a mock, an
- * instrumented fetch, a dispatcher that retries) may have sent the request once before the failure it shows.
+ * True for the unwrapped fetch of Node with its own dispatcher. Anything else (a mock, an
+ * instrumented fetch, a dispatcher that retries) may have sent the request once before the failure
+ * that it shows.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
   const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
   if (Bun !== undefined || Deno !== undefined) return false
-  // No other function can require this module, and none that is bound or a proxy shows its text.
+  // No other function can require this module. A bound function or a proxy does not show its
+  // source.
   if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
   const [first, second] = [1, 2].map(

@@ -1,15 +1,16 @@
 import { invalidArgument } from '../errors.ts'
 
 /**
- * One path segment out of an identifier. Refuses what could reach another endpoint: nothing at all, `.` and `..`,
- * also where only a proxy that decodes once too often would see them; everything else is percent-encoded.
+ * Makes one path segment from an identifier. Throws for an empty one, and for `.` and `..`, which
+ * would reach another endpoint, also if only a proxy that decodes twice would see them.
+ * Percent-encodes everything else.
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
     throw invalidArgument(name, message)
   }
   if (typeof id !== 'string') return refuse('must be a string')
-  // As nearly every id is: nothing in it means anything to anybody.
+  // The usual id: none of its characters has a meaning in a URL.
   if (/^[\w-]+$/.test(id)) return id
   if (id.trim() === '') return refuse('must not be empty')
   let encoded = ''
@@ -24,18 +25,18 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Why a path, without slashes at its ends, could reach another endpoint: also where only a proxy that decodes it up to five
- * times would see that. The one rule for identifiers and for the paths of `client.request`.
+ * Why a path, without slashes at its ends, could reach another endpoint. A proxy may decode it up
+ * to five times. Identifiers and the paths of `client.request` share this one rule.
  */
 export function pathProblem(path: string): string | undefined {
   let decoded = path
   for (let round = 0; round < 5; round++) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this line refuses.
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return 'must not contain control characters'
-    // A decoded ? or # ends the path, so that what stands before it counts. Spaces at the end of an address are dropped.
+    // A decoded ? or # ends the path, so only what precedes it counts. URLs drop trailing spaces.
     const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
     if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'
-    // Character by character: a decoder may be lenient where decodeURIComponent refuses the whole text.
+    // Character by character: a decoder may be lenient where decodeURIComponent throws.
     const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(Number(`0x${hex}`)),
     )
@@ -45,7 +46,7 @@ export function pathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** Query string with a leading `?`, or nothing; undefined values are left out. */
+/** Query string with a leading `?`, or an empty string. Leaves out undefined values. */
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
   let text = ''
   for (const name of Object.keys(query)) {

@@ -1,12 +1,15 @@
 import { bare, defined } from '../defined.ts'
 import type { Unsent } from './transport.ts'
 
-/** What is known of a failure before a response: names and codes only, never a text that may hold a secret. */
+/**
+ * Facts about a failure before a response: names and codes only, never a message that may hold a
+ * secret.
+ */
 export interface FailureDetail {
   readonly name: string
   readonly code?: string
   readonly syscall?: string
-  /** Where a fetch of the caller's threw, in lines as `stack` has them: without it, a bug in there could not be found. */
+  /** Stack frames of the caller's own fetch, without which a bug in it could not be found. */
   readonly frames?: string
 }
 
@@ -14,34 +17,38 @@ export interface FailureDetail {
 type Link = Readonly<Record<string, unknown>>
 
 /**
- * The system calls that come before a connection. A connection that was made may die of any code: after its peer committed
- * an order, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of `read` (measured, see test/server/unsent.test.ts).
+ * System calls that come before a connection. An established connection may die of any code: after
+ * its peer committed an order, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of
+ * `read` (measured, test/server/unsent.test.ts).
  */
 const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
 
-/** Codes of zlib for a body that is not in the format that its header names. One that ends too early is cut. */
+/**
+ * Codes of zlib for a body that is not in the format that its header names. A body that ends early
+ * counts as cut off.
+ */
 const UNDECODABLE = /^(Z_DATA_ERROR$|ERR_+(BROTLI|ERROR_FORMAT))/
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /**
- * Why an error of Node's sockets proves that nothing was sent, or false: the one table of all transports. Only for a
- * transport that sends a request once and over connections of its own; of any other, the same codes prove nothing.
- * What is thrown may throw again when it is looked at.
+ * Why an error of Node's sockets proves that nothing was sent, or false. All transports share this
+ * table. The codes prove something only for a transport that sends a request once, over its own
+ * connections. The thrown value may throw again when it is read.
  */
 export function provenUnsent(error: unknown): false | Unsent {
   const link = tellingLink(error)
   const { code } = wordsOf(link)
   if (code === undefined) return false
   const errors = fieldOf(link, 'errors')
-  // Node tries several addresses of a host: unless every one of them failed to connect, something may have been sent.
+  // Node tries every address of a host: unless all failed to connect, a request may have been sent.
   const tries = Array.isArray(errors) ? errors : [link]
   if (tries.length > 0 && tries.every((each) => isObject(each) && neverConnected(each))) return 'unreachable'
   return CERTIFICATE.test(code) && 'certificate'
 }
 
-/** Our code for what the Fetch standard calls a bad port, of which Node's fetch only has a message. */
+/** Our code for the Fetch standard's bad port, for which Node's fetch only has a message. */
 const BAD_PORT = 'BAD_PORT'
 
 function neverConnected(link: Link): boolean {
@@ -53,14 +60,15 @@ function neverConnected(link: Link): boolean {
   )
 }
 
-/** True for an error of a body that is there and cannot be decompressed. */
+/** True for an error of a body that arrived and cannot be decompressed. */
 export function isUndecodable(error: unknown): boolean {
   return UNDECODABLE.test(wordsOf(tellingLink(error)).code ?? '')
 }
 
 /**
- * Names an error by the codes in its chain of causes. What is thrown may throw again when it is looked at.
- * @param withFrames whether an error without a code is named by its place, too
+ * Names an error by the codes in its chain of causes. The thrown value may throw again when it is
+ * read.
+ * @param withFrames whether an error without a code is named by its stack frames, too
  */
 export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
   const words = wordsOf(tellingLink(error))
@@ -69,13 +77,13 @@ export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
     : words
 }
 
-/** The outermost link with a code, or the error itself. */
+/** The outermost error of the chain that has a code, or the error itself. */
 function tellingLink(error: unknown): Link {
   const links = chain(error)
   return links.find((link) => wordsOf(link).code !== undefined) ?? links[0] ?? {}
 }
 
-/** The places in a stack and nothing else of it: no message, and no address that may hold a password or a query. */
+/** The frames of a stack: no message, and no address that may contain a password or a query. */
 function framesOf({ stack, message }: Link): string | undefined {
   if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
   const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
@@ -101,12 +109,15 @@ function wordsOf(link: Link): FailureDetail {
   })
 }
 
-/** A field that the error or its class has, not every object: a polluted `code` would pass for the proof that nothing was sent. */
+/**
+ * A field of the error or its class, not of every object: a polluted `code` would prove that
+ * nothing was sent.
+ */
 function fieldOf(link: Link, name: string): unknown {
   return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
 }
 
-/** Names and codes have a shape that a secret, put there by a caller's fetch, has not. */
+/** Names and codes have a fixed shape, which a secret from a caller's fetch does not have. */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)
 }

@@ -1,7 +1,7 @@
 import { redact } from './redact.ts'
 import type { ResponseHeaders } from './transport.ts'
 
-/** Headers in which services and gateways name a request. */
+/** Headers that services and gateways use for a request id. */
 export const REQUEST_ID: readonly string[] = [
   'x-request-id',
   'request-id',
@@ -10,7 +10,7 @@ export const REQUEST_ID: readonly string[] = [
   'cf-ray',
 ]
 
-/** The request id of an answer, from whichever of the usual headers is there. */
+/** The request id of a response, from the first of the usual headers that has one. */
 export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
   for (const name of REQUEST_ID) {
     const value = headers.get(name)

@@ -25,12 +25,12 @@ export const MAX_ITEM_BYTES: number = 1024 * 1024
 /** Most bytes of a page of a list. */
 export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
 
-/** The fields of a call that sends no more than an address. */
+/** The fields of a call without a body. */
 export const ADDRESS_ONLY = { query: undefined, body: undefined, idempotencyKey: undefined } as const
 
 /**
- * A call whose answer is parsed and returned, with nothing to remember. No field is optional, so that none comes out of a
- * polluted `Object.prototype`.
+ * A call whose response is parsed and returned, and of which nothing is remembered. No field is
+ * optional, so none is read from a polluted `Object.prototype`.
  */
 export interface ReadCall<T> {
   readonly endpoint: Endpoint
@@ -40,18 +40,18 @@ export interface ReadCall<T> {
   readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly maxBytes: number
-  /** False for a request that must not be sent twice unless it surely never arrived. */
+  /** False for a request that may be repeated only if it surely never arrived. */
   readonly repeatable: boolean
   /**
-   * What the call has to do with the wallet: `none` for reads; `may_move` for a request that may charge, so that its
-   * errors must say what is known; `in_doubt` for looking for an order that may be charged, `charged` for reading one
-   * that is.
+   * What the call means for the wallet. `none`: it reads. `may_move`: it may charge, so its errors
+   * say whether it did. `in_doubt`: it looks for an order that may be charged. `charged`: it reads
+   * an order that is.
    */
   readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
-/** What is known of the wallet once something was sent. */
+/** `charged` of an error after the request was sent. */
 const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
   none: undefined,
   may_move: 'unknown',
@@ -59,13 +59,13 @@ const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>>
   charged: 'yes',
 }
 
-/** A result and what came with it. */
+/** A result and its response info. */
 export interface Reply<T> {
   readonly value: T
   readonly info: () => ResponseInfo
 }
 
-/** Performs a call and returns its parsed answer, or throws one of our errors. */
+/** Performs a call and returns its parsed response, or throws one of our errors. */
 export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
@@ -138,7 +138,10 @@ function contextOf(
   return { ...UNKNOWN_CALL, endpoint, path, charged, idempotencyKey }
 }
 
-/** True for the ends that a repeated read may turn into a result (design: network errors, 408, 425, 429, 5xx). */
+/**
+ * True for the outcomes after which a repeated read may succeed (network errors, 408, 425, 429,
+ * 5xx).
+ */
 export function isTransient(result: AttemptResult): boolean {
   if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
   if (result.kind === 'timeout') return true
@@ -149,7 +152,10 @@ export function isTransient(result: AttemptResult): boolean {
   return status === 408 || status === 425 || status === 429 || status >= 500
 }
 
-/** The end of a call whose answer was there and whose checking took too long: as if there had been no answer. */
+/**
+ * Ends a call whose response arrived in time but whose check did not, as if no response had
+ * arrived.
+ */
 function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Ending<never> {
   return { end: why, trail }
 }
@@ -158,20 +164,20 @@ function isSuccess({ status, problem }: Answer): boolean {
   return status >= 200 && status < 300 && problem === undefined
 }
 
-/** What the body of a success says; that what it is checked with took too long is told by an {@link Interruption}. */
+/** The parsed body of a success, or an {@link Interruption} if a schema took too long. */
 function judgeSuccess<T>(
   call: ReadCall<T>,
   deadline: Deadline,
   answer: Answer,
   trail: Trail,
 ): Judgement<T> | Promise<Judgement<T> | Interruption> {
-  // What is found of an order that may be charged is stored.
+  // An order that a look-up finds is stored, so it is redacted.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
   const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
   const parsed =
     body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
   if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
-  // A caller's schema may take its time, which is part of the call's.
+  // A caller's schema may be async: its time is part of the call's.
   return deadline
     .race(parsed)
     .then((checked) =>
@@ -186,7 +192,7 @@ function judgeChecked<T>(
   checked: Checked<T>,
 ): Judgement<T> {
   if ('value' in checked) return { next: 'done', value: checked.value }
-  // A caller's schema may quote the value that it does not like.
+  // A caller's schema may quote the value that it rejects.
   const issues = checked.issues.map((issue) => ({
     path: redact(issue.path, trail.secrets),
     message: redact(issue.message, trail.secrets),
@@ -196,25 +202,28 @@ function judgeChecked<T>(
     { attempts: trail.attempts, status, requestId: requestIdOf(headers, trail.secrets), issues },
     'Check baseUrl and schemas',
   )
-  // A proxy that loses its connection may end the body as if it were whole.
+  // A proxy that loses its connection may end the body as if it were complete.
   return call.repeatable && isTruncated(text)
     ? { next: 'retry', pace: 'backoff', error }
     : { next: 'stop', error }
 }
 
-/** True for JSON that does not end; for no page of a proxy, which asking again would not change. */
+/**
+ * True for JSON that ends early. False for an HTML page of a proxy: a retry would bring it again.
+ */
 function isTruncated(text: string): boolean {
   return /^\s*[[{]/.test(text) && parseJson(text) === undefined
 }
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
-  // Not processed by any reading of the status, so even a request that must not run twice may be sent again.
+  // By definition the server did not process it, so even a request that must not run twice may be
+  // sent again.
   const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
   if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }
 
-/** The parsed text; nothing if it is no JSON. An empty text is no value at all, as a 204 has it. */
+/** The parsed string, or undefined if it is not JSON. An empty body, as a 204 has, is no value. */
 export function parseJson(text: string): { readonly json: unknown } | undefined {
   if (text === '') return { json: undefined }
   try {

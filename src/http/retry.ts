@@ -1,14 +1,16 @@
 /**
- * Why a call goes on, which decides how long it waits and what it counts against:
- * - `now`: at once, for the first retry after a socket closed under the request (a stale keep-alive connection);
- * - `backoff`: after a random delay that doubles;
- * - `refresh`: at once, because a 401 may only mean that the API key was rotated and a fresh one can be had;
- * - `poll`: the service is still working on this key; waiting for it is not a retry;
- * - `replay`: the answer was a success that could not be read; the same key is sent again to read it.
+ * Why a call goes on, which decides how long it waits and which limit applies:
+ * - `now`: immediately, for the first retry after a socket closed under the request (a stale
+ *   keep-alive connection);
+ * - `backoff`: after exponential backoff with full jitter;
+ * - `refresh`: immediately: a 401 may mean that the API key was rotated and a fresh one is
+ *   available;
+ * - `poll`: the service still processes this key, and waiting for it is not a retry;
+ * - `replay`: a success could not be read, and the same key is sent again to read it.
  */
 export type Pace = 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
 
-/** How often a call has gone on so far, by kind. */
+/** How often a call has gone on so far, by reason. */
 export interface Counts {
   /** Retries with pace `now`, `backoff` or `refresh`; these count against `maxRetries`. */
   readonly retries: number
@@ -18,10 +20,12 @@ export interface Counts {
 
 export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 
-/** What the policy decides: wait that many milliseconds and send again, or stop and why. */
+/** The policy's decision: wait that many milliseconds and send again, or stop. */
 export type Decision =
   | { readonly wait: number; readonly counts: Counts }
-  /** `exhausted`: no further try is allowed; `deadline`: one is, but it would begin after the call's deadline. */
+  /**
+   * `exhausted`: no retry is left. `deadline`: the next one would begin after the call's deadline.
+   */
   | { readonly stop: 'exhausted' | 'deadline' }
 
 /** Everything the decision depends on. */
@@ -30,15 +34,15 @@ export interface Situation {
   readonly counts: Counts
   /** Most retries; zero means none. Polls and replays are not retries. */
   readonly maxRetries: number
-  /** Milliseconds the service asked to wait: a lower bound. */
+  /** Milliseconds that the service asked to wait: a lower bound. */
   readonly retryAfter?: number | undefined
   /** Milliseconds until the call's deadline. */
   readonly remaining: number
-  /** From 0 up to, not including, 1. */
+  /** At least 0 and below 1. */
   readonly random: number
 }
 
-/** Most times that a success which could not be read is asked for again, whatever `maxRetries` says. */
+/** Most replays of a success that could not be read, whatever `maxRetries` says. */
 export const MAX_REPLAYS = 2
 
 const BACKOFF_BASE = 250
@@ -46,13 +50,16 @@ const BACKOFF_CAP = 10_000
 const POLL_BASE = 500
 const POLL_CAP = 5_000
 
-/** The one retry policy of all calls (design: full jitter, 250 ms doubling up to 10 s; polls from 0.5 s to 5 s). */
+/**
+ * The one retry policy of all calls: full jitter, 250 ms doubling up to 10 s. Polls wait 0.5 s to 5
+ * s.
+ */
 export function decide(situation: Situation): Decision {
   const { pace, counts, maxRetries, retryAfter, remaining, random } = situation
   let wait: number
   let next: Counts
   if (pace === 'poll') {
-    // Equal jitter: never sooner than half the step, because the earlier request really is still running.
+    // Equal jitter: never less than half the step, because the earlier request is still running.
     const step = Math.min(POLL_CAP, POLL_BASE * 2 ** counts.polls)
     wait = counts.polls === 0 ? POLL_BASE : step / 2 + (random * step) / 2
     next = { ...counts, polls: counts.polls + 1 }
@@ -67,18 +74,22 @@ export function decide(situation: Situation): Decision {
     next = { ...counts, retries: counts.retries + 1 }
   }
   if (retryAfter !== undefined) wait = Math.max(wait, retryAfter)
-  // Sleeping less than told would be a second overload; sleeping past the deadline would hide the real answer.
+  // A shorter wait would overload the server again. A wait past the deadline would hide the
+  // response.
   return wait >= remaining ? { stop: 'deadline' } : { wait, counts: next }
 }
 
-/** The two forms of an HTTP date that name their zone, and the old one (asctime) that does not. */
+/**
+ * The two forms of an HTTP date that name their zone, and the obsolete asctime form that does not.
+ */
 const ZONED_DATE =
   /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
 const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * Milliseconds that a `Retry-After` header asks for (RFC 9110 section 10.2.3: seconds or an HTTP date), or undefined if
- * it says nothing usable: negative, malformed or empty. A fraction is no mistake to be punished by calling too early.
+ * Milliseconds of a `Retry-After` header (RFC 9110 section 10.2.3: seconds or an HTTP date).
+ * Undefined if it is negative, malformed or empty. Accepts a fraction: ignoring it would retry too
+ * early.
  */
 export function parseRetryAfter(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? ''

@@ -9,14 +9,17 @@ import type { FetchedPage } from './prefetch.ts'
 export interface ListEndpoint<T> extends RowReader<T> {
   readonly endpoint: Endpoint
   readonly path: string
-  /** Field that tells rows apart. */
+  /** The field that identifies a row. */
   readonly identifier: string
 }
 
-/** What is read of one page. */
+/** Everything that is read of one page. */
 export type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
-/** The rows of a list answer and what it says of the whole list, as the caller or the answer itself tells. */
+/**
+ * The rows of a list response and its facts about the whole list, as `listEnvelope` or the response
+ * itself shows them.
+ */
 export function envelopeOf(
   body: unknown,
   identifier: string,
@@ -35,17 +38,18 @@ export function envelopeOf(
   }
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
-  // Of its own: what the caller does with its array later, or makes of it for the next page, changes nothing here.
+  // A copy: a caller that reuses its array for the next page must not change this one.
   return { envelope: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
-/** The rows of a page, each of them checked. */
+/** The checked rows of a page. */
 export function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
   { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
-    // The documented schema has made sure that the raw row has it; the caller's may have renamed it since.
+    // The documented schema guarantees it on the raw row. The caller's schema may have renamed it
+    // since.
     const ids = items.map((row) => String((row as Readonly<Record<string, unknown>>)[identifier]))
     return { value: { items: values, ids, total, hasMore } }
   }
@@ -54,7 +58,7 @@ export function parseRows<T>(
   for (const row of items) {
     const checked = parse(row)
     parsed.push(checked)
-    // No further: to find out what is wrong with a million rows takes seconds and gigabytes.
+    // Stops here: finding what is wrong with a million rows takes seconds and gigabytes.
     if (!(checked instanceof Promise) && 'issues' in checked) break
   }
   const whole = (rows: readonly Checked<T>[]): Checked<Rows<T>> => {

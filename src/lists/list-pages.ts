@@ -8,16 +8,16 @@ import { callSettings, readArguments } from '../settings/arguments.ts'
 import { envelopeOf, type ListEndpoint, parseRows, type Rows } from './envelope.ts'
 import { Pages } from './pages.ts'
 
-/** What every list is read with. */
+/** Everything that reading a list needs. */
 interface ListContext {
   readonly connection: Connection
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
-  /** Finds the rows of a list answer, where the caller says how. */
+  /** Finds the rows of a list response, if the caller sets it. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** A list as pages; nothing is sent before they are read. */
+/** A list as pages. Sends nothing before they are read. */
 export function listPages<T>(
   { connection, defaults, lifetime, listEnvelope }: ListContext,
   list: ListEndpoint<T>,

@@ -5,34 +5,38 @@ import { DEFAULT_LIMIT, type FetchPage, type Start } from './prefetch.ts'
 import { type FoundPage, Walk } from './walk.ts'
 
 /**
- * One page of a list, and the list from there on: `for await (const order of page)` iterates its items and those of the
- * pages after it. As JSON it is `items`, `offset`, `limit` and `total`. `responseInfo(page)` gives what came with it.
+ * One page of a list. `for await (const order of page)` iterates its items and those of all later
+ * pages. As JSON it has `items`, `offset`, `limit` and `total`. `responseInfo(page)` returns its
+ * response info.
  */
 export interface Page<T> extends AsyncIterable<T> {
-  /** What the page adds: rows that the pages just before it had already are left out. */
+  /** The items of the page, without rows that the pages just before it had. */
   readonly items: readonly T[]
-  /** Zero-based offset that was asked for. */
+  /** Zero-based offset of the request. */
   readonly offset: number
-  /** Most items that were asked for; the documented default of 50 if the call named no limit. */
+  /** Limit of the request. 50, the documented default, if the call set none. */
   readonly limit: number
-  /** Rows in the whole list, where the service tells. */
+  /** Rows in the whole list, if the service returns a total. */
   readonly total?: number
-  /** Fetches the next page that brings anything new; undefined at the end of the list. */
+  /** Fetches the next page that has anything new. Undefined at the end of the list. */
   nextPage(): Promise<Page<T> | undefined>
 }
 
 /**
- * A list of the service. `for await (const order of client.orders.list())` iterates all its items,
- * `await client.orders.list()` fetches its first {@link Page}.
+ * A list of the service, with pagination built in. `for await (const order of
+ * client.orders.list())` iterates all items. `await client.orders.list()` fetches the first {@link
+ * Page}.
  *
- * Nothing is fetched until then, each time begins afresh, and no more than one page is in memory, however long the
- * list is; with `prefetch`, those that were asked for ahead, too. Leaving the loop ends every request in flight. So does
- * the call's `signal`: the next step rejects with a `RequestAbortedError`, also in the middle of a page.
+ * Nothing is fetched before that, each iteration starts afresh, and only one page is in memory,
+ * plus those that `prefetch` keeps in flight. Leaving the loop cancels every request in flight. So
+ * does the call's `signal`: the next step rejects with a `RequestAbortedError`, also in the middle
+ * of a page.
  *
- * The list may change while it is read. Rows that move to the next page come once; where the service tells a total, rows
- * that moved to a page already read are fetched after all (and may come twice if more rows vanished than a page holds).
- * A service that caps `limit` or has short pages is read to the end all the same; one that ignores `offset` ends in an
- * `InvalidResponseError` instead of going round for ever.
+ * The list may change while it is read. A row that moves to the next page is returned once. If the
+ * service returns a total, rows that moved to an earlier page are fetched as well; a row may come
+ * twice if more rows vanish than a page holds. A service that caps `limit` or returns short pages
+ * is read to the end. One that ignores `offset` causes an `InvalidResponseError` instead of an
+ * endless loop.
  */
 export class Pages<T> extends Lazy<T, Page<T>> {
   readonly #fetch: FetchPage<T>
@@ -48,7 +52,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
     this.#start = start
   }
 
-  /** Iterates whole pages; those that bring nothing new are left out. */
+  /** Iterates whole pages, without those that have nothing new. */
   pages(): AsyncIterable<Page<T>> {
     return {
       [Symbol.asyncIterator]: () => {
@@ -67,8 +71,8 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 
   /**
-   * The first items as an array, at most `max`; no page is fetched that is not needed for them. The cap is required
-   * because the array is the one thing here that can fill the memory.
+   * The first items as an array, at most `max`. Fetches no page that they do not need. The cap is
+   * required: an array of a whole list could fill the memory.
    */
   async toArray(options: { readonly max: number }): Promise<T[]> {
     const max: unknown = options?.max
@@ -84,7 +88,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 }
 
-/** The items of a walk, after those that are there already. */
+/** The items of a page, then those of the rest of the walk. */
 function itemsOf<T>(
   fetch: FetchPage<T>,
   start: Start,
@@ -97,7 +101,7 @@ function itemsOf<T>(
   const ready = (): IteratorYieldResult<T> | undefined => {
     if (position === items.length || signal?.aborted === true) return undefined
     const value = items[position++] as T
-    // The page must not outlive its last item: the consumer may take hours with that one.
+    // Dropped before its last item is handed out: the consumer may take hours with that item.
     if (position === items.length) {
       items = []
       position = 0
@@ -107,8 +111,8 @@ function itemsOf<T>(
   return iterate(walk, ready, async () => {
     if (items.length === 0) items = (await walk.next())?.items ?? []
     const found = ready()
-    // Items at hand are not ready only because of the signal. The error is the one of a page that is asked for after it,
-    // of which nothing is sent.
+    // Once the signal has fired, items in memory are not ready any more. The next request reports
+    // the error, and sends nothing.
     if (found === undefined && items.length > 0) {
       items = []
       walk.stop()
@@ -118,18 +122,21 @@ function itemsOf<T>(
   })
 }
 
-/** The first page, whether anything is in it or not. */
+/** The first page, also if it is empty. */
 async function firstPage<T>(fetch: FetchPage<T>, start: Start): Promise<Page<T>> {
   const walk = new Walk(fetch, alone(start))
   return pageOf(fetch, start, await walk.first(), walk)
 }
 
-/** Nobody may ever take what would be asked for ahead of a single page, nor end it. */
+/** Pages ahead of a single page may never be read, and nobody could cancel their requests. */
 function alone(start: Start): Start {
   return { ...start, prefetch: 0 }
 }
 
-/** A page that knows the way on. Its methods are its class's, so that as JSON it is what it shows. */
+/**
+ * A page that can fetch the next one. The methods belong to the class, so that its JSON holds only
+ * data.
+ */
 class ListPage<T> implements Page<T> {
   readonly items: readonly T[]
   readonly offset: number
@@ -137,7 +144,7 @@ class ListPage<T> implements Page<T> {
   declare readonly total?: number
   readonly #fetch: FetchPage<T>
   readonly #start: Start
-  /** Stands behind this page, and never goes on itself. */
+  /** A walk that stays at the end of this page. */
   readonly #walk: Walk<T>
 
   constructor(
@@ -167,14 +174,15 @@ class ListPage<T> implements Page<T> {
   }
 }
 
-// Not by the class itself: one that names itself is renamed by the bundler, and console.log shows that name.
+// Set from outside: the bundler renames a class that names itself, and console.log shows that name.
 function pageOf<T>(fetch: FetchPage<T>, start: Start, found: FoundPage<T>, walk: Walk<T>): Page<T> {
   return new ListPage(fetch, start, found, walk)
 }
 
 /**
- * An iterator whose `return()` also ends the request that a pending `next()` waits for, as a generator's would not.
- * @param ready what can be handed out at once
+ * An iterator whose `return()` also cancels the request that a pending `next()` waits for. A
+ * generator's would not.
+ * @param ready returns what can be handed out immediately
  */
 function iterate<Value, T>(
   walk: Walk<T>,
@@ -190,7 +198,7 @@ function iterate<Value, T>(
   }
   return {
     next() {
-      // Most items need no turn: they are there, and nobody came before.
+      // Most items need no turn: they are in memory, and no earlier call waits.
       const found = waiting === 0 && !left ? ready() : undefined
       if (found !== undefined) return Promise.resolve(found)
       waiting++

@@ -4,11 +4,11 @@ import type { InfoSource } from '../response-info.ts'
 export interface FetchedPage<T> {
   /** Rows in the order received. */
   readonly items: readonly T[]
-  /** What tells the rows apart when they shift between pages: as many, in the same order. */
+  /** Identity of each row, in the same order, to recognise rows that shift between pages. */
   readonly ids: readonly string[]
   readonly total?: number | undefined
   readonly hasMore?: boolean | undefined
-  /** True if it is proven to go on where the page before it ended, whatever the totals of the two say. */
+  /** True if the page is proven to follow the one before it, whatever the two totals say. */
   readonly continues?: true
   readonly info: InfoSource
 }
@@ -20,28 +20,31 @@ export type FetchPage<T> = (at: {
   readonly signal: AbortSignal | undefined
 }) => Promise<FetchedPage<T>>
 
-/** Where a list begins, what ends it early, and how far it is read ahead. */
+/** Where a list begins, what ends it early, and how far to read ahead. */
 export interface Start {
   readonly offset: number
   readonly limit?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Most pages in flight ahead of the one that is handed out; 0 asks for a page only when it is needed. */
+  /** Most pages in flight ahead of the current one. 0 fetches a page only when it is needed. */
   readonly prefetch?: number | undefined
-  /** Rows that are wanted at most; none behind them are asked for ahead. */
+  /** Most rows that are wanted: no page behind them is requested ahead. */
   readonly wanted?: number
 }
 
-/** Rows of a page where a call names no limit (API document, "Limits"). */
+/** Rows of a page if the call sets no limit (API document, "Limits"). */
 export const DEFAULT_LIMIT = 50
 
-/** Most rows asked for ahead: a window of large pages would cost memory and save no time. */
+/** Most rows in flight ahead: a window of large pages would cost memory and save no time. */
 const MOST_ROWS = 1_000
 
-/** A page that was asked for before it was needed. */
+/** A page that was requested before it was needed. */
 interface Ahead<T> {
-  /** Offset of its first row that the page before it has not. */
+  /** Offset of its first row that the page before it does not have. */
   readonly offset: number
-  /** 1 if it was asked for from the last row of the page before it on, which was not there yet. */
+  /**
+   * 1 if its request begins with the expected last row of the page before it, which was still in
+   * flight.
+   */
   readonly overlap: 0 | 1
   readonly controller: AbortController
   readonly result: Promise<FetchedPage<T>>
@@ -49,16 +52,19 @@ interface Ahead<T> {
 }
 
 /**
- * Fetches pages for a walk over a list, some of them before the walk asks. The walk decides where to go next and gets
- * the page it would have got by itself, or one that proves to be its continuation:
+ * Fetches pages for a walk over a list, some of them before the walk needs them. The walk decides
+ * where to go next. It gets the page that it would have fetched itself, or one that proves to be
+ * its continuation:
  *
- * - A page whose predecessor is there is asked for where that one ended. This is the walk's own next request, early.
- * - A page whose predecessor is in flight is asked for where that one should end, less one row. It is used only if it
- *   begins with the row that its predecessor ended with: pages that are read at the same time are read in no order,
- *   so a row that is added or removed meanwhile could otherwise slip between them, whatever the total says.
+ * - If the page before it has arrived, a page is requested from where that one ended. This is the
+ *   walk's own next request, early.
+ * - If the page before it is in flight, a page is requested from where that one should end, less
+ *   one row. It is used only if it begins with the last row of that page. Concurrent pages are read
+ *   in no order, so a row that is added or removed meanwhile could otherwise slip between them,
+ *   whatever the total says.
  *
- * Whatever does not fit (a capped limit, a short page, shifted rows, an error) is dropped, and the walk's page is
- * fetched as if there were no reading ahead; the window begins again at one page.
+ * Whatever does not fit (a capped limit, a short page, shifted rows, an error) is dropped. The
+ * walk's page is then fetched without reading ahead, and the window starts again at one page.
  */
 export class ReadAhead<T> {
   readonly #fetch: FetchPage<T>
@@ -67,7 +73,7 @@ export class ReadAhead<T> {
   #queue: Ahead<T>[] = []
   #window: number
   #stopped = false
-  /** Of the page handed out last: rows as received, where it ended, its last row. */
+  /** Of the last page handed out: its rows as received, its end, its last row. */
   #step = 0
   #end: number | undefined
   #lastId: string | undefined
@@ -80,7 +86,7 @@ export class ReadAhead<T> {
     this.#window = this.#most
   }
 
-  /** The page at an offset; nothing once stopped. */
+  /** The page at an offset. Undefined once stopped. */
   async take(offset: number): Promise<FetchedPage<T> | undefined> {
     const { signal } = this.#start
     const [head] = this.#queue
@@ -102,7 +108,7 @@ export class ReadAhead<T> {
     return this.#handOut(offset, page, 0)
   }
 
-  /** Ends everything in flight. */
+  /** Cancels everything in flight. */
   stop(): void {
     this.#stopped = true
     this.#drop(0)
@@ -110,7 +116,8 @@ export class ReadAhead<T> {
 
   #continuation({ overlap }: Ahead<T>, page: FetchedPage<T>): FetchedPage<T> | undefined {
     if (overlap === 0) return page
-    // One row may be a short page in the middle as well as the end: only asking from there on tells.
+    // A page of one row may be a short page in the middle or the end: only the next request shows
+    // which.
     if (page.ids.length < 2 || page.ids[0] !== this.#lastId) return undefined
     return { ...page, items: page.items.slice(1), ids: page.ids.slice(1), continues: true }
   }
@@ -119,21 +126,21 @@ export class ReadAhead<T> {
     if (this.#stopped) return undefined
     const { total, hasMore } = page
     const received = page.ids.length
-    // As many as before is what a service that caps the limit gives; fewer may be the last page.
+    // A service that caps the limit returns as many rows as before. Fewer may mean the last page.
     const full = Math.min(this.#start.limit ?? DEFAULT_LIMIT, this.#step || Number.POSITIVE_INFINITY)
     const end = offset + received
     this.#step = received + overlap
     this.#end = goesOn(end, page) ? end : undefined
     this.#lastId = page.ids.at(-1)
     this.#total = total !== undefined && total >= end ? total : undefined
-    // Maybe the last page: worth one more request, not a window of them.
+    // Maybe the last page: worth one more request, not a whole window.
     if (this.#step < full && hasMore === undefined && this.#total === undefined)
       this.#window = Math.min(1, this.#most)
     this.#fill()
     return page
   }
 
-  /** Asks for pages until the window is full or the list seems to end. */
+  /** Requests pages until the window is full or the list seems to end. */
   #fill(): void {
     const room = Math.min(this.#window, Math.max(1, Math.floor(MOST_ROWS / Math.max(1, this.#step))))
     const { offset: start, wanted = Number.POSITIVE_INFINITY } = this.#start
@@ -148,7 +155,7 @@ export class ReadAhead<T> {
             ? previous.offset + this.#step - previous.overlap
             : endOf(previous, previous.page)
       if (offset === undefined || offset >= last) return
-      // Of two rows, half would be asked for twice.
+      // With two rows a page, half of the rows would be requested twice.
       if (!isKnown && this.#step < 3) return
       this.#ask(offset, isKnown ? 0 : 1)
     }
@@ -176,7 +183,7 @@ export class ReadAhead<T> {
         if (next !== undefined && next.offset !== endOf(ahead, page)) this.#misfit(index + 1)
         if (index > 0) this.#fill()
       },
-      // Told when it is its turn.
+      // Reported when the walk reaches this page.
       () => {},
     )
     return ahead
@@ -192,13 +199,13 @@ export class ReadAhead<T> {
   }
 }
 
-/** Where the page after this one begins; nothing if there is none. */
+/** Where the page after this one begins. Undefined if there is none. */
 function endOf<T>({ offset, overlap }: Ahead<T>, page: FetchedPage<T>): number | undefined {
   const end = offset + page.ids.length - overlap
   return page.ids.length > overlap && goesOn(end, page) ? end : undefined
 }
 
-/** Whether a page leaves anything to ask for, as far as it tells. A total that is less than what is there says nothing. */
+/** Whether more rows may follow a page. A total below the rows already read is not believed. */
 function goesOn<T>(end: number, { ids, total, hasMore }: FetchedPage<T>): boolean {
   return ids.length > 0 && hasMore !== false && end !== total
 }

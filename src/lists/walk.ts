@@ -2,9 +2,9 @@ import { type Charged, InvalidResponseError } from '../errors.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
 
-/** A page as the walk found it. */
+/** A page of a walk. */
 export interface FoundPage<T> {
-  /** What it adds. */
+  /** The rows of the page that are new. */
   readonly items: readonly T[]
   readonly offset: number
   readonly total: number | undefined
@@ -18,18 +18,18 @@ export class Walk<T> {
   readonly #start: Start
   #ended = false
   #offset: number
-  /** End of what was read so far. Pages before it are read again after rows vanished. */
+  /** End of what was read so far. Earlier pages are read again after rows vanished. */
   #frontier: number
-  /** Ids of the two pages before; of more, where they are shorter than others. */
+  /** Ids of the two pages before, or of more pages if those are short. */
   #near: readonly ReadonlySet<string>[] = []
   /** Most rows of a page. */
   #largest = 0
   #progress = new Progress()
-  /** Last believable total at the frontier. */
+  /** Last plausible total at the frontier. */
   #total: number | undefined
-  /** Pages read at the frontier that brought something new. */
+  /** Pages at the frontier that had something new. */
   #count = 0
-  /** Ids of a page long before, and how often they came again. */
+  /** Ids of a much earlier page, and how often they came again. */
   #mark: readonly string[] = []
   #rounds = 0
 
@@ -41,7 +41,7 @@ export class Walk<T> {
     this.#frontier = start.offset
   }
 
-  /** Another walk that goes on from here. */
+  /** A second walk that goes on from here. */
   copy(start: Start): Walk<T> {
     const walk = new Walk(this.#fetch, start)
     walk.#ended = this.#ended
@@ -57,13 +57,13 @@ export class Walk<T> {
     return walk
   }
 
-  /** The first page, whether it brings anything or not. */
+  /** The first page, also if it is empty. */
   async first(): Promise<FoundPage<T>> {
     const { offset, limit, signal } = this.#start
     return this.#take(await this.#fetch({ offset, limit, signal }))
   }
 
-  /** The next page that brings anything new. */
+  /** The next page that has anything new. */
   async next(): Promise<FoundPage<T> | undefined> {
     while (!this.#ended) {
       const page = await this.#read()
@@ -72,7 +72,7 @@ export class Walk<T> {
     return undefined
   }
 
-  /** Ends the walk and every request in flight. */
+  /** Ends the walk and cancels every request in flight. */
   stop(): void {
     this.#ended = true
     this.#ahead.stop()
@@ -97,7 +97,7 @@ export class Walk<T> {
     const end = offset + received
     const atFrontier = offset >= this.#frontier
     const known = new Set(ids)
-    // A first page, most of which are the only ones, needs no copy of its rows.
+    // A first page needs no copy of its rows: most lists have no other page.
     const items = this.#near.length === 0 && known.size === received ? rows : unseen(rows, ids, this.#near)
     if (received > 0) {
       this.#largest = Math.max(this.#largest, received)
@@ -114,26 +114,27 @@ export class Walk<T> {
     const told = saysEnd({ end, received, asked, total, hasMore })
     if (received === 0 || (told && (hasMore === false || this.#progress.stale === 0))) this.#ended = true
 
-    // A total that is less than what is there (a page's own count, or the rows that remain) says nothing.
+    // A total below the rows already read is not believed: it counts a page, or the rows that
+    // remain.
     const believable = total !== undefined && (received === 0 || total >= end)
     if (atFrontier && believable) {
       const before = this.#total ?? total
       this.#total = total
       if (total < before && offset < before && !continues) {
-        // As many rows may have slipped from this page to the ones already read.
+        // As many rows may have moved from this page to earlier ones.
         this.#offset = Math.max(this.#start.offset, offset - (before - total))
         this.#ended = false
       }
     }
     if (atFrontier && !this.#ended) {
-      // Pages that bring nothing new may well be alike: empty ones, or such with nothing but what stands on every page.
+      // Pages without new rows may be alike: they are empty, or hold only rows that every page has.
       if (items.length > 0) this.#refuseCircles(ids, info)
       this.#ended = this.#progress.isOver(info, 'no')
     }
     return { items, offset, total, info }
   }
 
-  /** Pages in a circle are no list. */
+  /** The pages go round in a circle. */
   #refuseCircles(ids: readonly string[], info: InfoSource): void {
     if (ids.length === this.#mark.length && ids.every((id, index) => id === this.#mark[index])) this.#rounds++
     else if ((this.#count & (this.#count - 1)) === 0) {
@@ -141,7 +142,7 @@ export class Walk<T> {
       this.#mark = ids
       this.#rounds = 0
     }
-    // Once or twice may be rows that shifted by several whole pages.
+    // Once or twice, rows may have shifted by several whole pages.
     if (this.#rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
@@ -161,7 +162,7 @@ function unseen<T>(
   return items
 }
 
-/** The first sets that together hold as many ids, or all of them. */
+/** The first sets that together hold as many ids, or all sets. */
 function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly ReadonlySet<string>[] {
   let held = 0
   return sets.filter(({ size }) => {
@@ -171,31 +172,34 @@ function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly Rea
   })
 }
 
-/** What a page says of the end of its list. */
+/** What a page shows about the end of its list. */
 interface PageExtent {
-  /** Rows of the list up to and with this page. */
+  /** Rows of the list up to the end of this page. */
   readonly end: number
   readonly received: number
-  /** Rows asked for. */
+  /** The limit that was requested. */
   readonly asked: number
   readonly total: number | undefined
   readonly hasMore: boolean | undefined
 }
 
 /**
- * Whether the envelope of a page itself says that nothing is left. A total that is a full page's own count does not: it
- * is what a service says that knows no total.
+ * Whether the envelope of a page says that nothing follows. A total equal to a full page's own
+ * length does not: services that know no total send it.
  */
 export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
 }
 
-/** Whether the pages of a walk still bring anything new: the one rule for lists that never have an empty page. */
+/**
+ * Whether the pages of a walk still have anything new: the one rule for lists that never end with
+ * an empty page.
+ */
 export class Progress {
-  /** Pages in a row without anything new. */
+  /** Consecutive pages without anything new. */
   stale = 0
   #pages = 0
-  /** True once a page after the first brought something new: the service does look at `offset`. */
+  /** True once a page after the first had something new: the service does respect `offset`. */
   #moved = false
 
   copy(): Progress {
@@ -212,10 +216,12 @@ export class Progress {
   }
 
   /**
-   * One page without news may be rows that shifted by a whole page. Two in a row are the end of a list whose service moves
-   * an offset past the end back to the last page, if it has been seen to look at `offset` at all.
-   * @param charged what the list not being read says of the wallet
-   * @throws {InvalidResponseError} if it has not: there may be more, however short the page, which such a service never shows
+   * Ends the list after a second page without new rows. One such page may be rows that shifted by a
+   * whole page. Two in a row are the end, for services that answer an offset past the end with the
+   * last page.
+   * @param charged what an error over this list says about the wallet
+   * @throws {InvalidResponseError} if the service never respected `offset`: there may be more rows,
+   * which it never shows
    */
   isOver(info: InfoSource, charged: Charged): boolean {
     if (this.stale < 2) return false

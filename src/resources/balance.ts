@@ -22,7 +22,10 @@ export class Wallet<S extends Schemas = Schemas> {
     this.#parse = parser(balanceSchema, context.schemas.balance)
   }
 
-  /** The balance: of the user's wallet with a personal API key, of the organization's with an organization's. */
+  /**
+   * Returns the balance: the user's wallet for a personal API key, the organization's for one of an
+   * organization.
+   */
   async retrieve(options?: RequestOptions): Promise<BalanceOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
     return await retrieve(this.#context, RETRIEVE, '/v1/balance', this.#parse, settings)

@@ -6,17 +6,17 @@ import { attachInfo } from '../response-info.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Parse } from '../schemas/parse.ts'
 
-/** What every resource is made of. */
+/** What every resource needs. */
 export interface ResourceContext {
   readonly connection: Connection
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
   readonly schemas: Schemas
-  /** Finds the rows of a list answer, where the caller says how. */
+  /** Finds the rows of a list response, if the caller sets it. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** Reads one thing; `responseInfo` knows what came with it. */
+/** Reads one thing and registers its response info. */
 export async function retrieve<T>(
   { connection, lifetime }: Pick<ResourceContext, 'connection' | 'lifetime'>,
   endpoint: Endpoint,

@@ -330,7 +330,7 @@ export class Orders<S extends Schemas = Schemas> {
   async resolve(name: OrderName, resolution: Resolution, options?: RequestOptions): Promise<OrderRecord> {
     exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
     const { as, orderId } = readArguments.resolution(resolution)
-    // A decision that was misread could cost a second charge.
+    // A misread decision could cost a second charge.
     if (as === undefined) refuseArgument("must be 'created' or 'abandoned'", 'as')
     if ((as === 'created') !== (orderId !== undefined))
       refuseArgument("goes with as: 'created', and only with that", 'orderId')
@@ -381,7 +381,9 @@ export class Orders<S extends Schemas = Schemas> {
     return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#journal, how)))
   }
 
-  /** What was thrown over arguments, which say nothing of the money of an order that they name. */
+  /**
+   * The error over wrong arguments. They say nothing about the money of the order that they name.
+   */
   #argumentError(error: unknown, request: unknown, options: unknown): Promise<unknown> {
     const { connection, defaults } = this.#context
     const slot = slotOfInvalid(request, ownValue(options, 'idempotencyKey'))
@@ -399,7 +401,9 @@ export class Orders<S extends Schemas = Schemas> {
       })
   }
 
-  /** An order that was paid, as the caller's own schema reads it, which may still take its time or not like it. */
+  /**
+   * A paid order, as the caller's own schema reads it. The schema may be slow, or reject the order.
+   */
   async #fit(
     order: Order,
     operation: string,
@@ -430,7 +434,7 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {
-    // Outside of the row's own result: once the client is closed, no further row may be taken from the source.
+    // Outside of the row's own result: once the client is closed, the run must take no further row.
     this.#context.lifetime.check('unknown')
     const keyed =
       typeof row === 'object' &&
@@ -459,10 +463,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 }
 
-/** What a row looks like whose order has a key and no reference. */
+/** The shape of a row whose order has a key and no reference. */
 const KEYED_ROW = '{ request, idempotencyKey }'
 
-/** A row whose mistake is in its shape: what is wrong with the order in it would lead astray. */
+/** The row itself is misshapen: an error about the order in it would mislead. */
 function refuseMisshapenRow(row: unknown): void {
   if (typeof row !== 'object' || row === null)
     refuseArgument(`of createMany() must be a request of an order, or ${KEYED_ROW}`, 'row')

@@ -19,13 +19,13 @@ export interface RawRequest<Schema extends StandardSchemaV1 | undefined = Standa
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   /** Sent as JSON. Not for GET and HEAD. */
   readonly body?: unknown
-  /** Checks the answer and types the result, which is `unknown` without it. */
+  /** Checks the response and types the result, which is `unknown` without it. */
   readonly schema?: Schema
-  /** Sent as Idempotency-Key. With it the request may be repeated, whatever its method. */
+  /** Sent as Idempotency-Key. With it, the client repeats the request whatever its method. */
   readonly idempotencyKey?: string
 }
 
-/** What `client.request` returns: the schema's output, or without a schema whatever JSON came. */
+/** The result of `client.request`: the schema's output, or the parsed JSON without a schema. */
 export type RawResult<Schema extends StandardSchemaV1 | undefined> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
   : unknown
@@ -67,7 +67,10 @@ const REQUEST: Readers<RawRequest<StandardSchemaV1>> = {
 
 const readRequest = argument(REQUEST)
 
-/** Sends a request to any endpoint, with the client's retries, time limits and errors. Nothing of it is remembered. */
+/**
+ * Sends a request to any endpoint, with the client's retries, time limits and errors. Keeps no
+ * record of it.
+ */
 export async function sendRequest(
   connection: Connection,
   request: unknown,

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Says of a value what it must be, and what it is: a field that is missing must not read as one that is wrong. */
+/** Says what a value must be and what it is. A missing field reads as missing, not as wrong. */
 export function mustBe(what: string): MustBe {
   return {
     error: ({ input }) => (input === undefined ? 'is missing' : `must be ${what} (got ${kindOf(input)})`),
@@ -18,7 +18,10 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-/** An integer that JavaScript holds exactly. JSON has already rounded a larger one, so money must never pass as one. */
+/**
+ * An integer that JavaScript represents exactly. JSON has already rounded a larger one, so money
+ * must never pass as one.
+ */
 export const safeInteger = (): z.ZodMiniType<number> =>
   z
     .number(mustBe('an integer'))
@@ -32,61 +35,65 @@ export const anyText = (): z.ZodMiniType<string> => z.string(mustBe('a string'))
 /** Any number. */
 export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'))
 
-/** What an object of the service or of the caller must be, whatever its fields. */
+/** An object of the service or the caller, whatever its fields. */
 export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
 
-/** Not blank: an empty reference, id or service would make different things look the same. */
+/** Not blank: with an empty reference, id or service, different things would look the same. */
 export const filled = (): z.ZodMiniType<string> =>
   z
     .string(mustBe('a string that is not empty'))
     .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
 
-/** An object as JSON makes them, and nothing that reads or inherits in an unusual way. */
+/** An object as JSON makes it, without unusual accessors or inheritance. */
 export interface JsonObject {
   readonly [field: string]: unknown
 }
 
-/** True for an object as `JSON.parse` makes them, or one that inherits nothing. One with a field `__proto__` is left to the schema, which drops that. */
+/**
+ * True for an object as `JSON.parse` makes it, or one without a prototype. A field `__proto__` is
+ * left to the schema, which drops it.
+ */
 export function isJsonObject(value: unknown): value is JsonObject {
   if (typeof value !== 'object' || value === null || Object.hasOwn(value, '__proto__')) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
 }
 
-/** Any JSON object, without what could change what it inherits; undefined if the value is something else. */
+/** Any JSON object that cannot change what it inherits. Undefined for any other value. */
 export function anyObject(value: unknown): JsonObject | undefined {
   if (isJsonObject(value)) return value
   const parsed = z.safeParse(z.looseObject({}), value)
   return parsed.success ? parsed.data : undefined
 }
 
-/** {@link filled}, at sight. */
+/** {@link filled}, without the schema. */
 export function isFilled(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== ''
 }
 
-/** {@link safeInteger}, at sight. */
+/** {@link safeInteger}, without the schema. */
 export function isSafeInteger(value: unknown): value is number {
   return Number.isSafeInteger(value)
 }
 
-/** {@link anyNumber}, at sight. */
+/** {@link anyNumber}, without the schema. */
 export function isAnyNumber(value: unknown): value is number {
   return Number.isFinite(value)
 }
 
 /** A schema of this package. */
 export interface AtSight<T> extends StandardSchemaV1<unknown, T> {
-  /** True only for values that the schema accepts and hands out as they are, not as copies. */
+  /** True only for values that the schema accepts and returns as they are, not as copies. */
   isRight(value: unknown): value is T
 }
 
 /**
- * A schema that is asked only about values which are not right at sight, and made when it is first asked: a page of a
- * thousand rows costs a few comparisons a row, and a process in which nothing is wrong never makes the schema.
+ * A schema with a fast path for values that are right at sight. The schema itself is made on first
+ * use. So a page of a thousand rows costs a few comparisons a row, and a process that sees only
+ * valid data never makes the schema.
  *
  * @param isRight see {@link AtSight}
- * @param make the schema, which decides about everything else and says what is wrong
+ * @param make the schema, which decides about every other value and says what is wrong
  */
 export function atSight<T>(
   isRight: (value: unknown) => value is T,
@@ -107,12 +114,12 @@ export function atSight<T>(
   }
 }
 
-/** A checked value, or what is wrong with it. */
+/** A checked value, or its issues. */
 export type Checked<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
 
 /**
- * Checks a value with any Standard Schema: ours (zod/mini) or the caller's. Our schemas answer at once; a caller's may
- * take its time. A schema that throws counts as one issue.
+ * Checks a value with any Standard Schema: ours (zod/mini) is sync, a caller's may be async. A
+ * schema that throws counts as one issue.
  */
 export function check<T>(
   schema: StandardSchemaV1<unknown, T>,
@@ -127,19 +134,22 @@ export function check<T>(
   }
 }
 
-/** True if {@link check} would hand out every one as it is: nothing is made for a row then. */
+/** True if {@link check} would return every value as it is, so that no copy of a row is needed. */
 export function areRight<T>(schema: AtSight<T>, values: readonly unknown[]): values is readonly T[] {
   if (polluted()) return false
   return values.every((value) => schema.isRight(value))
 }
 
-/** {@link check} by one of our own schemas, which answer at once. */
+/** {@link check} by one of our own schemas, which are sync. */
 export function checkNow<T>(schema: StandardSchemaV1<unknown, T>, value: unknown): Checked<T> {
   const checked = check(schema, value)
   return checked instanceof Promise ? schemaThrew() : checked
 }
 
-/** Properties of `Object.prototype` in the language's own definition. Not by their number: some platforms leave out `__proto__`. */
+/**
+ * Properties of `Object.prototype` as the language defines them. Not their number: some platforms
+ * leave out `__proto__`.
+ */
 const STANDARD: ReadonlySet<PropertyKey> = new Set([
   ...['constructor', 'hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toLocaleString', 'toString'],
   ...['valueOf', '__proto__', '__defineGetter__', '__defineSetter__', '__lookupGetter__', '__lookupSetter__'],
@@ -150,10 +160,10 @@ const forget = (): void => {
   known = undefined
 }
 const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
-/** The properties as they were when they were last found to be right. */
+/** The properties when they were last found clean. */
 let right: readonly PropertyKey[] = []
 
-/** Whether every object inherits something that it should not. Looked at once for all rows of a page. */
+/** Whether `Object.prototype` is polluted. Checked once for all rows of a page. */
 export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)
@@ -165,7 +175,7 @@ export function polluted(): boolean {
   return known
 }
 
-/** Data without what it inherits, which could pass for fields of the service or of the caller. */
+/** Data without inherited properties, which could pass for fields of the service or the caller. */
 function owned(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || depth === 0) return value
   const own: Record<string, unknown> = Object.create(null)
@@ -191,14 +201,20 @@ function pathText(path: StandardSchemaV1.Issue['path']): string {
   return text
 }
 
-/** Longest path in a message. A value that is nested a thousand times has one of several thousand characters. */
+/**
+ * Longest path in a message. A value that is nested a thousand times has one of several thousand
+ * characters.
+ */
 const LONGEST_PATH = 80
 
 function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path
 }
 
-/** Issues as one line for a message, such as "`amount` is missing, `id` must not be empty"; texts are ours or the schema's, never values of the data. */
+/**
+ * Issues as one line of a message, such as "`amount` is missing, `id` must not be empty". The words
+ * are ours or the schema's, never values of the data.
+ */
 export function issuesText(issues: readonly Issue[]): string {
   const shown = issues
     .slice(0, 3)

@@ -4,7 +4,10 @@ import { anyObject } from './check.ts'
 import type { Order } from './order.ts'
 import type { Service } from './service.ts'
 
-/** What a list answer says, whatever its envelope: the rows, and how the list goes on where the envelope tells. */
+/**
+ * The content of a list response, whatever its envelope: the rows, and facts about the rest of the
+ * list.
+ */
 export interface ListEnvelope {
   readonly items: unknown[]
   /** Rows in the whole list. */
@@ -24,8 +27,9 @@ const MORE = ['hasMore', 'has_more', 'hasNext', 'has_next']
 const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 
 /**
- * Finds the rows of a list answer: the answer itself if it is an array, else its one array-valued property. Where
- * several properties are arrays, the only one whose rows all carry an identifier is taken. Never guesses beyond that.
+ * Finds the rows of a list response: the response itself if it is an array, else its one
+ * array-valued property. If several properties are arrays, it takes the only one whose rows all
+ * have an identifier. It never guesses beyond that.
  */
 export function readEnvelope(
   body: unknown,

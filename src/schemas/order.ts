@@ -14,8 +14,9 @@ import {
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * Client metadata of an order. Other keys than the documented one are sent as they are, except misspellings of it, which
- * are refused. Add those that you use to the type as in {@link CreateOrderRequest}.
+ * Client metadata of an order. Other keys than the documented one are sent unchanged, but
+ * misspellings of it are rejected. Add keys that you use to the type as in {@link
+ * CreateOrderRequest}.
  */
 export interface OrderMetadata {
   /** The client's own reference for the order. One reference is one order: calls that share it never buy twice. */
@@ -25,9 +26,9 @@ export interface OrderMetadata {
 /**
  * Body of `POST /v1/orders` (API document, "CreateOrderRequest").
  *
- * Fields that the API document does not show are sent as they are and count for the order's identity, except misspellings
- * of known fields and the options of a call, which are refused: docs/guide/orders.md has the rule. The type knows the
- * documented fields only, so that a misspelt one does not compile; add those that your provider has told you.
+ * Other fields are sent unchanged and are part of the order's identity. Misspellings of known
+ * fields and the options of a call are rejected (docs/guide/orders.md). The type has only the
+ * documented fields, so a misspelt one does not compile. Add those that your provider has told you.
  *
  * @example
  * declare module 'customer-ordering-sdk' {
@@ -46,7 +47,7 @@ export interface CreateOrderRequest {
   readonly metadata?: OrderMetadata
 }
 
-/** A request as it is sent, with the fields that its type does not know. */
+/** A request as it is sent, with fields that its type does not have. */
 export interface RequestBody extends CreateOrderRequest {
   readonly [field: string]: unknown
 }
@@ -55,7 +56,7 @@ export interface RequestBody extends CreateOrderRequest {
 export interface Order {
   /** Order identifier. */
   readonly id: string
-  /** Current status. The API document lists no values, so any text is accepted. */
+  /** Current status. The API document lists no values, so any string is accepted. */
   readonly status: string
   /** Amount charged, in minor currency units; always a safe integer. */
   readonly amount: number

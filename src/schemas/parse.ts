@@ -1,12 +1,12 @@
 import { type AtSight, areRight, type Checked, check, checkNow } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Checks a value of the service and returns it as methods return it. */
+/** Checks a value of the service and returns it as methods do. */
 export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
 
 /**
- * Checks with the documented schema and then with the caller's, if there is one, whose output is the result. `T` is
- * that output, or without a schema of the caller what the documented one says.
+ * Checks with the documented schema, then with the caller's, whose output is the result. `T` is
+ * that output, or the documented type without a caller's schema.
  */
 export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | undefined): Parse<T> {
   if (own === undefined) return (value) => check(documented as StandardSchemaV1<unknown, T>, value)
@@ -16,7 +16,7 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
   }
 }
 
-/** Checks that a value is the one with this id before anything else: a proxy may return what another request got. */
+/** First checks that the value has this id: a proxy may return the response of another request. */
 export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
   return (body) => {
     const other = typeof body === 'object' && body !== null ? Reflect.get(body, name) : undefined
@@ -26,7 +26,7 @@ export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>)
   }
 }
 
-/** True if {@link Parse} would return every one as it is. */
+/** True if {@link Parse} would return every value as it is. */
 export type AllRight<T> = (values: readonly unknown[]) => values is readonly T[]
 
 /** How the rows of a list are read. */
@@ -35,7 +35,10 @@ export interface RowReader<T> {
   readonly allRight: AllRight<T>
 }
 
-/** Nothing is right at sight where a schema of the caller has to be asked. `T` as in {@link parser}. */
+/**
+ * There is no fast path with a caller's schema: it has to see every value. `T` as in {@link
+ * parser}.
+ */
 export function rowReader<T>(
   documented: StandardSchemaV1 & AtSight<unknown>,
   own: StandardSchemaV1 | undefined,

@@ -2,8 +2,9 @@ import { bare } from '../defined.ts'
 import { anyObject } from './check.ts'
 
 /**
- * Body of an error answer. The API document does not show its shape, so every usual one is understood: `code` and
- * `message` bare, inside `error`, in the first of `errors`, or as RFC 9457 problem details.
+ * Body of an error response. The API document does not show its shape, so every usual one is
+ * understood: `code` and `message` bare, inside `error`, in the first of `errors`, or as RFC 9457
+ * problem details.
  */
 export interface ErrorResponse {
   readonly [field: string]: unknown
@@ -12,9 +13,9 @@ export interface ErrorResponse {
 /** The two codes that the API document names. */
 export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
 
-/** What an error body says. */
+/** The content of an error body. */
 export interface Problem {
-  /** True if the body is an error of the service as far as anybody can tell: an object with a code or a message. */
+  /** True if the body seems to be an error of the service: an object with a code or a message. */
   readonly recognised: boolean
   readonly code?: string
   readonly message?: string
@@ -25,7 +26,7 @@ export interface Problem {
 const CODE = ['code', 'errorCode', 'error_code', 'reason']
 const MESSAGE = ['message', 'detail', 'title', 'error_description', 'description']
 
-/** Reads an error body; never throws, whatever it is given. */
+/** Reads an error body. Never throws, whatever the body is. */
 export function readProblem(text: string): Problem {
   let body: unknown
   try {
@@ -58,7 +59,8 @@ function find(
   for (const place of places) {
     if (typeof place !== 'object' || place === null) continue
     for (const name of names) {
-      // Own fields only: what every object inherits would make a service's refusal of a gateway's page.
+      // Own fields only: inherited ones would make a gateway's page look like a refusal of the
+      // service.
       if (!Object.hasOwn(place, name)) continue
       const text = read((place as Readonly<Record<string, unknown>>)[name])
       if (text !== undefined) return text
@@ -81,7 +83,9 @@ const DOCUMENTED = /(?:^|[/#:])(IDEMPOTENCY_CONFLICT|IDEMPOTENCY_IN_PROGRESS)$/
 const DEEPEST = 4
 const MOST_NODES = 200
 
-/** Looks for the documented codes as whole values near the top. Both found means that nobody knows which one is meant. */
+/**
+ * Finds the documented codes as whole values near the top. If both are there, neither is trusted.
+ */
 function documentedCode(body: unknown): IdempotencyCode | undefined {
   const found = new Set<string>()
   let level: unknown[] = [body]

@@ -27,7 +27,10 @@ export interface Service {
   readonly maxQuantity: number
   /** Step that a quantity must respect. May be a fraction. */
   readonly stepQuantity: number
-  /** The stock state's name and values are not documented; whatever the service sends is here. */
+  /**
+   * State of the stock. Its name and values are not documented, so the service's value is kept as
+   * it is.
+   */
   readonly [field: string]: unknown
 }
 

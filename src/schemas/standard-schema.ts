@@ -20,6 +20,6 @@ export declare namespace StandardSchemaV1 {
     readonly message: string
     readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
   }
-  /** What a schema returns for a value that it accepts. */
+  /** Result of a schema for a value that it accepts. */
   type InferOutput<Schema extends StandardSchemaV1> = NonNullable<Schema['~standard']['types']>['output']
 }

@@ -32,7 +32,7 @@ import {
   withMethods,
 } from './readers.ts'
 
-/** A schema of the caller's. */
+/** The caller's own schema. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
   return typeof standard?.validate === 'function'
@@ -49,7 +49,7 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-/** A key of the caller's. */
+/** The caller's own key. */
 export const idempotencyKey: Read<string> = (value, refuse) => {
   const problem = checkIdempotencyKey(value)
   return problem === undefined ? String(value) : refuse(problem)
@@ -78,7 +78,7 @@ const NAME: Readers<{ externalOrderId: string; idempotencyKey: string }> = {
   idempotencyKey: text,
 }
 
-/** Readers that refuse the options of a call where its parameters belong. */
+/** Readers that reject options of a call among its parameters. */
 function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
   const refused: Read<never> = (_value, refuse) =>
     refuse(`is an option of the call, which goes into its last argument: ${example}`)
@@ -93,7 +93,10 @@ const LIST: Readers<ListParams> = {
   offset: integer(0),
 }
 
-/** Reads what is passed to methods: their options, always the last argument, and the parameters of lists. */
+/**
+ * Reads what is passed to methods: their options, always the last argument, and the parameters of
+ * lists.
+ */
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly listCall: ReadArgument<ListOptions>
@@ -133,8 +136,8 @@ export const readArguments: {
 }
 
 /**
- * Here an `undefined` is not as good as absent: it is what a forgotten connection gives, and the order would be written down
- * whatever became of the caller's transaction.
+ * Here `undefined` does not count as absent: a forgotten connection gives `undefined`, and the
+ * order would be written even if the caller's transaction is rolled back.
  */
 function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   const read = argument(ENQUEUE)(value)
@@ -143,12 +146,12 @@ function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   return read
 }
 
-/** Reads one argument of a method; `undefined` counts as an empty object. */
+/** Reads one argument of a method. `undefined` counts as an empty object. */
 export type ReadArgument<T> = (value: unknown) => Partial<T>
 
 /**
- * Makes the reader of one argument, which throws an `InvalidRequestError` that names what is wrong.
- * @param example what the argument looks like, for whoever passed something else
+ * Makes the reader of one argument. It throws an `InvalidRequestError` that names what is wrong.
+ * @param example the argument as the error message shows it
  */
 export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
   const suffix = example === undefined ? '' : ` such as ${example}`
@@ -157,10 +160,10 @@ export function argument<T extends object>(readers: Readers<T>, example?: string
   return (value) => (value === undefined ? NO_OPTIONS : readFields(value, readers, refuse))
 }
 
-/** What is read of an argument that was left out. */
+/** The result for an absent argument. */
 const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze(Object.create(null))
 
-/** Ends a call over one of its arguments. */
+/** Throws the error over an argument. */
 export function refuseArgument(problem: string, path = ''): never {
   throw invalidArgument(path, problem)
 }
@@ -168,7 +171,7 @@ export function refuseArgument(problem: string, path = ''): never {
 /** The settings of one call: its own options over the client's. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   if (options === NO_OPTIONS) return defaults
-  // Without a prototype, as the options came, but what is left of them after some were taken out has one.
+  // Without a prototype, like the options themselves: the rest operator adds one.
   const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
   return {
     signal,

@@ -2,14 +2,14 @@ import type { Read } from './readers.ts'
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** The address of the service, without `/v1` and without a slash at its end. */
+/** The address of the service, without `/v1` and without a trailing slash. */
 export const baseUrl: Read<string> = (value, refuse) => {
   const given = typeof value === 'object' && value !== null && 'href' in value ? value.href : value
   let url: URL | undefined
   try {
     url = new URL(typeof given === 'string' ? given : '')
   } catch {
-    // Refused below; the runtime's own error quotes the address, which may hold a password.
+    // Rejected below. The runtime's own error quotes the address, which may contain a password.
   }
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     return refuse('must be an absolute https address, for example https://api.example.com')
@@ -20,12 +20,12 @@ export const baseUrl: Read<string> = (value, refuse) => {
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-/** Whether others could read the API key on its way. */
+/** True if others could read the API key on its way. */
 export function isInsecure(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !LOOPBACK.test(hostname)
 }
 
-/** Why an insecure address is refused. */
+/** Why an address is insecure. */
 export const INSECURE =
   'must be an https address: over http, others could read the API key. Only localhost may be http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp'

@@ -5,13 +5,15 @@ import type { Read } from './readers.ts'
 
 const PROBLEM = 'must be 1 to 4096 visible ASCII characters without spaces'
 
-/** A usable key out of a text, which may have the line break that ends it in a file; undefined if it is none. */
+/**
+ * The usable key in a string, without the line break that a file adds. Undefined if there is none.
+ */
 function keyOf(value: unknown): string | undefined {
   const key = typeof value === 'string' ? value.replace(/\r?\n$/, '') : ''
   return /^[!-~]{1,4096}$/.test(key) ? key : undefined
 }
 
-/** The option `apiKey`. What a function returns is checked when it is called. */
+/** Reads the option `apiKey`. The result of a function is checked when it is called. */
 export const apiKey: Read<ApiKey> = (value, refuse) => {
   if (value === null || typeof value === 'function') return value as ApiKey
   if (typeof value === 'string' && /^bearer\s/i.test(value))
@@ -24,7 +26,9 @@ export const apiKey: Read<ApiKey> = (value, refuse) => {
   )
 }
 
-/** Where the transport gets keys from. A literal key lives in a closure, where no inspector prints it. */
+/**
+ * Source of the transport's keys. A literal key stays in a closure, where no inspector prints it.
+ */
 export function credentialsOf(source: ApiKey): Credentials {
   if (typeof source !== 'function') return { rotates: false, get: () => source, proxyTag: undefined }
   return {
@@ -42,7 +46,7 @@ function checked(given: unknown): string {
   return key
 }
 
-/** True in a page and in a web worker, where visitors can read what the program knows. */
+/** True in a page and in a web worker, where visitors can read the program's memory. */
 export function isBrowser(): boolean {
   const scope = globalThis as Readonly<Record<string, unknown>>
   if (scope['window'] !== undefined && scope['document'] !== undefined) return true

@@ -1,7 +1,10 @@
-/** Ends the reading of a value: says what is wrong, and where inside of it. Never quotes the value: it may be a secret. */
+/**
+ * Fails the read of a value: says what is wrong, and where in it. Never quotes the value, which may
+ * be a secret.
+ */
 export type Refuse = (problem: string, inside?: string) => never
 
-/** Checks a value and returns it as it is to be used. */
+/** Checks a value and returns it in the form in which it is used. */
 export type Read<T> = (value: unknown, refuse: Refuse) => T
 
 /** One reader for every field of an options object. */
@@ -10,8 +13,8 @@ export type Readers<T extends object> = {
 }
 
 /**
- * Reads an options object: own fields only, so that nothing comes out of a polluted `Object.prototype`, and each of them
- * once. The result is frozen and has no prototype. `undefined` counts as absent.
+ * Reads an options object: own fields only, so none comes from a polluted `Object.prototype`, and
+ * each field once. The result is frozen and has no prototype. `undefined` counts as absent.
  */
 export function readFields<T extends object>(
   value: unknown,
@@ -39,7 +42,7 @@ export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> 
   return (value, refuse) => readFields(value, readers, refuse)
 }
 
-/** A reader that takes what passes a test. */
+/** A reader of values that pass a test. */
 export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
   return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
 }
@@ -60,13 +63,13 @@ export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): 
 
 export const flag: Read<boolean> = only((value) => typeof value === 'boolean', 'must be true or false')
 
-/** Not blank, and without lone surrogates, which neither JSON nor URLs can carry. */
+/** Not blank, and without lone surrogates, which neither JSON nor URLs can contain. */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
   'must be a string that is not blank',
 )
 
-/** A reader of one of several texts. */
+/** A reader of one of several strings. */
 export function oneOf<T extends string>(...values: readonly T[]): Read<T> {
   return only((value) => values.includes(value as T), `must be one of: ${values.join(', ')}`)
 }
@@ -87,10 +90,13 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
   )
 }
 
-/** Those that the client sets itself, and those that only the platform may set. */
+/** Headers that the client sets itself, and those that only the platform may set. */
 const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
 
-/** An object literal, or one without a prototype. A Map or Headers has no fields: its content would be lost silently. */
+/**
+ * An object literal, or one without a prototype. A Map or Headers has no own fields: its content
+ * would be lost silently.
+ */
 export const plainObject: Read<object> = only((value) => {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)
@@ -112,7 +118,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   return Object.freeze(read)
 }
 
-/** The nearest known name, if it is near enough to be what was meant. */
+/** The nearest known name, if it is a likely misspelling. */
 function suggestion(name: string, known: readonly string[]): string {
   let nearest = ''
   let least = 1 + Math.max(2, Math.ceil(name.length / 3))
@@ -126,7 +132,9 @@ function suggestion(name: string, known: readonly string[]): string {
   return nearest === '' ? '' : ` (did you mean ${nearest}?)`
 }
 
-/** How many letters to change, add, drop or swap with their neighbour make one name of the other. */
+/**
+ * How many letters to change, add, drop or swap with their neighbour to make one name the other.
+ */
 export function edits(a: string, b: string): number {
   let before: readonly number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

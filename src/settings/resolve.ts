@@ -30,7 +30,7 @@ import {
 
 /** Options of a client, checked, with all defaults filled in. */
 export interface Settings<S extends Schemas> {
-  /** The options as checked, the store included: what `withOptions` builds on. */
+  /** The checked options with the store: `withOptions` builds on them. */
   readonly options: Partial<ClientOptions<S>>
   readonly connection: Connection
   readonly defaults: CallSettings
@@ -50,7 +50,10 @@ const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 
 const DAY = 24 * 60 * 60 * 1000
 
-/** Not blank, without the white space around it that files and environment variables have: it would name other orders. */
+/**
+ * Not blank, and trimmed: the white space of a file or environment variable would name other
+ * orders.
+ */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
 const store: Read<OrderStore> = (value, refuse) => {
@@ -126,7 +129,8 @@ export function resolveSettings<S extends Schemas>(
       'account',
     )
   }
-  // The keys of orders would depend on the address that the visitor typed: with and without www is two charges.
+  // The keys of orders would depend on the address that the visitor typed: with and without www
+  // would charge twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
       "is required with a store that outlives the page and a baseUrl of the page's own origin: opened by another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
@@ -138,13 +142,14 @@ export function resolveSettings<S extends Schemas>(
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
   }
-  // A closed record keeps a write that was given up before from beginning the order anew.
+  // Keeps closed records as long as an abandoned write may arrive, so that it cannot start the
+  // order anew.
   if (rejected < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
   }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
-    // What was read is what the type parameter says: the reader of `schemas` changes nothing.
+    // The value has the type parameter's type: the reader of `schemas` changes nothing.
     options: Object.freeze(
       Object.assign(Object.create(null), read, { baseUrl: address, apiKey: key, store }),
     ) as Partial<ClientOptions<S>>,
@@ -176,14 +181,17 @@ export function resolveSettings<S extends Schemas>(
   })
 }
 
-/** True for an address of the site that the page is from. */
+/** True for an address on the origin of the page. */
 function isOriginOfPage(address: string): boolean {
   return isBrowser() && new URL(address).origin === globalThis.location?.origin
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
-/** Options for a derived client: those of the first, with own and defined fields of the second over them. */
+/**
+ * Options of a derived client: the first client's, overridden by the second's own and defined
+ * fields.
+ */
 export function mergeOptions<S extends Schemas>(
   options: Partial<ClientOptions<Schemas>>,
   overrides: Partial<ClientOptions<S>>,
@@ -193,13 +201,14 @@ export function mergeOptions<S extends Schemas>(
   const { baseUrl: after } = changes
   const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
   if (before !== undefined && after !== undefined && !labelled) {
-    // Remembered orders would be out of sight without a word, and ordered again under other keys.
+    // Remembered orders would silently be out of reach, and the next call would buy them again
+    // under other keys.
     if (normalizeServer(String(before)) !== normalizeServer(String(after))) {
       refuseOption('must come with the option server', 'baseUrl')
     }
   }
   const merged = Object.assign(Object.create(null), options, changes)
-  // Whichever is given sends, in place of the one that the first client has.
+  // A derived `fetch` or `transport` replaces whichever the first client has.
   if (changes.transport !== undefined && changes.fetch === undefined) delete merged.fetch
   if (changes.fetch !== undefined && changes.transport === undefined) delete merged.transport
   return merged
@@ -213,7 +222,7 @@ function refuseOption(problem: string, name?: string): never {
   throw new ConfigurationError(`Client ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
 }
 
-/** A setting out of the environment, where there is one; an empty variable counts as none. */
+/** A setting from the environment, if it is set. An empty variable counts as unset. */
 function environment<T>(name: string, read: Read<T>): T | undefined {
   let value: string | undefined
   try {
@@ -221,7 +230,7 @@ function environment<T>(name: string, read: Read<T>): T | undefined {
     const variables = process?.env ?? {}
     if (Object.hasOwn(variables, name)) value = variables[name]
   } catch {
-    // Deno refuses without its permission, which means the same as not being set.
+    // Deno throws without its permission, which means the same as an unset variable.
   }
   if (value === undefined || value === '') return undefined
   return read(value, (problem) => refuseVariable(problem, name))

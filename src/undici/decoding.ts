@@ -1,15 +1,21 @@
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
-/** Codings that the service is told to choose from. As with the platform's fetch, brotli only where no old proxy can look into it. */
+/**
+ * Codings that the client accepts. As in the platform's fetch, brotli only over https, where no old
+ * proxy reads it.
+ */
 export function acceptEncoding(protocol: string): string {
   return protocol === 'https:' ? 'gzip, br' : 'gzip'
 }
 
-/** A service must not have us stack decoders without end. */
+/** A server must not make the client stack decoders without end. */
 const MOST_CODINGS = 5
 
-/** A body that ends early is given out as far as it goes, as by the platform's fetch: who parses the text will see. */
+/**
+ * A body that ends early is returned as far as it goes, as the platform's fetch does. Its parser
+ * notices.
+ */
 const LENIENT = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
 const LENIENT_BROTLI = {
   flush: constants.BROTLI_OPERATION_FLUSH,
@@ -18,7 +24,7 @@ const LENIENT_BROTLI = {
 
 type Decoder = Readable & NodeJS.ReadWriteStream
 
-/** What undoes a coding, one after the other; nothing if the coding is not known. */
+/** The decoders of a list of codings, in order. Undefined if one of them is not known. */
 function decodersOf(coding: string): readonly Decoder[] | undefined {
   if (coding === 'gzip' || coding === 'x-gzip') return [createGunzip(LENIENT)]
   if (coding === 'br') return [createBrotliDecompress(LENIENT_BROTLI)]
@@ -26,8 +32,9 @@ function decodersOf(coding: string): readonly Decoder[] | undefined {
 }
 
 /**
- * "deflate" means the zlib format (RFC 9110 section 8.4.1.2), and some services send it without its header. Put before it,
- * the header makes the one of the other; the checksum at the end, which is missing then, is not asked for.
+ * "deflate" means the zlib format (RFC 9110 section 8.4.1.2), and some services send it without its
+ * header. With that header added, one decoder reads both. The missing checksum at the end is not
+ * checked.
  */
 class ZlibHeader extends Transform {
   #begun = false
@@ -36,14 +43,14 @@ class ZlibHeader extends Transform {
     const [first] = chunk
     if (!this.#begun && first !== undefined) {
       this.#begun = true
-      // The method in a header is 8, deflate; that of the platform's fetch is no other test.
+      // The method in the header is 8, deflate. The platform's fetch makes the same test.
       if ((first & 0x0f) !== 8) this.push(Uint8Array.of(0x78, 0x9c))
     }
     done(null, chunk)
   }
 }
 
-/** A body as it was before it was compressed. With a coding that is not known it stays as it came. */
+/** The body before compression. With an unknown coding it stays as it came. */
 export function decoded(body: Readable, contentEncoding: string): Readable {
   const codings = contentEncoding
     .toLowerCase()
@@ -57,7 +64,7 @@ export function decoded(body: Readable, contentEncoding: string): Readable {
     if (added === undefined) return body
     decoders.push(...added)
   }
-  // Ends all of them when one ends; whoever reads the last one learns of it.
+  // Destroys all streams when one fails. The reader of the last one gets the error.
   pipeline([body, ...decoders], () => {})
   return decoders.at(-1) ?? body
 }

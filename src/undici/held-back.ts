@@ -1,6 +1,8 @@
 import type { Dispatcher } from 'undici'
 
-/** The transport did not send the request: its owner has closed it, or its time is over. */
+/**
+ * The transport did not send the request: its owner closed it, or the time for sending was over.
+ */
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
   readonly code: string
@@ -13,8 +15,9 @@ export class HeldBack extends Error {
 }
 
 /**
- * Looks at the clock once more right before a request is written, to a fresh connection or a kept one. A machine that
- * slept since the look before would otherwise send the request when it wakes, after the service has forgotten its key.
+ * Checks the clock once more right before a request is written, to a fresh connection or a kept
+ * one. Otherwise a machine that slept since the last check would send the request when it wakes,
+ * after the service has forgotten its key.
  */
 export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) => dispatch(options, new HoldIfLate(handler, isLate))
@@ -29,7 +32,10 @@ class HoldIfLate implements Dispatcher.DispatchHandler {
     this.#isLate = isLate
   }
 
-  /** undici calls it between the connection and the first byte, and writes nothing once it is aborted. */
+  /**
+   * undici calls it between the connection and the first byte, and writes nothing once it is
+   * aborted.
+   */
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
     if (this.#isLate()) controller.abort(new HeldBack('late', 'LATE'))
     else this.#handler.onRequestStart?.(controller, context)

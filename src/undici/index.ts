@@ -11,26 +11,28 @@ import { UndiciResponse } from './response.ts'
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
   /**
-   * Sends the requests: a `ProxyAgent`, an agent with certificates of your own, a `MockAgent`. It stays yours: `close()`
-   * leaves it open. With it, no failure to connect counts as "surely not sent". It decides on proxy and connections, so it
-   * goes with no other option. Default: an `Agent` of this function's own.
+   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, a `MockAgent`. It
+   * stays yours: `close()` leaves it open. With it, no failure to connect counts as "surely not
+   * sent". It decides on proxy and connections, so it excludes the other options. Default: an
+   * `Agent` that this function makes.
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
-   * `'environment'` sends through the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name; no failure to connect
-   * counts as "surely not sent" then. Default: no proxy.
+   * `'environment'` sends through the proxy of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Then no
+   * failure to connect counts as "surely not sent". Default: no proxy.
    */
   readonly proxy?: 'environment' | undefined
-  /** Most connections to one service. Default: as many as there are requests at once. */
+  /** Most connections to one service. Default: one for each concurrent request. */
   readonly connections?: number | undefined
 }
 
-/** A transport over connections of its own. */
+/** A transport with connections of its own. */
 export interface UndiciTransport extends Transport {
   /**
-   * Waits for the requests in flight and closes the connections; may be called again. A request that comes later is not
-   * sent, and the client says so: `charged` is `'no'` if nothing else was sent for it. A `dispatcher` that was passed stays
-   * open, and with it this transport; once its owner has closed it, the same holds.
+   * Waits for the requests in flight and closes the connections. May be called again. A later
+   * request is not sent, and its error has `charged: 'no'` if no earlier attempt was sent. A
+   * `dispatcher` that you passed stays open, and this transport with it; once you close it, the
+   * same holds.
    */
   close(): Promise<void>
 }
@@ -51,12 +53,12 @@ const OPTIONS: Readers<UndiciTransportOptions> = {
 }
 
 /**
- * A transport for Node over undici's `request`, which does without what browsers need. How much faster the client is with
- * it than over the global `fetch` is measured in docs/performance.md. Share one among all clients, and close it when the
- * last of them is closed.
+ * Makes a transport for Node over undici's `request`, which skips what only browsers need.
+ * docs/performance.md has its speed next to the global `fetch`. Share one among all clients, and
+ * close it after the last of them.
  *
- * Redirects are never followed, and cookies, caches and CORS do not exist. Responses are decompressed (gzip, brotli,
- * deflate). There are no time limits but the client's and undici's for connecting (10 seconds).
+ * It never follows redirects and has no cookies, caches or CORS. It decompresses responses (gzip,
+ * brotli, deflate). Its only time limits are the client's and undici's 10 seconds for connecting.
  *
  * @throws {ConfigurationError} naming the option that is unknown, wrong, or contradicts another
  * @example
@@ -74,16 +76,16 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
   })
   const dispatcher = given ?? (proxy === undefined ? new Agent(settings) : proxyOfEnvironment(settings))
   const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
-  // Bun has an undici of its own under that name, and Deno sockets of its own under Node's.
+  // Bun has its own undici under that name, and Deno its own sockets under Node's.
   const ownSockets = given === undefined && proxy === undefined && Bun === undefined && Deno === undefined
   let closing: Promise<void> | undefined
   return {
     send: async (request) => {
-      // Nothing is awaited between this look and the sending.
+      // Nothing is awaited between this check and the send.
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
-      // A dispatcher that is handed in may have sent the request before it asks.
+      // A dispatcher of the caller may have sent the request before this check.
       const asks = given === undefined && isLate !== undefined
       const sender = asks ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
@@ -101,7 +103,7 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   try {
     return new EnvHttpProxyAgent(settings)
   } catch {
-    // undici's own error holds the address, and so the password in it.
+    // undici's own error contains the address, and so its password.
     return refuseOption(
       'found what is no address of a proxy in HTTP_PROXY or HTTPS_PROXY (or the same in small letters): it must be like http://proxy.example:3128',
       'proxy',
@@ -109,14 +111,17 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   }
 }
 
-/** The code of undici for a dispatcher that takes no request any more, if it is one that tells. */
+/** undici's code for a dispatcher that takes no more requests, if the dispatcher shows it. */
 function closedByOwner(dispatcher: Dispatcher): string | undefined {
-  // In this order, because one that was closed ends up destroyed.
+  // In this order, because a closed dispatcher ends up destroyed.
   if ('closed' in dispatcher && dispatcher.closed === true) return 'UND_ERR_CLOSED'
   return 'destroyed' in dispatcher && dispatcher.destroyed === true ? 'UND_ERR_DESTROYED' : undefined
 }
 
-/** The options of one request. They inherit nothing, so that undici finds none in a polluted `Object.prototype`. */
+/**
+ * The options of one request. They inherit nothing, so undici reads none from a polluted
+ * `Object.prototype`.
+ */
 class SentRequest implements Dispatcher.RequestOptions {
   static {
     Object.setPrototypeOf(SentRequest.prototype, null)

@@ -4,7 +4,10 @@ import { isUndecodable } from '../http/proof.ts'
 import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse } from '../http/transport.ts'
 import { decoded } from './decoding.ts'
 
-/** A response of undici. No `Headers` and no web stream: making both would take longer than sending the request. */
+/**
+ * A response of undici. Without `Headers` and web streams: making both takes longer than sending
+ * the request.
+ */
 export class UndiciResponse implements TransportResponse {
   readonly status: number
   readonly headers: ResponseHeaders
@@ -16,7 +19,7 @@ export class UndiciResponse implements TransportResponse {
     const encoding = headers['content-encoding']
     const stream = encoding === undefined ? body : decoded(body, String(encoding))
     this.#stream = stream
-    // Nobody may be reading when the connection breaks, which is no reason to end the process.
+    // The connection may break while nobody reads, which must not end the process.
     body.on('error', () => {})
     if (stream !== body) stream.on('error', () => {})
   }
@@ -48,13 +51,13 @@ export class UndiciResponse implements TransportResponse {
       stream.once('end', () => settle())
       stream.once('error', (error) => settle(isUndecodable(error) ? 'undecodable' : 'cut'))
       stream.once('close', () => settle('cut'))
-      // What failed before anybody looked will not tell again.
+      // An error before the first read is not reported again.
       if (stream.destroyed) settle('cut')
     })
   }
 }
 
-/** Headers as undici has them, by names in lower case. */
+/** Headers of undici by lower-case name. */
 class RawHeaders implements ResponseHeaders {
   readonly #raw: Dispatcher.ResponseData['headers']
 
