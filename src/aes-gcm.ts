@@ -4,16 +4,16 @@ import type { Codec } from './options.ts'
 const NONCE = 12
 
 /**
- * A codec that seals with AES-256-GCM: with the first key, and opens with whichever fits, so that a key can be changed.
- * It runs wherever WebCrypto does; in a page that is over https only.
+ * Makes a codec that encrypts with AES-256-GCM. It encrypts with the first key and decrypts with
+ * whichever fits, so keys can be rotated. It needs WebCrypto, which a page has only over https.
  *
- * @param keys of 32 random bytes each, from where you keep secrets
+ * @param keys of 32 random bytes each, from your secret manager
  * @throws {ConfigurationError} if a key has another length
  * @example
  * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
  */
 export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
-  // Copies: what the caller does to its array later must not change the key.
+  // Copies: a caller that reuses its array must not change the key.
   const secrets = keys.map((key, index) => {
     if (!(key instanceof Uint8Array) || key.byteLength !== 32)
       throw new ConfigurationError(`Key ${index + 1} of aesGcm must be a Uint8Array of 32 bytes.`)
@@ -31,7 +31,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
     encrypt: async (text) => {
       const [key] = known()
       if (key === undefined) throw new TypeError('no key')
-      // Random, and so never used twice with one key.
+      // Random, so never used twice with one key.
       const iv = crypto.getRandomValues(new Uint8Array(NONCE))
       const sealed = await crypto.subtle.encrypt(
         { name: 'AES-GCM', iv },
@@ -48,7 +48,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
           const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
           return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
         } catch {
-          // Sealed with another key, or changed since.
+          // Encrypted with another key, or changed since.
         }
       }
       throw new Error('no key opens it')
@@ -58,7 +58,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
 
 function toBase64(bytes: Uint8Array): string {
   let binary = ''
-  // One at a time: all of them as arguments overflow the stack.
+  // One at a time: spreading all bytes as arguments overflows the stack.
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }

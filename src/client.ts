@@ -14,8 +14,9 @@ import { callSettings, readArguments } from './settings/arguments.ts'
 import { mergeOptions, resolveSettings, type Settings } from './settings/resolve.ts'
 
 /**
- * What `await using` needs of an object, where the compiler knows the symbol for it: a page may be compiled with a `lib`
- * that does not, and the types of this package must be readable there, too.
+ * The part of an object that `await using` needs. It is typed without the symbol if the compiler
+ * does not know it: a page may be compiled with an older `lib`, and must be able to read the types
+ * of this package.
  */
 type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Name extends symbol }
   ? { readonly [Key in Name]: () => Promise<void> }
@@ -37,7 +38,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
     // Not as a method: runtimes without the symbol would name it "undefined".
     if (Symbol.asyncDispose !== undefined) {
-      // By `this`: a class that names itself is renamed by the bundler, and console.log shows that name.
+      // By `this`: the bundler renames a class that names itself, and console.log shows that name.
       Object.defineProperty(this.prototype, Symbol.asyncDispose, {
         value: function (this: CustomerOrderingClient): Promise<void> {
           return this.close()
@@ -64,9 +65,13 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   #closing: Promise<void> | undefined
 
   /**
+   * Makes a client. Sends nothing.
+   *
    * @param options see {@link ClientOptions}; `baseUrl` and `apiKey` may come from the environment
    * @param runtime for tests: clocks, timers, randomness, ids
    * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
+   * @example
+   * const client = new CustomerOrderingClient({ account: 'example.com/shop-eu' })
    */
   constructor(options: ClientOptions<S> = {}, runtime: Partial<Runtime> = {}) {
     const settings = resolveSettings(options, runtime)
@@ -75,7 +80,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // By store, so that derived clients and others over the same store know of each other's calls.
+    // Shared per store, so that derived clients and others over the same store know of each other's
+    // calls.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
@@ -84,12 +90,20 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Sends a request to an endpoint that this package does not know, with the same retries, time limits, hooks and errors.
-   * Nothing of it is remembered: never place orders with it.
+   * Sends a request to an endpoint that this package does not know, with the same retries, time
+   * limits, hooks and errors. Keeps no record of it: never place orders with it.
    *
    * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
+   * @throws {ApiError} if the service returned an error status: a subclass for each
+   * @throws {ConnectionError} or {@link TimeoutError} if no complete response came
+   * @throws {InvalidResponseError} if the response is not JSON, or does not fit `schema`
+   * @throws {RequestAbortedError} if `signal` ended the call
    * @example
-   * const refund = await client.request({ method: 'GET', path: '/v1/refunds/ref_1', schema: refundSchema })
+   * const refund = await client.request({
+   *   method: 'GET',
+   *   path: '/v1/refunds/ref_1',
+   *   schema: refundSchema,
+   * })
    */
   async request<Schema extends StandardSchemaV1 | undefined = undefined>(
     request: RawRequest<Schema>,
@@ -102,14 +116,16 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * A client with some options changed. It shares everything else: the store, unless another one is given, and what is
-   * known of the calls at work.
+   * Makes a client with some options changed. It shares everything else: the store, unless you pass
+   * another one, and the calls in progress.
    *
-   * Remembered orders belong to a `server` and an `account`: with another one, the new client neither sees nor continues
-   * those of this one. So another `baseUrl` needs the option `server`: the old address if the same service has moved, the
-   * new one if it is another service.
+   * Remembered orders belong to a `server` and an `account`. With another one, the new client
+   * neither sees nor continues the orders of this client. So another `baseUrl` needs the option
+   * `server`: the old address if the same service has moved, the new one if it is another service.
    *
    * @throws {ConfigurationError} naming the option that is unknown or wrong
+   * @example
+   * const patient = client.withOptions({ totalTimeout: 300_000 })
    */
   withOptions<Changed extends Schemas = S>(
     overrides: Partial<ClientOptions<Changed>>,
@@ -117,7 +133,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
     const { connection } = this.#settings
     const its = derived.#settings.connection
-    // What the proxy calls its API key, or the derived client's first retry would go out under any.
+    // Copied, or the first retry of the derived client could use any API key of the proxy.
     if (its.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
       its.credentials.proxyTag = connection.credentials.proxyTag
     derived.#sharesStore = derived.#settings.store === this.#settings.store
@@ -126,16 +142,21 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Waits for the orders being placed and for whatever else is using the store, stores what still waits to be stored, and
-   * closes the store (unless this client was derived from another and shares its store). Reads that are under way go on.
+   * Waits for the orders being placed and for everything else that uses the store, stores what is
+   * still to be stored, and closes the store. It leaves the store open if this client was derived
+   * from another and shares it. Reads in progress go on.
    *
-   * Every call made later, reads included, ends in a {@link ConfigurationError} before anything is sent, and so does the
-   * next step of an iteration that is under way. Clients derived from this one that share its store are closed with it.
-   * Closing again does nothing, or tries again what failed.
+   * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
+   * sent. So does the next step of an iteration in progress. Derived clients that share the store
+   * are closed, too. Closing again does nothing, or retries what failed.
+   *
+   * @throws {StoreError} if the store could not be closed
+   * @example
+   * await client.close()
    */
   close(): Promise<void> {
     this.#closing ??= this.#close().catch((error: unknown) => {
-      // Closing again tries again what failed.
+      // Lets the next `close()` retry what failed.
       this.#closing = undefined
       throw error
     })
@@ -149,7 +170,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 
-  /** What may be printed of a client: where it points, and for whom. */
+  /** The parts of a client that may be printed: its address and account. */
   toJSON(): { readonly baseUrl: string; readonly account?: string } {
     const { connection, account } = this.#settings
     return { baseUrl: connection.baseUrl, ...(account === undefined ? {} : { account }) }
@@ -163,6 +184,9 @@ function makeClient<S extends Schemas>(
   return new CustomerOrderingClient(options, runtime)
 }
 
-/** `await using client = …` closes it at the end of the block; see {@link CustomerOrderingClient.close}. */
+/**
+ * Closes the client at the end of the block of `await using client = …`. See
+ * {@link CustomerOrderingClient.close}.
+ */
 // biome-ignore lint/correctness/noUnusedVariables: the parameters of a class and its interface must be the same
 export interface CustomerOrderingClient<S extends Schemas = Schemas> extends AsyncDisposal {}

@@ -1,4 +1,4 @@
-/** The object's own fields without undefined ones, as `exactOptionalPropertyTypes` wants optional fields to be left out. */
+/** The object's own defined fields, as `exactOptionalPropertyTypes` requires. */
 export function defined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const kept: Partial<T> = {}
   for (const name in fields)
@@ -6,17 +6,20 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
 }
 
-/** The object's own fields and nothing else: an optional one must not come out of a polluted `Object.prototype`. */
+/** The object's own fields: an optional one must not come from a polluted `Object.prototype`. */
 export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)
 }
 
-/** An own value of anything, unless a getter makes it. */
+/** The own value of a field, unless a getter makes it. */
 export function ownValue(object: unknown, name: string): unknown {
   return describe(object, name)?.value
 }
 
-/** True if a field was named and has no value, which is what a forgotten one looks like. No getter is read. */
+/**
+ * True if a field is present and undefined, which looks like a mistake of the caller. Reads no
+ * getter.
+ */
 export function isUndefinedIn(object: unknown, name: string): boolean {
   const field = describe(object, name)
   return field !== undefined && 'value' in field && field.value === undefined

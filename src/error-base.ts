@@ -12,29 +12,29 @@ export type Permission = 'orders:write' | 'orders:read' | 'services:read' | 'bal
 /** What a 404 did not find (API document, "Errors"). */
 export type MissingResource = 'order' | 'service' | 'service_or_customer' | 'wallet'
 
-/** What the service asks callers to quote to its support (API document, "POST /v1/orders"). */
+/** The ids that the service asks for in support requests (API document, "POST /v1/orders"). */
 export interface SupportReference {
   readonly orderId?: string
   readonly idempotencyKey?: string
   readonly externalOrderId?: string
 }
 
-/** One thing that is wrong with a value: where, and what. */
+/** One thing that is wrong with a value. */
 export interface Issue {
   /** Path of the field, for example `metadata.externalOrderId`; empty for the value as a whole. */
   readonly path: string
   readonly message: string
 }
 
-/** Facts that an error carries. Every field is copied by name: nothing else ever hangs off an error. */
+/** Facts of an error. Every field is copied by name, so nothing else ever hangs off an error. */
 export interface ErrorFacts {
   readonly charged?: Charged | undefined
   /** HTTP requests made by the call, 0 when nothing was sent. */
   readonly attempts?: number | undefined
   readonly status?: number | undefined
-  /** Machine-readable code out of the service's error body. */
+  /** Machine-readable code from the service's error body. */
   readonly serverCode?: string | undefined
-  /** Text out of the service's error body, truncated; never enumerable, never printed. */
+  /** Message from the service's error body, truncated. Never enumerable, never printed. */
   readonly serverMessage?: string | undefined
   readonly requestId?: string | undefined
   readonly idempotencyKey?: string | undefined
@@ -51,16 +51,19 @@ export interface ErrorFacts {
   readonly cause?: unknown
 }
 
-/** What a store tells when it rejects. */
+/** Facts of a store's error. */
 export interface StoreErrorFacts extends ErrorFacts {
-  /** `false` only where the write is certain to have had no effect and to have none later; see {@link StoreError.applied}. */
+  /**
+   * `false` only if the write certainly had no effect and will have none later. See
+   * {@link StoreError.applied}.
+   */
   readonly applied?: false | undefined
 }
 
 const BRAND = Symbol.for('customer-ordering-sdk.error')
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
-/** Facts that an error has as a property only where they are known. */
+/** Facts that an error has as a property only if they are known. */
 const OPTIONAL = [
   'status',
   'serverCode',
@@ -73,10 +76,13 @@ const OPTIONAL = [
   'retryAfter',
 ] as const
 
-/** Facts that may be printed, in printing order. */
+/** Facts that may be printed, in this order. */
 const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 'deadline', 'issues'] as const
 
-/** Names a class on its prototype, so that the name survives minifiers and the other module format's copy of the class. */
+/**
+ * Sets the name of a class on its prototype, where it survives minifiers and the copy of the other
+ * module format.
+ */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
     name: { value: name, configurable: true, writable: true },
@@ -84,7 +90,7 @@ export function brand(errorClass: { readonly prototype: Error }, name: string): 
   })
 }
 
-/** What Node's `util.inspect` and `console.log` print: the stack and the facts of `toJSON()`. */
+/** The output of Node's `util.inspect` and `console.log`: the stack and the facts of `toJSON()`. */
 function inspectView(
   this: CustomerOrderingError,
   _depth: unknown,
@@ -96,8 +102,8 @@ function inspectView(
 }
 
 /**
- * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of the package; where
- * even that is not wanted, `code` tells the kinds apart.
+ * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of
+ * the package. `code` tells the kinds apart without it.
  */
 export class CustomerOrderingError extends Error {
   static {
@@ -113,17 +119,20 @@ export class CustomerOrderingError extends Error {
   readonly attempts: number
   /** HTTP status of the last response. */
   declare readonly status?: number
-  /** Machine-readable code out of the service's error body. */
+  /** Machine-readable code from the service's error body. */
   declare readonly serverCode?: string
-  /** Text out of the service's error body, truncated. Not enumerable and never printed: it is not ours. */
+  /**
+   * Message from the service's error body, truncated. Not enumerable and never printed, because the
+   * service wrote it.
+   */
   declare readonly serverMessage?: string
-  /** Request id out of the response's headers. */
+  /** Request id from the response's headers. */
   declare readonly requestId?: string
-  /** Idempotency-Key of the order concerned. */
+  /** Idempotency-Key of the order. */
   declare readonly idempotencyKey?: string
-  /** The caller's own reference of the order concerned. */
+  /** The caller's own reference of the order. */
   declare readonly externalOrderId?: string
-  /** Identifier of the order concerned, where the service told it. */
+  /** Identifier of the order, if the service returned it. */
   declare readonly orderId?: string
 
   constructor(message: string, given: ErrorFacts = {}) {
@@ -139,12 +148,15 @@ export class CustomerOrderingError extends Error {
       Object.defineProperty(this, 'serverMessage', { value: facts.serverMessage })
   }
 
-  /** What to quote to the service's support: order id, Idempotency-Key and the caller's reference, as far as known. */
+  /**
+   * The ids to quote to the service's support: order id, Idempotency-Key and reference, as far as
+   * known.
+   */
   get supportReference(): SupportReference {
     return supportReference(this)
   }
 
-  /** The error as plain data, from an allow-list: no request, no header, no text of the server. */
+  /** The error as plain data, from an allow-list: no request, no header, no server message. */
   toJSON(): Record<string, unknown> {
     const view: Record<string, unknown> = { name: this.name, message: this.message }
     const own = this as unknown as Readonly<Record<string, unknown>>
@@ -154,7 +166,7 @@ export class CustomerOrderingError extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // A caller's own subclass has no brand of its own: it means itself, not its base.
+    // A caller's own subclass has no brand, so `instanceof` means that class itself, not its base.
     if (!Object.hasOwn(this.prototype, BRAND)) return Function.prototype[Symbol.hasInstance].call(this, value)
     const wanted = (this.prototype as { [BRAND]?: unknown })[BRAND]
     for (let link = value; typeof link === 'object' && link !== null; link = Object.getPrototypeOf(link)) {
@@ -164,7 +176,7 @@ export class CustomerOrderingError extends Error {
   }
 }
 
-/** The three facts that the service's support asks for, as far as they are known. */
+/** The ids that the service's support asks for, as far as they are known. */
 export function supportReference(given: SupportReference): SupportReference {
   const { orderId, idempotencyKey, externalOrderId }: SupportReference = bare(given)
   return defined({ orderId, idempotencyKey, externalOrderId })

@@ -35,7 +35,7 @@ export class InvalidRequestError extends CustomerOrderingError {
     brand(this, 'InvalidRequestError')
   }
   override readonly code = 'invalid_request'
-  /** What is wrong, field by field. */
+  /** The wrong fields, each with its reason. */
   readonly issues: readonly Issue[]
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -61,8 +61,9 @@ export class StoreError extends CustomerOrderingError {
   }
   override readonly code = 'store'
   /**
-   * `false` from a store that is certain of it: neither the write that failed nor one before it to the same row is applied
-   * later. Absent where nobody knows, which the client then finds out by itself.
+   * `false` if the store is certain that neither the failed write nor an earlier one to the same
+   * row will be applied later. Absent if it is not certain: then the client reads the row to find
+   * out.
    */
   readonly applied?: false
 
@@ -80,7 +81,10 @@ export class DuplicateOrderError extends CustomerOrderingError {
   override readonly code = 'duplicate_order'
 }
 
-/** An earlier call for this order has no known result and is too old to be repeated blindly. Nothing was sent. */
+/**
+ * An earlier call for this order has no known outcome, and its key is too old to be sent again.
+ * Nothing was sent.
+ */
 export class UnresolvedOrderError extends CustomerOrderingError {
   static {
     brand(this, 'UnresolvedOrderError')
@@ -88,7 +92,7 @@ export class UnresolvedOrderError extends CustomerOrderingError {
   override readonly code = 'unresolved_order'
 }
 
-/** The connection failed: no response came, or not the whole of it. See `charged`. */
+/** The connection failed: no complete response arrived. See `charged`. */
 export class ConnectionError extends CustomerOrderingError {
   static {
     brand(this, 'ConnectionError')
@@ -96,13 +100,16 @@ export class ConnectionError extends CustomerOrderingError {
   override readonly code: 'connection' | 'timeout' = 'connection'
 }
 
-/** No complete response came in time. See `charged`, and `deadline` for the limit that ran out. */
+/**
+ * No complete response arrived in time. See `charged`, and `deadline` for the limit that was
+ * reached.
+ */
 export class TimeoutError extends ConnectionError {
   static {
     brand(this, 'TimeoutError')
   }
   override readonly code = 'timeout'
-  /** Which time ran out: `timeout` (one attempt) or `totalTimeout` (the whole call). */
+  /** The limit that was reached: `timeout` (one attempt) or `totalTimeout` (the whole call). */
   readonly deadline: 'attempt' | 'total'
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -111,7 +118,10 @@ export class TimeoutError extends ConnectionError {
   }
 }
 
-/** The caller's signal ended the call. Stopping a call does not undo it: see `charged`. `cause` is the signal's reason. */
+/**
+ * The caller's signal aborted the call. That does not undo a request that was sent: see `charged`.
+ * `cause` is the signal's reason.
+ */
 export class RequestAbortedError extends CustomerOrderingError {
   static {
     brand(this, 'RequestAbortedError')
@@ -119,13 +129,16 @@ export class RequestAbortedError extends CustomerOrderingError {
   override readonly code = 'aborted'
 }
 
-/** A success that is not what it should be (unreadable, wrong fields), or a redirect, which is never followed. */
+/**
+ * A success whose body is not as documented (unreadable, wrong fields), or a redirect, which is
+ * never followed.
+ */
 export class InvalidResponseError extends CustomerOrderingError {
   static {
     brand(this, 'InvalidResponseError')
   }
   override readonly code = 'invalid_response'
-  /** What is wrong with the response, field by field, where it could be read. */
+  /** The wrong fields of the response, if it could be read. */
   readonly issues: readonly Issue[]
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -150,13 +163,13 @@ export type ApiErrorCode =
 /** Codes of {@link ConflictError} and its subclasses. */
 export type ConflictCode = 'conflict' | 'idempotency_conflict' | 'idempotency_in_progress'
 
-/** The service returned an error status without a class of its own; base of those that have one. */
+/** The service returned an error status. Base of the classes for single statuses. */
 export class ApiError extends CustomerOrderingError {
   static {
     brand(this, 'ApiError')
   }
   override readonly code: ApiErrorCode = 'api'
-  /** Milliseconds that the service asked to wait (`Retry-After`), where it did. */
+  /** Milliseconds that the service asked to wait (`Retry-After`), if it did. */
   declare readonly retryAfter?: number
 }
 
@@ -190,21 +203,27 @@ export class PermissionDeniedError extends ApiError {
     brand(this, 'PermissionDeniedError')
   }
   override readonly code = 'permission_denied'
-  /** The permission that this endpoint needs (API document, "Endpoints"); absent for endpoints we do not know. */
+  /**
+   * The permission that this endpoint needs (API document, "Endpoints"). Absent for endpoints that
+   * this package does not know.
+   */
   declare readonly requiredPermission?: Permission
 }
 
-/** 404: what was asked for does not exist, or not for this caller. */
+/** 404: it does not exist, or not for this caller. */
 export class NotFoundError extends ApiError {
   static {
     brand(this, 'NotFoundError')
   }
   override readonly code = 'not_found'
-  /** What was not found; absent for endpoints that document no 404. */
+  /** What was not found. Absent for endpoints that document no 404. */
   declare readonly resource?: MissingResource
 }
 
-/** 409 with a code that the API document does not name; base of the two that it names. */
+/**
+ * 409 with a code that the API document does not name. Base of the classes for the two documented
+ * codes.
+ */
 export class ConflictError extends ApiError {
   static {
     brand(this, 'ConflictError')
@@ -212,15 +231,21 @@ export class ConflictError extends ApiError {
   override readonly code: ConflictCode = 'conflict'
 }
 
-/** The key or reference belongs to an order with another payload. This payload was not bought; another may have been. */
+/**
+ * The key or reference belongs to an order with another payload. This payload was not bought. The
+ * other order may have been.
+ */
 export class IdempotencyConflictError extends ConflictError {
   static {
     brand(this, 'IdempotencyConflictError')
   }
   override readonly code = 'idempotency_conflict'
-  /** True if the remembered record told so and nothing was sent; false if the service returned 409. */
+  /**
+   * True if the remembered record shows the conflict and nothing was sent. False if the service
+   * returned 409.
+   */
   readonly local: boolean
-  /** Names of the fields that differ from the remembered order, where it is known. */
+  /** Names of the fields that differ from the remembered order, if known. */
   readonly fields: readonly string[]
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -247,7 +272,7 @@ export class OrderNotAcceptedError extends ApiError {
   override readonly code = 'order_not_accepted'
 }
 
-/** 429: too many requests. `retryAfter` says how long to wait, where the service told. */
+/** 429: too many requests. `retryAfter` is the time to wait, if the service returned it. */
 export class RateLimitError extends ApiError {
   static {
     brand(this, 'RateLimitError')
@@ -255,7 +280,7 @@ export class RateLimitError extends ApiError {
   override readonly code = 'rate_limit'
 }
 
-/** 5xx: the service or something before it failed. */
+/** 5xx: the service or a gateway before it failed. */
 export class ServerError extends ApiError {
   static {
     brand(this, 'ServerError')
@@ -299,7 +324,7 @@ export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrd
   return error instanceof CustomerOrderingError
 }
 
-/** The error as one of the union: this package makes no other. */
+/** The error as a member of the union: this package makes no other errors. */
 export function knownError(error: CustomerOrderingError): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error)) throw error
   return error

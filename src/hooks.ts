@@ -1,6 +1,6 @@
 import type { Charged } from './errors.ts'
 
-/** What every event tells about its call. No event holds a header, a body or a query string. */
+/** Fields of every event. No event holds a header, a body or a query string. */
 export interface CallEvent {
   /** The same for all events of one call. */
   readonly callId: string
@@ -47,13 +47,13 @@ export interface RetryEvent extends RequestEvent {
   readonly retryAfter?: number
 }
 
-/** The call ended; for orders, what is remembered of it. */
+/** The call ended. For orders, its outcome is stored. */
 export interface SettledEvent extends CallEvent {
   readonly ok: boolean
   /** HTTP requests made. */
   readonly attempts: number
   readonly durationMs: number
-  /** `code` of the error, where there is one. */
+  /** `code` of the error, if the call failed. */
   readonly code?: string
   readonly status?: number
   readonly charged?: Charged
@@ -66,20 +66,20 @@ export interface SettledEvent extends CallEvent {
 }
 
 /**
- * Functions that watch the client. They get frozen values and are not awaited. One that throws is
- * reported to the logger and changes nothing.
+ * Functions that watch the client. They receive frozen values and are not awaited. If one throws,
+ * the logger reports it and nothing else changes.
  *
  * @example
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }
  */
 export interface Hooks {
-  /** A request is about to be sent. Once a request. */
+  /** A request is about to be sent. Called once a request. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined
-  /** A request ended, with or without a response. Once a request. */
+  /** A request ended, with or without a response. Called once a request. */
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined
-  /** The call waits before another request. Once a wait. */
+  /** The call waits before another request. Called once a wait. */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined
-  /** The call ended, and its outcome is stored. Once a call. */
+  /** The call ended, and its outcome is stored. Called once a call. */
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
@@ -91,7 +91,7 @@ export interface Logger {
   error(message: string, fields?: object): void
 }
 
-/** A logger that takes fields first, as pino does and only pino's loggers say that they do: by `bindings()`. */
+/** A logger that takes fields first, like pino's. Only pino's loggers have `bindings()`. */
 interface FieldsFirstLogger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -104,12 +104,12 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'off'
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'off']
 
-/** Hands events to hooks and logger, and shields the call from both. */
+/** Passes events to hooks and logger, and protects the call from their errors. */
 export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined
   readonly #least: number
-  /** Whether anybody may want an event. Where nobody does, none need be made. */
+  /** Whether any hook or log level uses an event. If not, none is made. */
   readonly watched: boolean
 
   constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
@@ -142,14 +142,14 @@ export class Reporter {
     this.log(level, event.ok ? 'call ended' : 'call failed', event)
   }
 
-  /** Logs one line if the level asks for it. */
+  /** Logs one line if the level allows it. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void {
     const logger = this.#logger
     if (logger === undefined || LEVELS.indexOf(level) < this.#least) return
     const line = `customer-ordering-sdk: ${message}`
     try {
-      // A logger that throws has nowhere left to report to, and a payment must not fail because of it.
-      // The other way round, pino would drop the fields without a word.
+      // A logger that throws must not make a payment fail, and nothing is left to report it to.
+      // Fields come first for pino, which would silently drop them otherwise.
       takeRejection(
         takesFieldsFirst(logger) ? logger[level](fields, line) : logger[level](line, fields),
         () => {},
@@ -175,7 +175,7 @@ function takesFieldsFirst(logger: object): logger is FieldsFirstLogger {
   return 'bindings' in logger && typeof logger.bindings === 'function'
 }
 
-/** An async function returns a promise despite its type; its rejection must not become the process's. */
+/** An async hook returns a promise despite its type. Its rejection must not end the process. */
 function takeRejection(returned: unknown, onRejected: () => void): void {
   if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
 }

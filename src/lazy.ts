@@ -1,15 +1,15 @@
 import { InvalidRequestError } from './errors.ts'
 
-/** Most items that `await` collects where its result is an array. */
+/** Most items that `await` collects into an array. */
 const MOST = 10_000
 
 /**
- * Many things, of which nothing is done before they are iterated or awaited: `for await (const item of call)` hands out
- * one after the other, `await call` gives the whole.
+ * Many results, lazily: nothing happens before you iterate or await it. `for await (const item of
+ * call)` returns one after the other, `await call` the whole.
  *
- * Like any promise, it is awaited when an async function returns it: return it from a function that is not async, or
- * return a function, where the caller is to iterate it. It cannot be written as JSON: `res.json(call)` throws instead of
- * sending `{}`; await it first.
+ * An async function that returns it awaits it, as with any promise. To let the caller iterate,
+ * return it from a function that is not async, or return a function. It cannot become JSON:
+ * `res.json(call)` throws instead of sending `{}`. Await it first.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #items: () => AsyncIterableIterator<Item>
@@ -18,7 +18,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   /**
    * @internal
    * @param items begins an iteration
-   * @param whole makes of the items what `await` gives
+   * @param whole makes the result of `await` from the items
    */
   constructor(
     items: () => AsyncIterableIterator<Item>,
@@ -33,8 +33,8 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#items()
   }
 
-  /** What `await` calls: begins now, and gives the whole. */
-  // biome-ignore lint/suspicious/noThenProperty: being awaited is what it is for
+  /** Called by `await`: starts now and returns the whole. */
+  // biome-ignore lint/suspicious/noThenProperty: it is meant to be awaited
   then<Fulfilled = Whole, Rejected = never>(
     onFulfilled?: ((whole: Whole) => Fulfilled | PromiseLike<Fulfilled>) | null,
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
@@ -42,19 +42,19 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().then(onFulfilled, onRejected)
   }
 
-  /** Begins now, as {@link Lazy.then} does. */
+  /** Starts now, like {@link Lazy.then}. */
   catch<Rejected = never>(
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Whole | Rejected> {
     return this.#begin().catch(onRejected)
   }
 
-  /** Begins now, as {@link Lazy.then} does. */
+  /** Starts now, like {@link Lazy.then}. */
   finally(onFinally?: (() => void) | null): Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
 
-  // Async, so that an iteration which cannot begin rejects.
+  // Async, so that an iteration that cannot begin rejects.
   async #begin(): Promise<Whole> {
     return await this.#whole(this)
   }
@@ -63,7 +63,11 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return 'Lazy'
   }
 
-  /** @throws {InvalidRequestError} always: without it, JSON would be `{}` and nobody would notice */
+  /**
+   * Throws, because its JSON would be `{}` and nobody would notice.
+   *
+   * @throws {InvalidRequestError} always
+   */
   toJSON(): never {
     throw new InvalidRequestError(
       'A list or run was written as JSON before it was read. Nothing was sent. Await it first.',
@@ -71,7 +75,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   }
 }
 
-/** A run that is used once. A second use would look like another run, and report what the first one did. */
+/** A run that is used once. A second use would look like another run, but report the first one. */
 export function once<Item>(
   call: string,
   items: () => AsyncIterableIterator<Item>,
@@ -89,7 +93,7 @@ export function once<Item>(
   }
 }
 
-/** Things that were found, as a list that may be read again and that `await` gives as an array. */
+/** A list of results that may be read again. `await` returns an array. */
 export function listOf<Item>(call: string, items: () => AsyncIterableIterator<Item>): Lazy<Item, Item[]> {
   return new Lazy(items, async (all) => {
     const found: Item[] = []

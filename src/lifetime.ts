@@ -1,18 +1,18 @@
 import { type Charged, ConfigurationError } from './errors.ts'
 
-/** Whether a client is open, and which of its calls are using the store. */
+/** Whether a client is open, and which of its calls use the store. */
 export class Lifetime {
-  /** Of the client whose store this one uses, and which closes it. */
+  /** The lifetime of the client that owns this store and closes it. */
   #owner: Lifetime | undefined
   #closed = false
   readonly #calls = new Set<Promise<unknown>>()
 
-  /** Makes this client end with the one whose store it uses. */
+  /** Ends this client together with the one whose store it uses. */
   follow(owner: Lifetime): void {
     this.#owner = owner
   }
 
-  /** @throws {ConfigurationError} once the client is closed; before anything is sent */
+  /** @throws {ConfigurationError} once the client is closed, before anything is sent */
   check(charged: Charged = 'no'): void {
     if (this.#closed) {
       throw new ConfigurationError(
@@ -25,7 +25,10 @@ export class Lifetime {
     this.#owner?.check(charged)
   }
 
-  /** Makes a call that uses the store: {@link end} waits for it. What it did before is not known once that is closed. */
+  /**
+   * Runs a call that uses the store, for which {@link end} waits: its outcome must be stored before
+   * the store closes.
+   */
   async use<T>(call: () => Promise<T>): Promise<T> {
     this.check('unknown')
     const running = call()
@@ -33,7 +36,7 @@ export class Lifetime {
     return await running
   }
 
-  /** The items of calls that use the store, each of which is waited for. */
+  /** Iterates items whose calls use the store. Each of them is waited for. */
   async *each<T>(items: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
     const iterator = items[Symbol.asyncIterator]()
     try {
@@ -47,7 +50,7 @@ export class Lifetime {
     }
   }
 
-  /** Refuses further calls, and settles when those that are using the store have ended. */
+  /** Rejects further calls, and resolves when those that use the store have ended. */
   async end(): Promise<void> {
     this.#closed = true
     while (this.#calls.size > 0) await Promise.all(this.#calls)

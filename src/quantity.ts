@@ -1,7 +1,7 @@
 import { invalidArgument } from './errors.ts'
 import type { Service } from './schemas/service.ts'
 
-/** What a service says about the quantities it sells. */
+/** The quantity rules of a service. */
 export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQuantity'>
 
 /**
@@ -12,7 +12,8 @@ export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQ
  * - `below_minimum`: less than `minQuantity`, or than 1
  * - `above_maximum`: more than `maxQuantity`, or than the largest safe integer
  * - `off_step`: fits `stepQuantity` counted neither from zero nor from `minQuantity`
- * - `no_valid_quantity`: no quantity at all would pass; the minimum is above the maximum, or nothing between them fits
+ * - `no_valid_quantity`: no quantity would pass: the minimum is above the maximum, or no step fits
+ *   between
  */
 export type QuantityProblem =
   | 'not_a_number'
@@ -31,25 +32,30 @@ export type QuantityCheck =
       /** One English sentence for a developer or a log. */
       readonly message: string
       /**
-       * The closest quantities that pass: the next lower, the next higher, or both, in this order. Empty only for
-       * `not_a_number` and `no_valid_quantity`.
+       * The closest valid quantities: the next lower, the next higher, or both, in this order.
+       * Empty only for `not_a_number` and `no_valid_quantity`.
        */
       readonly nearest: readonly number[]
     }
 
 /**
- * Whether a quantity respects a service's `minQuantity`, `maxQuantity` and `stepQuantity`, before anything is sent.
+ * Checks a quantity against a service's `minQuantity`, `maxQuantity` and `stepQuantity`. Sends
+ * nothing.
  *
- * The API document does not say from where steps are counted. A quantity is therefore refused only if it fits neither
- * counting from zero nor from the minimum; the service has the last word. Arithmetic is exact in decimal: 0.3 is three
- * steps of 0.1.
+ * The API document does not say from where steps are counted. So a quantity fails only if it fits
+ * neither from zero nor from the minimum, and the service has the last word. Arithmetic is exact in
+ * decimal: 0.3 is three steps of 0.1.
  *
- * Never throws on what a service may say: a bound that is not a finite number is not checked, nor is a step that is not
- * a finite number above zero, nor any step without a known minimum.
+ * Tolerates any value of the service. It skips a bound that is not a finite number, a step that is
+ * not a finite number above zero, and any step without a known minimum.
  *
  * @param service a `Service`, or its three quantity fields
- * @param quantity what is to be ordered: the API takes a positive integer
- * @throws {InvalidRequestError} if the service is no object: without rules, any quantity would pass
+ * @param quantity the quantity to order: the API takes a positive integer
+ * @throws {InvalidRequestError} if the service is not an object: without rules, any quantity would
+ * pass
+ * @example
+ * const checked = checkQuantity(service, 25)
+ * if (!checked.ok) console.log(checked.reason, checked.nearest)
  */
 export function checkQuantity(service: QuantityRules, quantity: number): QuantityCheck {
   if (typeof service !== 'object' || service === null) {
@@ -75,15 +81,15 @@ interface Rules {
   /** Smallest and largest integer within the bounds; `from` may be above `to`. */
   readonly from: bigint
   readonly to: bigint
-  /** The integers that fit the step, one entry for each way of counting that reaches integers at all. */
+  /** The integers that fit the step, one entry for each way of counting that has any. */
   readonly steps: readonly Steps[]
-  /** The service's fields, for messages; undefined if not to be checked. */
+  /** The service's fields, for messages. Undefined if they are not checked. */
   readonly min: number | undefined
   readonly max: number | undefined
   readonly step: number | undefined
 }
 
-/** A bound that is missing or meaningless leaves what the API takes: 1 to the largest safe integer. */
+/** A missing or meaningless bound leaves the API's own: 1 to the largest safe integer. */
 function readRules(service: QuantityRules): Rules {
   const min = finite(service.minQuantity)
   const max = finite(service.maxQuantity)
@@ -141,21 +147,23 @@ function nearestValid({ from, to, steps }: Rules, quantity: number): number[] {
   return closest.map(Number)
 }
 
-/** The first of the integers at or after `start`. */
+/** The first of the integers that is not below `start`. */
 function next({ first, every }: Steps, start: bigint): bigint {
   return start + modulo(first - start, every)
 }
 
-/** The last of the integers at or before `start`. */
+/** The last of the integers that is not above `start`. */
 function previous({ first, every }: Steps, start: bigint): bigint {
   return start - modulo(start - first, every)
 }
 
 /**
- * Which of base, base ± step, base ± 2 · step, … are integers; undefined if none is (0.25, 0.75, 1.25, …).
+ * Which of base, base ± step, base ± 2 · step, … are integers. Undefined if none is (0.25, 0.75,
+ * 1.25, …).
  *
- * With both scaled to integers by a power of ten, q is one of them exactly if q · scale and base leave the same
- * remainder by step; that congruence is solved instead of trying candidates one by one.
+ * With both scaled to integers by a power of ten, q is one of them exactly if q · scale and base
+ * leave the same remainder by step. That congruence is solved instead of trying candidates one by
+ * one.
  */
 function integerSteps(base: number, step: number): Steps | undefined {
   const [baseDigits, baseDecimals] = decimal(base)
@@ -189,7 +197,7 @@ function commonDivisor(a: bigint, b: bigint): [divisor: bigint, x: bigint] {
   return [divisor, x]
 }
 
-/** The remainder that is never negative, unlike `%`. */
+/** The remainder, never negative, unlike `%`. */
 function modulo(value: bigint, divisor: bigint): bigint {
   return ((value % divisor) + divisor) % divisor
 }

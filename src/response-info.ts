@@ -1,12 +1,12 @@
 import type { SupportReference } from './errors.ts'
 
-/** What came with a result. */
+/** What came with a result, besides its data. */
 export interface ResponseInfo {
-  /** HTTP status of the answer; absent where a remembered order was returned without a request. */
+  /** HTTP status of the response. Absent if a remembered order was returned without a request. */
   readonly status?: number
-  /** Request id out of the answer's headers. */
+  /** Request id from the response's headers. */
   readonly requestId?: string
-  /** Headers of the answer; empty where there was no request. */
+  /** Headers of the response. Empty if there was no request. */
   readonly headers: Headers
   /** HTTP requests made by the call. */
   readonly attempts: number
@@ -14,31 +14,39 @@ export interface ResponseInfo {
   readonly durationMs: number
   /** Orders: the Idempotency-Key. */
   readonly idempotencyKey?: string
-  /** Orders: true if the order existed before this call, false if this call made it, absent when nobody can know. */
+  /**
+   * Orders: true if the order existed before this call, false if this call created it, absent if
+   * nobody can know.
+   */
   readonly replayed?: boolean
-  /** Orders: what to quote to the service's support. */
+  /** Orders: the ids to quote to the service's support. */
   readonly supportReference?: SupportReference
 }
 
-/** What came with a result, or what makes it when somebody asks, which is seldom. */
+/** The info of a result, or a function that makes it on first use, which is rare. */
 export type InfoSource = ResponseInfo | (() => ResponseInfo)
 
-/** What came with a result, made now if need be. */
+/** Returns the info of a result, making it if needed. */
 export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }
 
-// Beside the results and not on them, so that a result is exactly what the service sent and may even be frozen.
+// In a map and not on the results, so that a result is exactly what the service sent and may even
+// be frozen.
 const known = new WeakMap<object, InfoSource>()
 
-/** Remembers what came with a result. A result that is not an object cannot carry anything. */
+/** Registers the info of a result. A primitive result has none. */
 export function attachInfo(result: unknown, info: InfoSource): void {
   if (typeof result === 'object' && result !== null) known.set(result, info)
 }
 
 /**
- * What came with a result of this client: status, request id, headers, attempts, and for orders the key, whether it
- * was a replay and what to quote to support. Undefined for anything that is not a result (copies included).
+ * Returns what came with a result of this client: status, request id, headers, attempts. For orders
+ * also the key, whether it was a replay, and what to quote to support. Undefined for anything else,
+ * copies of results included.
+ *
+ * @example
+ * const { requestId, attempts, replayed } = responseInfo(order) ?? {}
  */
 export function responseInfo(result: unknown): ResponseInfo | undefined {
   if (typeof result !== 'object' || result === null) return undefined

@@ -2,28 +2,38 @@ import { v4 } from 'uuid'
 import { uuidV5 } from './uuid-v5.ts'
 
 /**
- * Everything that differs from one run to the next: clocks, timers, randomness and ids. The client's second
- * constructor parameter replaces any of it, which makes a whole client deterministic in tests.
+ * Everything that differs from one run to the next: clocks, timers, randomness and ids. The
+ * client's second constructor parameter replaces any of it, which makes a client deterministic in
+ * tests.
  */
 export interface Runtime {
-  /** Wall clock, milliseconds since 1970. It may jump; it only decides how old a remembered order is. */
+  /**
+   * Wall clock, milliseconds since 1970. It may jump. It only decides how old a remembered order
+   * is.
+   */
   now(): number
   /** Clock for durations and deadlines, milliseconds from any start; never goes back. */
   monotonic(): number
   /** Calls back once after the given milliseconds; returns a function that cancels. */
   setTimer(callback: () => void, milliseconds: number): () => void
-  /** A number from 0 up to, not including, 1. */
+  /** At least 0 and below 1. */
   random(): number
   /** A fresh UUID v4. */
   randomId(): string
-  /** UUID v5 of a name in this package's fixed namespace: the same name gives the same id, everywhere and for ever. */
+  /**
+   * UUID v5 of a name in this package's fixed namespace. The same name gives the same id,
+   * everywhere and for ever.
+   */
   deriveId(name: string): string
 }
 
-/** Longest delay that timers take: `setTimeout` fires at once for more (measured in Node). */
+/** Longest delay that timers take: for more, `setTimeout` fires immediately (measured in Node). */
 const LONGEST_TIMER = 2 ** 31 - 1
 
-/** The platform's own clocks, timers and randomness. Globals are looked up at call time, so fake timers work. */
+/**
+ * The platform's own clocks, timers and randomness. Globals are read at call time, so fake timers
+ * work.
+ */
 export const platformRuntime: Runtime = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

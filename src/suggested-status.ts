@@ -1,8 +1,8 @@
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors.ts'
 
-/** For errors after which the wallet was not charged. */
+/** Statuses for errors after which the wallet was not charged. */
 const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
-  // What your program is set up with is wrong: its own caller can do nothing about it.
+  // The program's own setup is wrong: its caller can do nothing about it.
   configuration: 500,
   authentication: 500,
   permission_denied: 500,
@@ -27,20 +27,20 @@ const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
 }
 
 /**
- * The HTTP status for a program's own API to respond with, after a call of the client threw this.
+ * Returns the HTTP status for your own API's response, after a call of the client threw this error.
  *
- * 202 whenever the wallet was charged or may have been: the order may exist, so that its caller must neither be told that it
- * failed nor order again under another reference. 500 for what is no error of this package.
+ * It is 202 whenever the wallet was charged or may have been: the order may exist, so your caller
+ * must not order again under another reference. It is 500 for an error of another package.
  *
  * @example
  * return Response.json({ charged: error.charged }, { status: suggestedStatus(error) })
  */
 export function suggestedStatus(error: unknown): number {
   if (!isCustomerOrderingError(error)) return 500
-  // What may have been charged is the earlier order of that reference, and not the one that was asked for.
+  // The order that may have been charged is the earlier one of that reference, not this one.
   if (error.code === 'idempotency_conflict') return 409
   if (error.charged !== 'no') return 202
-  // The wallet belongs to the API key, and not to who called the program.
+  // The wallet belongs to the API key, not to the program's caller.
   if (error.code === 'not_found' && error.resource === 'wallet') return 500
   return UNCHARGED[error.code]
 }

@@ -3,14 +3,15 @@ import { KEY_NAMESPACE } from './orders/identity.ts'
 
 const NAMESPACE: Uint8Array = /* @__PURE__ */ parse(KEY_NAMESPACE)
 
-/** Hexadecimal digits of the SHA-1 of some bytes. */
+/** Hexadecimal digits of the SHA-1 of the bytes. */
 type Sha1 = (bytes: Uint8Array) => string
 
 /**
- * UUID v5 (RFC 9562, section 5.5) of a name's UTF-8 bytes in this package's namespace, in lower-case text form.
+ * UUID v5 (RFC 9562, section 5.5) of a name's UTF-8 bytes in this package's namespace, in lower
+ * case.
  *
- * In Node with Node's own SHA-1: an order needs one for each of its fields and four more, which took a third of what
- * `create()` adds to a request, and do not any more (docs/performance.md). It is used only after it has made the same id as uuid.
+ * Uses Node's own SHA-1: the ids of an order took a third of what `create()` adds to a request
+ * before (docs/performance.md). It is used only after it has made the same ids as the uuid package.
  */
 export function uuidV5(name: string): string {
   derive ??= fastest(platformSha1)
@@ -19,12 +20,12 @@ export function uuidV5(name: string): string {
 
 let derive: ((name: string) => string) | undefined
 
-/** By the platform's SHA-1 where it can be trusted, else by the package's. */
+/** By the platform's SHA-1 if it can be trusted, otherwise by the package's. */
 export function fastest(find: () => Sha1 | undefined): (name: string) => string {
   try {
     const sha1 = find()
     if (sha1 === undefined) return byPackage
-    // Throws where SHA-1 is not allowed.
+    // Throws if the platform forbids SHA-1.
     sha1(new Uint8Array())
     const byPlatform = derivedBy(sha1)
     // A wrong id would be another key, hence a second charge.
@@ -34,10 +35,10 @@ export function fastest(find: () => Sha1 | undefined): (name: string) => string 
   }
 }
 
-/** Names of one block of SHA-1, of several, and of more than fits into the array that is used again. */
+/** Names of one block of SHA-1, of several, and of more than the reused array holds. */
 const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
-/** In bytes, because the package turns texts into bytes slowly, and the namespace's text twice. */
+/** In bytes, because the package encodes strings slowly, and the namespace's string twice. */
 function byPackage(name: string): string {
   return v5(new TextEncoder().encode(name), NAMESPACE)
 }
@@ -61,16 +62,16 @@ function derivedBy(sha1: Sha1): (name: string) => string {
       const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
     } catch {
-      // A platform may begin to refuse SHA-1.
+      // A platform may forbid SHA-1 later.
       return byPackage(name)
     } finally {
-      // The name may be made of an API key, which nothing is to keep.
+      // The name may come from an API key, which must not stay in memory.
       bytes.fill(0, start, end)
     }
   }
 }
 
-/** Node's `crypto.hash`. Not an import, so that no bundler for browsers looks for it. */
+/** Node's `crypto.hash`. Not an import, so that bundlers for browsers do not search for it. */
 function platformSha1(): Sha1 | undefined {
   const hash = globalThis.process?.getBuiltinModule?.('crypto')?.hash
   return typeof hash === 'function' ? (bytes) => hash('sha1', bytes, 'hex') : undefined

@@ -4,7 +4,7 @@ import { formatAmount } from '../money.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { EXIT, type Exit, plain, print, type Row, type Terminal, time, UsageError } from './terminal.ts'
 
-/** The flags, as given. */
+/** The flags as the user gave them. */
 export interface Flags {
   readonly sqlite?: string | undefined
   readonly postgres?: string | undefined
@@ -25,19 +25,19 @@ export interface Flags {
   readonly help?: boolean | undefined
 }
 
-/** What an action works with. */
+/** Everything that an action works with. */
 export interface Task {
   readonly client: CustomerOrderingClient
   readonly terminal: Terminal
   readonly flags: Flags
-  /** The order's `externalOrderId`, where the action takes one. */
+  /** The order's `externalOrderId`, if the action takes one. */
   readonly reference: string | undefined
 }
 
 /** One command. */
 export interface Action {
   readonly about: string
-  /** Flags of its own. */
+  /** The action's own flags. */
   readonly flags: readonly string[]
   /** True if it needs a store. */
   readonly store: boolean
@@ -45,7 +45,7 @@ export interface Action {
   readonly sends: boolean
   /** True if it is about one order. */
   readonly named: boolean
-  /** What to ask before it, where it can cost money. */
+  /** The question before an action that can cost money. */
   readonly question?: (
     client: CustomerOrderingClient,
     flags: Flags,
@@ -88,7 +88,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       try {
         for await (const _record of client.orders.unresolved()) open++
       } catch (error) {
-        // Rows that cannot be read come last, and keep none of the others from being recovered.
+        // Unreadable rows come last, so that they keep no other order from being recovered.
         if (!(error instanceof StoreError)) throw error
       }
       return open === 0

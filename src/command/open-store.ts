@@ -8,20 +8,22 @@ import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { type Terminal, UsageError } from './terminal.ts'
 
-/** A store, and what ends the connections that the command has made for it. */
+/** A store, and the function that closes its connections. */
 export interface OpenStore {
   readonly store: OrderStore
   close(): Promise<void>
 }
 
-/** Where the orders are, as the flags say. */
+/** The flags that say where the orders are. */
 export interface StoreFlags {
   readonly sqlite?: string | undefined
   readonly postgres?: string | undefined
   readonly redis?: string | undefined
 }
 
-/** Opens the store that exactly one of the flags names. Drivers are those of the user's own project. */
+/**
+ * Opens the store that exactly one of the flags names, with the driver of the user's own project.
+ */
 export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<OpenStore> {
   const { sqlite, postgres, redis } = flags
   const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
@@ -30,7 +32,8 @@ export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<
   if (postgres !== undefined) return await openPostgres(terminal, postgres)
   if (redis !== undefined) return await openRedis(terminal, redis)
   const path = resolve(terminal.folder, sqlite ?? '')
-  // SqliteStore makes the file that is missing: a mistyped path would look like a store without open orders.
+  // SqliteStore creates a missing file: a mistyped path would look like a store without open
+  // orders.
   if (!existsSync(path)) throw new UsageError(`There is no file ${path}.`)
   return { store: new SqliteStore({ path }), close: async () => {} }
 }
@@ -46,7 +49,7 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
   const pg = await load<Pg>(terminal, 'pg')
   if (pg === undefined) throw missing('PostgreSQL', 'pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
-  // An idle connection that breaks would end the process. The next statement says what is wrong.
+  // An idle connection that breaks would end the process. The next statement reports what is wrong.
   pool.on('error', () => {})
   return { store: new PostgresStore({ client: pool }), close: () => pool.end() }
 }
@@ -75,7 +78,7 @@ interface Ioredis {
 async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   const nodeRedis = await load<NodeRedis>(terminal, 'redis')
   if (nodeRedis !== undefined) {
-    // By default it connects again for ever, and the command would never end.
+    // By default it reconnects for ever, and the command would never end.
     const client = nodeRedis.createClient({ url, socket: { reconnectStrategy: false } })
     client.on('error', () => {})
     await client.connect()
@@ -92,7 +95,7 @@ function missing(what: string, name: string): UsageError {
   return new UsageError(`${what} needs the package ${name} in this folder's project: npm install ${name}`)
 }
 
-/** A package of the user's project, in whichever module format it is; nothing if it is not installed. */
+/** A package of the user's project, in either module format. Undefined if it is not installed. */
 async function load<Package>(terminal: Terminal, name: string): Promise<Package | undefined> {
   let path: string
   try {

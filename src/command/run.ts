@@ -66,10 +66,10 @@ const OPTIONS = {
 const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
 const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
-/** Whatever is old, the program's own client decides when it is removed. */
+/** Removes nothing, however old: the program's own client decides that. */
 const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
-/** Runs the command with these parameters; never throws. */
+/** Runs the command with these parameters. Never throws. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
   const secrets: string[] = []
   try {
@@ -100,7 +100,8 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   if (action.sends && !apiKey) throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set.')
   const safeRetryWindow = windowOf(flags)
   const remember = rememberOf(flags)
-  // With a window longer than the service keeps keys, an order would be charged twice: nobody but the program knows it.
+  // A window longer than the service keeps keys would charge an order twice, and only the program
+  // knows that window.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
       'recover needs --safe-retry-window MILLISECONDS, as in your program: 1200000 if it sets none.',

@@ -1,12 +1,12 @@
 import { createInterface } from 'node:readline'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
 
-/** What the command reads and writes, so that tests need no process. */
+/** Input and output of the command, so that tests need no process. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Where relative paths begin, and where the drivers of a store are looked for. */
+  /** Base of relative paths, and the folder whose packages provide the store's driver. */
   readonly folder: string
-  /** True if a person can be asked. */
+  /** True if a person can reply to a question. */
   readonly interactive: boolean
   out(text: string): void
   err(text: string): void
@@ -14,8 +14,8 @@ export interface Terminal {
 }
 
 /**
- * What a person replies to a question. Without a reply (Ctrl-C, Ctrl-D, the end of the input) that is nothing, which is no
- * yes.
+ * A person's reply to a question. Without one (Ctrl-C, Ctrl-D, the end of the input) it is empty,
+ * which means no.
  */
 export function askBy(
   input: NodeJS.ReadableStream,
@@ -35,19 +35,19 @@ export function askBy(
     })
 }
 
-/** How the command ends. docs/guide/command.md lists them. */
+/** Exit codes of the command, as docs/guide/command.md lists them. */
 export const EXIT = { done: 0, failed: 1, wrongUse: 2, needsAttention: 3, notConfirmed: 4 } as const
 export type Exit = (typeof EXIT)[keyof typeof EXIT]
 
 /** Wrong flags, a missing variable, a driver that is not installed. */
 export class UsageError extends Error {}
 
-/** Hides the API key and passwords. Not short ones, which may stand in a text for something else. */
+/** Hides the API key and passwords. Not short ones, which may be part of other words. */
 export function hide(text: string, secrets: Iterable<string>): string {
   return redact(text, secrets, LIKE_A_KEY / 4)
 }
 
-/** What a store or a service says must not move the cursor of whoever reads it. */
+/** A string of the store or the service must not move the cursor of the reader's terminal. */
 export function plain(text: string): string {
   return text.replace(/\p{Cc}/gu, '?')
 }
@@ -59,7 +59,10 @@ export function time(milliseconds: number | undefined): string {
 /** One row of a table for people. */
 export type Row = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** Prints items as they come for programs, one JSON text a line, or as a table for people. Returns how many there were. */
+/**
+ * Prints items as they arrive: for programs one JSON object a line, for people a table. Returns
+ * their number.
+ */
 export async function print<T>(
   terminal: Terminal,
   json: boolean,

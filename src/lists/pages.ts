@@ -24,8 +24,8 @@ export interface Page<T> extends AsyncIterable<T> {
 
 /**
  * A list of the service, with pagination built in. `for await (const order of
- * client.orders.list())` iterates all items. `await client.orders.list()` fetches the first {@link
- * Page}.
+ * client.orders.list())` iterates all items. `await client.orders.list()` fetches the first
+ * {@link Page}.
  *
  * Nothing is fetched before that, each iteration starts afresh, and only one page is in memory,
  * plus those that `prefetch` keeps in flight. Leaving the loop cancels every request in flight. So

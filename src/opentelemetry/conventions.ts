@@ -1,9 +1,9 @@
-/** Name under which spans and metrics are made. */
+/** Instrumentation scope of spans and metrics. */
 export const SCOPE = 'customer-ordering-sdk'
 
 /**
- * Names of OpenTelemetry's stable conventions for HTTP clients, and of its one for templates of paths. Written down, because
- * the package that exports them would be a dependency of every user.
+ * Names of OpenTelemetry's stable conventions for HTTP clients, and its one for path templates.
+ * Copied here, because the package that exports them would be a dependency of every user.
  */
 export const ERROR_TYPE = 'error.type'
 export const METHOD = 'http.request.method'
@@ -20,7 +20,7 @@ export const REQUEST_DURATION_BOUNDS: number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
 
-/** Paths of the service, with a name where an id stands. */
+/** Paths of the service, with a placeholder for each id. */
 const TEMPLATES: readonly (readonly [path: RegExp, template: string])[] = [
   [/^\/v1\/orders$/, '/v1/orders'],
   [/^\/v1\/orders\/[^/]+$/, '/v1/orders/{orderId}'],
@@ -29,7 +29,10 @@ const TEMPLATES: readonly (readonly [path: RegExp, template: string])[] = [
   [/^\/v1\/balance$/, '/v1/balance'],
 ]
 
-/** The template of a path; nothing for an endpoint of `client.request` that this package does not know. */
+/**
+ * The template of a path. Undefined for an endpoint of `client.request` that this package does not
+ * know.
+ */
 export function templateOf(path: string): string | undefined {
   return TEMPLATES.find(([known]) => known.test(path))?.[1]
 }

@@ -8,15 +8,21 @@ export interface UnresolvedOrders {
 
 /** Options of {@link observeOpenOrders}. */
 export interface ObserveOptions {
-  /** Makes the metrics. Default: the one that is registered for the process, which must have been registered before. */
+  /**
+   * Makes the metrics. Default: the provider registered for the process, which must be registered
+   * before.
+   */
   readonly meterProvider?: MeterProvider | undefined
-  /** Milliseconds since 1970, for tests. Default `Date.now`. */
+  /** Returns milliseconds since 1970, for tests. Default `Date.now`. */
   readonly now?: (() => number) | undefined
 }
 
 const MINUTE = 60_000
 
-/** How old an open order is, by its upper bound in milliseconds: a call ends in 2 minutes, a window in 20 (by default). */
+/**
+ * Age groups of open orders, by their upper bound in milliseconds: a call ends in 2 minutes, a
+ * window in 20 (by default).
+ */
 const AGES: readonly (readonly [age: string, below: number])[] = [
   ['2m', 2 * MINUTE],
   ['20m', 20 * MINUTE],
@@ -26,11 +32,13 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
 ]
 
 /**
- * Counts the open orders of the client's store by their age, and tells the age of the oldest, each time that metrics are
- * collected. An order counts until its outcome is known: an old one needs `recover()`, or a person.
+ * Reports how many orders of the client's store are open, by age, and the age of the oldest. It
+ * counts at each collection of metrics. An order counts until its outcome is known: an old one
+ * needs `recover()`, or a person.
  *
- * A collection reads every open order from the store, and sends nothing. Observe in one process for each store: each that
- * does tells the same numbers. Where the store cannot be read, another number says so, and an alert should watch it.
+ * A collection reads every open order from the store and sends nothing. Observe each store in one
+ * process only: every observer reports the same numbers. If the store cannot be read, a metric of
+ * its own shows it, which deserves an alert.
  *
  * @returns a function that ends it; call it before `client.close()`
  * @example
@@ -63,13 +71,13 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
         most = Math.max(most, age)
       }
     } catch (error) {
-      // A callback that throws tells nothing, and exporters then repeat what they were told last.
+      // A callback that throws reports nothing, and exporters then repeat its last numbers.
       result.observe(readable, 0)
       diag.error('customer-ordering-sdk: open orders could not be read.', error)
       return
     }
     result.observe(readable, 1)
-    // Zeros too: a series that disappears keeps an alert as it is.
+    // Reports zeros, too: if a series disappears, an alert stays in its last state.
     for (const [age, number] of counts) result.observe(count, number, { 'ordering.age': age })
     result.observe(oldest, most / 1000)
   }

@@ -33,9 +33,12 @@ import {
 export interface TelemetryOptions {
   /** The client's `baseUrl`: spans name the service by it. */
   readonly baseUrl: string | URL
-  /** Makes the spans. Default: the one that is registered for the process. */
+  /** Makes the spans. Default: the provider registered for the process. */
   readonly tracerProvider?: TracerProvider | undefined
-  /** Makes the metrics. Default: the one that is registered for the process, which must have been registered before. */
+  /**
+   * Makes the metrics. Default: the provider registered for the process, which must be registered
+   * before.
+   */
   readonly meterProvider?: MeterProvider | undefined
 }
 
@@ -48,13 +51,14 @@ const OPTIONS: Readers<TelemetryOptions> = {
 }
 
 /**
- * Hooks that make a span of each call, a span of each of its requests below that, and an event of each retry, and that count
- * requests, retries and outcomes. Every span ends, whatever becomes of the call. The span that is active around the call is
- * the parent. What `recover()` does about one order is one call, and so one trace.
+ * Makes hooks for OpenTelemetry. Each call is a span, each of its requests a child span, each retry
+ * an event. Metrics count requests, retries and outcomes. Every span ends, also if the call fails.
+ * Its parent is the span that is active around the call. In `recover()`, each order is a call, and
+ * so a trace of its own.
  *
- * Requests are named as OpenTelemetry's conventions for HTTP clients say; what these have no name for begins with
- * `ordering.`. Events hold no secret, so neither do spans: no API key, header, body, target or amount. docs/guide/opentelemetry.md
- * lists spans, attributes and metrics.
+ * Names follow OpenTelemetry's conventions for HTTP clients; others begin with `ordering.`. Spans
+ * hold no secret, because events hold none: no API key, header, body, target or amount.
+ * docs/guide/opentelemetry.md lists spans, attributes and metrics.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -80,11 +84,11 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
   const retries = meter.createCounter('ordering.retries', {
     description: 'Requests that were sent again, by why',
   })
-  /** Spans that have not ended, by the id of their call, which has one request at a time. */
+  /** Open spans by the id of their call, which has one request at a time. */
   const open = new Map<string, Span>()
   const requests = new Map<string, Span>()
 
-  /** What tells one request from another, with few values. */
+  /** Attributes that tell requests apart with few values. */
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {
@@ -94,7 +98,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
     }
   }
 
-  /** A call is heard of when it sends its first request, or, if it sends none, when it ends. */
+  /** The first event of a call is its first request, or its end if it sends none. */
   const begin = ({ callId, operation }: CallEvent, startTime?: number): Span => {
     const span = tracer.startSpan(operation, {
       kind: SpanKind.INTERNAL,
@@ -163,7 +167,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
       span.setAttributes(known(attributes))
       if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
       span.end()
-      // Few labels: ids are different for every order, and belong into spans.
+      // Few labels: ids differ for every order, and belong in spans.
       const labels: Attributes = {
         'ordering.operation': operation,
         'ordering.charged': charged,
@@ -177,8 +181,11 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
 }
 
 /**
- * The headers that name the span that is active here, such as `traceparent`, for one call:
- * `client.orders.create(request, { headers: traceHeaders() })`. All requests of the call carry the same.
+ * Returns the headers that name the active span, such as `traceparent`, for all requests of one
+ * call.
+ *
+ * @example
+ * await client.orders.create(request, { headers: traceHeaders() })
  */
 export function traceHeaders(): Record<string, string> {
   const headers: Record<string, string> = {}
@@ -186,7 +193,7 @@ export function traceHeaders(): Record<string, string> {
   return headers
 }
 
-/** Attributes that have a value: an exporter may write `undefined` down as a text. */
+/** Attributes with a value: an exporter may write `undefined` as a string. */
 function known(attributes: Attributes): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
 }

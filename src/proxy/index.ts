@@ -14,58 +14,61 @@ export interface ProxyOptions {
   /** Address of the service, before `/v1`. Must be https, except for localhost. */
   readonly baseUrl: string | URL
   /**
-   * The API key of the wallet that the visitor reads and spends: a string, or a function that returns one, sync or async,
-   * for the request of a visitor whom `authorize` has let in.
+   * The API key of the wallet that the visitor reads and spends. A string, or a sync or async
+   * function that returns one for the request of a visitor whom `authorize` has let in.
    */
   readonly apiKey: string | ((request: Request) => string | Promise<string>)
   /**
-   * Decides who may use the proxy: check the visitor's session here. `true` lets the request pass, `false` makes the response
-   * 401, and a `Response` is sent in place of the service's. Whoever passes can read the wallet's orders and spend its money.
-   * Read the body only from `request.clone()`.
+   * Decides who may use the proxy: check the visitor's session here. `true` passes the request on,
+   * `false` makes the response 401, and a `Response` replaces the service's. A visitor who passes
+   * can read the wallet's orders and spend its money. Read the body only from `request.clone()`.
    */
   readonly authorize: (request: Request) => boolean | Response | Promise<boolean | Response>
   /** Milliseconds for the service's response, its body included. Default 60,000, longer than the client's own `timeout`. */
   readonly timeout?: number | undefined
-  /** Sends the requests in place of the global `fetch`. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
-  /** Called when the service did not respond, for your log. The visitor is told no reason. */
+  /** Called when the service did not respond, for your log. The visitor does not see the reason. */
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
   /** Lets `baseUrl` be http in a private network. Default false. */
   readonly allowInsecureHttp?: boolean | undefined
 }
 
-/** A request to which the service gave no response that could be passed on. */
+/** A request without a response that could be passed on. */
 export interface ProxyLoss {
   readonly method: string
   /** Below the base URL, without the query. */
   readonly path: string
-  /** What happened, without the API key. */
+  /** Why, without the API key. */
   readonly reason: string
 }
 
-/** All that a page needs of the service, below whatever path the proxy is mounted at. */
+/** The calls that a page needs, below the path at which the proxy is mounted. */
 const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
   ['GET', /\/v1\/(?:services|orders)(?:\/([^/]+))?$/],
   ['GET', /\/v1\/balance$/],
   ['POST', /\/v1\/orders$/],
 ]
 
-/** Headers that go to the service. Cookies and whatever else a browser sends stay here. */
+/** Headers that go to the service. Cookies and other headers of the browser stay here. */
 const SENT = ['accept', 'content-type', 'idempotency-key']
 
-/** Headers that come back: what the client reads. The body comes back decoded, so its length and encoding do not. */
+/**
+ * Headers that go to the page: those that the client reads. The body is passed on decoded, so its
+ * length and encoding are not.
+ */
 const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID]
 
 /**
- * Statuses after which browsers send a POST again by themselves (Chromium both, Firefox and WebKit 421). They prove nothing
- * about the order. docs/decisions/a-browser-may-repeat.md
+ * After these statuses browsers send a POST again by themselves (Chromium both, Firefox and WebKit
+ * 421). They prove nothing about the order. docs/decisions/a-browser-may-repeat.md
  */
 const REPEATED: readonly number[] = [408, 421]
 
 /** Statuses whose responses have no body. */
 const WITHOUT_BODY: readonly number[] = [204, 205]
 
-/** Longest request body in bytes. An order takes some hundred. */
+/** Longest request body in bytes. An order has a few hundred. */
 const MAX_BODY = 1_000_000
 
 const SALT = 'customer-ordering-sdk/proxy'
@@ -83,16 +86,19 @@ const OPTIONS: Readers<ProxyOptions> = {
 }
 
 /**
- * Makes a handler that passes a page's calls on to the service and adds the API key, which never leaves the server: for
- * Hono, Next.js, Workers, Bun, Deno, and everything else that handles a `Request`. Mount it at any path; a page's client
- * uses that address as `baseUrl`, `apiKey: null`, and the service's own address as `server`.
+ * Makes a handler that passes a page's calls on to the service and adds the API key, which never
+ * leaves the server. It fits Hono, Next.js, Workers, Bun, Deno, and everything else that handles a
+ * `Request`. Mount it at any path. A page's client uses that address as `baseUrl`, `apiKey: null`,
+ * and the service's own address as `server`.
  *
- * - It passes on the calls of the API that a page needs and no others, with the headers that the client reads.
- * - It sends a request once and follows no redirect. Where the service does not respond, and in place of 408 and 421, its
- *   response is 502 or 504: the client then knows that the order may exist, and no browser repeats it unseen.
- * - It names the API key in each response by a short tag, so that the client never repeats an order in doubt with another key.
+ * - It passes on only the calls that a page needs, with the headers that the client reads.
+ * - It sends a request once and follows no redirect. If the service does not respond, and in place
+ *   of 408 and 421, it returns 502 or 504. The client then knows that the order may exist, and no
+ *   browser silently repeats it.
+ * - It names the API key in each response by a short tag, so the client never repeats an ambiguous
+ *   order under another key.
  *
- * The promise rejects only with what `authorize` or `apiKey` throws; nothing was sent then.
+ * The promise rejects only with an error of `authorize` or `apiKey`, before anything is sent.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -132,10 +138,12 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     let body: ArrayBuffer | undefined
     if (method === 'POST') {
       const idempotencyKey = headers.get('idempotency-key')
-      // Also what keeps a form of another site from ordering: a browser sends this header nowhere without asking first.
+      // This also stops forms of other sites: a browser sends this header across origins only after
+      // a preflight.
       if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
       const expected = request.headers.get(IF_API_KEY_TAG)
-      // 425 says that nothing was processed. The client then looks at the tag, and sends only what was never sent.
+      // 425 says that nothing was processed. The client then checks the tag, and sends only what
+      // was never sent.
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
         return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy now adds another API key.'))
       body = await request.arrayBuffer().catch(() => undefined)
@@ -171,7 +179,8 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     try {
       text = await response.text()
     } catch (error) {
-      // A success proves a charge whatever became of its body, which the client then reads by asking again.
+      // A success proves a charge, also if its body is lost. The client then replays the key to
+      // read it.
       if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
     }
     const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))
@@ -185,7 +194,7 @@ function refuseOption(problem: string, name?: string): never {
   throw new ConfigurationError(`createProxy ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
 }
 
-/** The path at the service, or nothing if the call is not passed on. */
+/** The path at the service, or undefined if the call is not passed on. */
 function routeOf(method: string, pathname: string): string | undefined {
   for (const [allowed, pattern] of ROUTES) {
     const found = allowed === method ? pattern.exec(pathname) : null
@@ -194,12 +203,15 @@ function routeOf(method: string, pathname: string): string | undefined {
   return undefined
 }
 
-/** False for what could reach another endpoint, also where somebody behind the proxy decodes it once too often. */
+/**
+ * False for a path that could reach another endpoint, also if a server behind the proxy decodes it
+ * once too often.
+ */
 function isId(segment: string): boolean {
   return !/%(?:25)*(?:2f|5c)/i.test(segment) && pathProblem(segment) === undefined
 }
 
-/** A response in the shape of the service's errors, which no cache keeps. */
+/** A response in the shape of the service's errors, which no cache stores. */
 function refusal(status: number, code: string, message: string): Response {
   return Response.json({ code, message }, { status, headers: { 'cache-control': 'no-store' } })
 }
@@ -213,7 +225,10 @@ function pick(from: Headers, names: readonly string[], change = (value: string):
   return picked
 }
 
-/** Keeps HTTP caches out, where the platform has the option: some refuse a request that names it. */
+/**
+ * Bypasses HTTP caches, if the platform has the option: some platforms throw on a request that
+ * names it.
+ */
 function noStore(): { readonly cache?: 'no-store' } {
   return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
 }

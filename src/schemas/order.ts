@@ -15,8 +15,8 @@ import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
  * Client metadata of an order. Other keys than the documented one are sent unchanged, but
- * misspellings of it are rejected. Add keys that you use to the type as in {@link
- * CreateOrderRequest}.
+ * misspellings of it are rejected. Add keys that you use to the type as in
+ * {@link CreateOrderRequest}.
  */
 export interface OrderMetadata {
   /** The client's own reference for the order. One reference is one order: calls that share it never buy twice. */

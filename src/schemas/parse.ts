@@ -36,8 +36,8 @@ export interface RowReader<T> {
 }
 
 /**
- * There is no fast path with a caller's schema: it has to see every value. `T` as in {@link
- * parser}.
+ * There is no fast path with a caller's schema: it has to see every value. `T` as in
+ * {@link parser}.
  */
 export function rowReader<T>(
   documented: StandardSchemaV1 & AtSight<unknown>,
