@@ -17,29 +17,30 @@ export interface ContractRunner {
   it(title: string, body: () => Promise<void>): unknown
 }
 
-/** What {@link storeContract} needs. */
+/** Options of {@link storeContract}. */
 export interface StoreContractOptions {
   /** The runner's own functions, for example `{ describe, it }` of `node:test`. */
   readonly test: ContractRunner
-  /** Opens a store without rows. Called once for every test, which closes what it got. */
+  /** Opens a store without rows. Called once for every test, which closes the store. */
   readonly createStore: () => OrderStore | Promise<OrderStore>
   /**
-   * Opens another handle to the rows of a store that is open, as a second process would. Without it nothing is tested
-   * across handles. Leave it out only for a store that has a single one, as a store in memory does.
+   * Opens another handle to the rows of an open store, as a second process would. Without it, no
+   * test runs across handles. Leave it out only for a store with a single handle, such as one in
+   * memory.
    */
   readonly openSecond?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /**
-   * Opens the rows of a store that was closed. Needed by every store whose `durability` is more than `'memory'`: one
-   * test fails without it.
+   * Opens the rows of a closed store. Required for a store whose `durability` is more than
+   * `'memory'`: one test fails without it.
    */
   readonly reopenStore?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /** Removes what `createStore` made, after all handles are closed. */
   readonly removeStore?: (store: OrderStore) => unknown
-  /** Decides the order of operations where tests mix them; a failing test names it. A whole number, default 1. */
+  /** Seed for the order of operations. A failing test names it. An integer, default 1. */
   readonly seed?: number
   /**
-   * Size of the concurrent histories: calls at the same time, and calls of each client. Default 8 and 200. The tests
-   * that use it make 1,600 calls, so give a runner with a time limit enough for that many writes.
+   * Size of the concurrent histories: concurrent calls, and calls of each client. Default 8 and
+   * 200. The tests that use it make 1,600 calls: allow them enough time if your runner limits it.
    */
   readonly history?: { readonly clients: number; readonly operations: number }
 }
@@ -53,11 +54,12 @@ const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]]
 ]
 
 /**
- * Registers, with any test runner, the tests that every {@link OrderStore} must pass: rows come back exactly, of racing
- * writers exactly one wins, no open row is ever omitted or pruned, histories are linearizable, and what was written
- * is there after opening again.
+ * Registers, with any test runner, the tests that every {@link OrderStore} must pass. Rows come
+ * back exactly. One of several racing writers wins. No open row is ever omitted or pruned.
+ * Histories are linearizable. What was written is there after a reopen.
  *
- * It cannot show that a write outlives a power failure, or the process's sudden death: that is for tests of your own.
+ * It cannot show that a write survives a power failure, or the sudden death of the process: write
+ * tests of your own for that.
  *
  * @example
  * import { describe, it } from 'node:test'
@@ -105,7 +107,8 @@ async function runCase(contractCase: ContractCase, options: StoreContractOptions
       },
     })
   } catch (error) {
-    // Cleaning up after a failed test often fails for the same reason: the test's own error is the one to show.
+    // Cleanup after a failed test often fails for the same reason: the test's own error must be
+    // shown.
     await cleanUp().catch(() => {})
     throw error
   }

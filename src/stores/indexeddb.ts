@@ -16,41 +16,46 @@ import { UncertainWrites } from './uncertain-writes.ts'
 
 /** Options of {@link IndexedDbStore}. */
 export interface IndexedDbStoreOptions {
-  /** Name of the database, which all pages of an origin share. It is the store's own: no other may use it. */
+  /** Name of the database, which all pages of an origin share. Nothing but the store may use it. */
   readonly name: string
   /**
-   * Longest wait for the database to open, and then for the turn of a read or write, milliseconds, default 3000. A browser
-   * can leave a request to open without an answer, and a frozen tab can keep all others waiting; when the time is over, the
-   * call rejects with `StoreError`, and the next one tries again.
+   * Longest wait for the database to open, and then for the turn of a read or write, in
+   * milliseconds. Default 3000. A browser may never complete an open, and a frozen tab can block
+   * all others. After that time, the call rejects with `StoreError`, and the next one tries again.
    */
   readonly openTimeout?: number
 }
 
 const DEFAULT_OPEN_TIMEOUT = 3_000
 
-/** Most rows that one transaction returns or removes: others wait for it. */
+/** Most rows that one transaction returns or removes: other transactions wait for it. */
 const MOST_ROWS = 500
 
-/** How often a transaction is begun before it is given up because the connection is closed each time. */
+/** Most tries to begin a transaction whose connection closes each time. */
 const BEGIN_ATTEMPTS = 3
 
-/** Names of errors after which a connection may be of no use any more, though the browser said nothing of it. */
+/**
+ * Names of errors after which a connection may be unusable, although the browser reported nothing.
+ */
 const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'UnknownError'])
 
 /**
- * Remembers orders in a browser, for all pages and workers of an origin. An acknowledged write survives the end of the
- * page, of its process and of the browser and, as far as the disk keeps what it acknowledged, a power failure: each is
- * one transaction with strict durability, and is acknowledged when that is complete.
+ * Remembers orders in a browser, for all pages and workers of an origin. An acknowledged write
+ * survives the end of the page, its process and the browser. It also survives a power failure, as
+ * far as the disk keeps acknowledged writes. Each write is one transaction with strict durability,
+ * acknowledged when complete.
  *
- * The browser may delete it: on the user's demand, when room is short, at the end of a private window. Give every
- * order an `externalOrderId`, with which its key can be computed again, and ask for `navigator.storage.persist()`.
+ * The browser may delete the database: on the user's demand, when space runs out, at the end of a
+ * private window. Give every order an `externalOrderId`, so that its key can be computed again, and
+ * call `navigator.storage.persist()`.
  *
- * The database is opened by the first call. It is given up when another page wants to delete it or a newer version of
- * this package wants to change it, and opened again by the next call. If it was deleted, every call rejects instead: an empty
- * one in its place would let orders be bought again that this page has seen placed.
+ * The first call opens the database. The store closes it if another page wants to delete it, or if
+ * a newer version of this package wants to change it. The next call opens it again. If it was
+ * deleted, every call rejects: with an empty database in its place, orders that this page has seen
+ * placed would be bought again.
  *
- * Every failure is a `StoreError` that says what happened and what to do; its `cause` is a plain error whose `code` is
- * the name of the browser's error, for example `QuotaExceededError`.
+ * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
+ * error whose `code` is the name of the browser's error, for example `QuotaExceededError`.
  *
  * @example
  * const store = new IndexedDbStore({ name: 'orders' })
@@ -62,7 +67,11 @@ export class IndexedDbStore implements OrderStore {
   readonly #patience: Patience
   readonly #uncertain: UncertainWrites = new UncertainWrites()
 
-  /** @throws {StoreError} if an option is wrong; the database is not touched yet */
+  /**
+   * Makes the store. The first call opens the database.
+   *
+   * @throws {StoreError} if an option is wrong
+   */
   constructor(options: IndexedDbStoreOptions) {
     const { name, openTimeout = DEFAULT_OPEN_TIMEOUT } = options
     if (typeof name !== 'string' || name === '') {
@@ -113,7 +122,10 @@ export class IndexedDbStore implements OrderStore {
     return await this.#page('open', scope, from, limit, ({ id }) => id)
   }
 
-  /** Removes closed rows that are old enough, some hundred per transaction. If it rejects midway, the next call goes on. */
+  /**
+   * Removes old closed rows, a few hundred per transaction. If it rejects midway, the next call
+   * continues.
+   */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     const created = await this.#prune(scope, 'created', createdBefore)
     return created + (await this.#prune(scope, 'rejected', rejectedBefore))
@@ -129,12 +141,18 @@ export class IndexedDbStore implements OrderStore {
     return await this.#page('list', scope, from, limit, ({ updatedAt, id }) => `${updatedAt} ${id}`)
   }
 
-  /** Closes the database when what is under way is done. Further calls reject; closing again does nothing. */
+  /**
+   * Closes the database after the calls in progress. Later calls reject. Closing again does
+   * nothing.
+   */
   async close(): Promise<void> {
     await this.#connection.close()
   }
 
-  /** The rows behind `from`, which no key of the index equals: the end of a page, or a shorter key than any. */
+  /**
+   * The rows after `from`, which equals no key of the index: the end of a page, or a shorter key
+   * than any.
+   */
   async #page(
     index: RowIndex,
     scope: string,
@@ -144,7 +162,8 @@ export class IndexedDbStore implements OrderStore {
   ): Promise<RowPage> {
     const most = Math.min(limit, MOST_ROWS)
     return await this.#run('read', ({ rows, after, settle }) => {
-      // An array stands behind every number and text. One more row than asked for tells whether there is a next page.
+      // An array sorts after every number and string. One row beyond the limit shows whether there
+      // is a next page.
       const range = IDBKeyRange.bound(from, [scope, []], true)
       after(rows.index(index).getAll(range, most + 1), (found) => {
         const page = found.slice(0, most).map(toRow)
@@ -154,7 +173,7 @@ export class IndexedDbStore implements OrderStore {
     })
   }
 
-  /** One batch after the other, so that other pages get their turn between them. */
+  /** One batch after the other, so that other pages get their turn in between. */
   async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
     let removed = 0
     for (;;) {
@@ -174,7 +193,7 @@ export class IndexedDbStore implements OrderStore {
     return this.#uncertain.run(row, () => this.#run('write', body))
   }
 
-  /** Runs one transaction; whatever fails becomes a {@link StoreError}. */
+  /** Runs one transaction. Every failure becomes a {@link StoreError}. */
   async #run<T>(access: 'read' | 'write', body: (transacting: Transacting<T>) => void): Promise<T> {
     const { database, transaction } = await this.#begin(access)
     try {
@@ -185,7 +204,7 @@ export class IndexedDbStore implements OrderStore {
     }
   }
 
-  /** Begins a transaction, if need be on a connection that is opened again: the browser may just have closed the old one. */
+  /** Begins a transaction, on a new connection if the browser has just closed the old one. */
   async #begin(access: 'read' | 'write') {
     const mode = access === 'read' ? 'readonly' : 'readwrite'
     for (let attempt = 1; ; attempt++) {

@@ -8,7 +8,7 @@ import type {
   StoredRow,
 } from './store.ts'
 
-/** A row and where it stands in the order in which rows are listed. */
+/** A row and its place in the order in which rows are listed. */
 interface Slot {
   row: StoredRow
   position: number
@@ -17,18 +17,23 @@ interface Slot {
 /** The rows of one scope. Both collections are in the order of `position`. */
 interface Shelf {
   readonly slots: Map<string, Slot>
-  /** The slots whose row is open, so that {@link MemoryStore.listOpen} never looks at the closed ones. */
+  /**
+   * The slots of open rows, so that {@link MemoryStore.listOpen} never passes over the closed ones.
+   */
   readonly open: Set<Slot>
 }
 
 const INSERTED: InsertResult = Object.freeze({ inserted: true })
 
 /**
- * Remembers orders in this process and forgets them when it ends: it protects against retries and racing calls, not
- * against a crash. The client's default store, and the reference for what `customer-ordering-sdk/stores/contract`
- * demands. Its methods never reject.
+ * Remembers orders in this process and forgets them when it ends. It protects against retries and
+ * racing calls, not against a crash. It is the client's default store, and the reference for the
+ * rules of `customer-ordering-sdk/stores/contract`. Its methods never reject.
  *
- * Each instance remembers for itself. Closing it does nothing: there is nothing to release.
+ * Each instance has its own rows. Closing it does nothing.
+ *
+ * @example
+ * const client = new CustomerOrderingClient({ store: new MemoryStore() })
  */
 export class MemoryStore implements OrderStore {
   readonly durability: StoreDurability = 'memory'
@@ -55,7 +60,8 @@ export class MemoryStore implements OrderStore {
     if (shelf === undefined || slot === undefined || slot.row.version !== expectedVersion) return false
     if (slot.row.open && !row.open) shelf.open.delete(slot)
     if (!slot.row.open && row.open) {
-      // A walk over the open rows may have passed its old place already: at the end it cannot be missed.
+      // Moved to the end: a walk over the open rows may have passed its old place, and must not
+      // miss it.
       slot.position = ++this.#lastPosition
       shelf.slots.delete(row.id)
       shelf.slots.set(row.id, slot)
@@ -98,7 +104,7 @@ export class MemoryStore implements OrderStore {
   }
 }
 
-/** Frozen, so that the one object can be handed out to everybody. Flat, so that freezing it is enough. */
+/** Frozen, so that every caller can share the one object. It is flat, so freezing it is enough. */
 function copy(row: StoredRow): StoredRow {
   return Object.freeze({
     scope: row.scope,
@@ -112,7 +118,10 @@ function copy(row: StoredRow): StoredRow {
   })
 }
 
-/** The next rows of a collection that is in the order of `position`; the cursor is the last position handed out. */
+/**
+ * The next rows of a collection in the order of `position`. The cursor is the last returned
+ * position.
+ */
 function page(slots: Iterable<Slot>, { after, limit }: ListRowsOptions, since: number): RowPage {
   const passed = after === undefined ? 0 : Number(after)
   const rows: StoredRow[] = []

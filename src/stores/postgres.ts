@@ -36,11 +36,14 @@ export type { PostgresClient, PostgresParameter } from './postgres/session.ts'
 /** Options of {@link PostgresStore}. */
 export interface PostgresStoreOptions {
   /**
-   * A pg `Pool`, which is best, a pg `Client` or a `PGlite` that is used for nothing else, or anything with a method
-   * `query`. It stays the caller's to close. It must lead to the primary: a standby lags behind.
+   * A pg `Pool` (best), a pg `Client` or a `PGlite` that nothing else uses, or any object with a
+   * method `query`. It stays yours to close. It must lead to the primary: a standby lags behind.
    */
   readonly client: PostgresClient
-  /** Name of the table, default `customer_ordering_rows`. A second one is named after it, with `_versions` appended. */
+  /**
+   * Name of the table, default `customer_ordering_rows`. A second table has the same name with
+   * `_versions` appended.
+   */
   readonly table?: string
   /** Schema of the tables, default `public`. It must exist. */
   readonly schema?: string
@@ -49,20 +52,23 @@ export interface PostgresStoreOptions {
 const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
-/** How often an insert starts again because the row that was in its way had been pruned before it could be read. */
+/** Most tries of an insert whose existing row was pruned before it could be read. */
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every write is one conditional
- * statement that is committed, and waited for, by itself: an acknowledged write survives whatever the server survives.
+ * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every
+ * write is one conditional statement with a commit of its own, for which the call waits: an
+ * acknowledged write survives whatever the server survives.
  *
- * Its two tables are made, or brought up to date, by the first call, or by {@link PostgresStore.migrate}.
+ * The first call, or {@link PostgresStore.migrate}, makes its two tables or brings them up to date.
  *
- * It refuses to work on a connection that is inside a transaction, because a rollback would take an order out of the
- * store after it was sent. {@link PostgresStore.within} is the exception, for orders that are sent later.
+ * It does not work on a connection inside a transaction: a rollback would take an order out of the
+ * store after it was sent. {@link PostgresStore.within} is the exception, for orders that are sent
+ * later.
  *
- * Every failure is a `StoreError` that says what happened and what to do; its `cause` is a plain error with nothing
- * but the code, for example `57014`. No text of the server and no part of a connection string is ever in it.
+ * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
+ * error with only a code, for example `57014`. It never contains a message of the server or a part
+ * of a connection string.
  *
  * @example
  * import { Pool } from 'pg'
@@ -77,9 +83,13 @@ export class PostgresStore implements OrderStore {
   #migrated: Promise<void> | undefined
   #closed = false
 
-  /** @throws StoreError if an option is wrong. Nothing is asked of the database yet. */
+  /**
+   * Makes the store. Sends nothing to the database.
+   *
+   * @throws {StoreError} if an option is wrong
+   */
   constructor(options: PostgresStoreOptions) {
-    // Whatever is handed in: what has no client is told so.
+    // Any value may be passed: the next check rejects one without a client.
     const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
     this.#session = sessionOf(client)
@@ -88,9 +98,14 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Makes the tables, or brings them up to date; never drops anything. The first call of any method does it too, so it
-   * is only for programs that want to know at their start, or to do it as another role than the one that orders. May be
-   * called again, and by several processes at once. A role that finds the tables up to date needs no right to make any.
+   * Makes the tables, or brings them up to date. Never drops anything. The first call of any method
+   * does it, too. Call it to learn of a problem at start-up, or to do it as another role than the
+   * one that orders. May be called again, also by several processes at the same time. If the tables
+   * are up to date, the role needs no right to make any.
+   *
+   * @throws {StoreError} if the database cannot keep orders, or the role may not make the tables
+   * @example
+   * await store.migrate()
    */
   migrate(): Promise<void> {
     this.#migrated ??= this.#migrate().catch((error) => {
@@ -131,7 +146,7 @@ export class PostgresStore implements OrderStore {
   }
 
   async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
-    // One more row than asked for tells whether there is a next page.
+    // One row beyond the limit shows whether there is a next page.
     const parameters = [toStored(scope), toStored(after ?? ''), String(limit + 1)]
     return await this.#run('read from', this.#session, async (query) =>
       toPage(scope, await query(this.#statements.listOpen, parameters), limit, (last) => last.id),
@@ -139,8 +154,8 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Removes closed rows that are old enough, some hundred per statement. If it rejects midway, the rows removed so far
-   * are gone; the next call goes on.
+   * Removes old closed rows, a few hundred per statement. If it rejects midway, the rows removed so
+   * far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     let removed = 0
@@ -178,19 +193,25 @@ export class PostgresStore implements OrderStore {
     )
   }
 
-  /** Further calls reject with `StoreError`; the client that was handed in stays open. Closing again does nothing. */
+  /**
+   * Ends the use of the store. Your client stays open. Later calls reject with `StoreError`.
+   * Closing again does nothing.
+   */
   async close(): Promise<void> {
     this.#closed = true
   }
 
   /**
-   * The store inside a transaction of yours, for `orders.enqueue`: what is written here is committed, or rolled back, with
-   * everything else that the transaction does. Nothing may be sent for it before the commit; after it, any process that
-   * runs `orders.recover()` does. For that reason this is no whole `OrderStore`, and no client takes it for one.
+   * Returns the store inside a transaction of yours, for `orders.enqueue`. Its writes are
+   * committed, or rolled back, together with everything else in the transaction. Nothing may be
+   * sent for them before the commit. After it, any process that runs `orders.recover()` sends the
+   * order. For that reason the result is not a whole `OrderStore`, and no client accepts it as one.
    *
-   * Hand in the connection on which the transaction was begun. Call {@link PostgresStore.migrate} first, at the start
-   * of the program. Keep the transaction short: whoever orders the same thing meanwhile waits for its end.
+   * Pass the connection on which the transaction began. Call {@link PostgresStore.migrate} first,
+   * when the program starts. Keep the transaction short: a concurrent call for the same order waits
+   * for its end.
    *
+   * @throws {StoreError} if `connection` has no method `query`
    * @example
    * await client.orders.enqueue(request, { within: store.within(connection) })
    */
@@ -221,7 +242,7 @@ export class PostgresStore implements OrderStore {
       async (query) => {
         for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
           if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
-          // A statement of its own: the one before does not see a row whose writer it had to wait for.
+          // A second statement: the one before does not see a row for whose writer it had to wait.
           const current = await this.#get(query, name)
           if (current !== undefined) return { inserted: false, current }
           await this.#checkVersion(query)
@@ -240,7 +261,7 @@ export class PostgresStore implements OrderStore {
     return found === undefined ? undefined : toRow(fromStored(name[0] ?? ''), found)
   }
 
-  /** Runs one call's statements; whatever they throw becomes a {@link StoreError}. */
+  /** Runs the statements of one call. Every error becomes a {@link StoreError}. */
   async #run<T>(
     task: 'read from' | 'write to',
     session: Session,
@@ -268,7 +289,7 @@ export class PostgresStore implements OrderStore {
     checkVersion(await this.#version(query), 'Cannot use the order store in PostgreSQL')
   }
 
-  /** What a newer package has changed looks like damage: then its version is the reason to tell. */
+  /** A change of a newer package looks like damage, so its version must be the reported reason. */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {
       await this.#checkVersion(query)
@@ -302,7 +323,10 @@ export class PostgresStore implements OrderStore {
     }
   }
 
-  /** Refuses a database that cannot keep what it promises; returns the version of the tables, 0 if there are none. */
+  /**
+   * Throws if the database cannot keep orders. Returns the version of the tables, 0 if there are
+   * none.
+   */
   async #inspect(query: Query): Promise<number> {
     const [database = {}] = await query(...inspection(this.#names))
     const refusal = refusalOf(database, this.#names)
@@ -312,7 +336,7 @@ export class PostgresStore implements OrderStore {
   }
 }
 
-/** Refuses tables of a newer package, whenever it made them so. */
+/** Throws if a newer package made the tables, or changed them since. */
 function checkVersion(found: number, failed: string): void {
   if (found <= SCHEMA_VERSION) return
   throw new StoreError(
@@ -347,8 +371,8 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
 }
 
 /**
- * A time to compare with, as text: `updatedAt` is a whole number, so nothing changes if a fraction is rounded up, or if
- * a time beyond all that can be stored is moved to where those end.
+ * A time for comparisons, as a string. `updatedAt` is an integer, so nothing changes if a fraction
+ * is rounded up, or if a time out of range moves to the end of the range.
  */
 function wholeTime(time: number): string {
   if (Number.isNaN(time)) throw new StoreError('A time handed to the order store is not a number.')

@@ -29,66 +29,80 @@ export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClien
 /** Options of {@link RedisStore}. */
 export interface RedisStoreOptions {
   /**
-   * A client of node-redis (a client, pool, cluster or sentinel, connected) or of ioredis (a `Redis` or a `Cluster`).
-   * It stays the caller's to close, and may be used for other things too.
+   * A client of node-redis (a client, pool, cluster or sentinel, connected) or of ioredis (a
+   * `Redis` or a `Cluster`). It stays yours to close, and may be used for other things, too.
    */
   readonly client: RedisClient
-  /** What all keys of the store begin with; no braces. Default `'customer-ordering:'`. */
+  /** Prefix of all keys of the store, without braces. Default `'customer-ordering:'`. */
   readonly prefix?: string
   /**
-   * `'check'` (default) refuses a server without an append-only file; `'assume'` takes your word that the server keeps
-   * what it acknowledged, as some managed services do without saying so.
+   * `'check'` (default) rejects a server without an append-only file. With `'assume'` you vouch
+   * that the server keeps what it acknowledged, as some managed services do without saying so.
    */
   readonly persistence?: 'check' | 'assume'
   /**
-   * `'check'` (default) refuses a server that removes keys of any kind when its memory is full; `'assume'` takes your
-   * word that it does not.
+   * `'check'` (default) rejects a server that evicts keys when its memory is full. With `'assume'`
+   * you vouch that it does not.
    */
   readonly eviction?: 'check' | 'assume'
 }
 
 const DEFAULT_PREFIX = 'customer-ordering:'
 
-/** How long an inspection is good for, milliseconds: an administrator may change a server's settings at any time. */
+/**
+ * Milliseconds for which an inspection is valid: an administrator may change the settings of a
+ * server at any time.
+ */
 const INSPECTION_LIFETIME = 60 * 60 * 1000
 
-/** Most rows that one script removes or returns, and the size of text after which it returns no more: scripts block. */
+/**
+ * Most rows that one script removes or returns, and the size of data after which it returns no
+ * more. Scripts block the server.
+ */
 const PRUNE_BATCH = 200
 const MOST_ROWS = 1_000
 const MOST_BYTES = 4 * 2 ** 20
 
 /**
- * Remembers orders in Redis, for all machines that share it. Every read and write is one script, so that nothing is
- * ever half written and of racing writers exactly one wins. All rows of one account share a slot of a cluster. No key
- * of the store ever expires.
+ * Remembers orders in Redis, for all machines that share it. Every read and write is one script, so
+ * nothing is ever half written, and exactly one of several racing writers wins. All rows of one
+ * account share a slot of a cluster. No key of the store ever expires.
  *
- * Redis acknowledges a write before its replicas have it: a failover can forget the last orders. So can the sudden end
- * of the server itself, unless it has `appendfsync always`. Give every order an `externalOrderId`, with which its key can
- * be computed again.
+ * Redis acknowledges a write before its replicas have it: a failover can lose the last orders. So
+ * can a crash of the server, unless it has `appendfsync always`. Give every order an
+ * `externalOrderId`, so that its key can be computed again.
  *
- * Before its first call for an account the store asks the server whether it keeps what it acknowledges, and rejects if
- * it does not. It asks again every hour, after a new connection, and when the server was started again. Every failure is a `StoreError` that says what happened and what to do; its `cause` is a
- * plain error with the server's or the client's code, for example `OOM`.
+ * Before its first call for an account, the store checks whether the server keeps what it
+ * acknowledges, and rejects if it does not. It checks again every hour, after a new connection, and
+ * after a restart of the server. Every failure is a `StoreError` that says what happened and what
+ * to do. Its `cause` is a plain error with the server's or the client's code, for example `OOM`.
  *
  * @example
  * const client = await createClient({ url }).on('error', log).connect()
  * const store = new RedisStore({ client })
  */
 export class RedisStore implements OrderStore {
-  /** Shared by all machines; see `appendfsync` and failover in the documentation for what Redis can still lose. */
+  /**
+   * Shared by all machines. The documentation says what `appendfsync` and a failover can still
+   * lose.
+   */
   readonly durability: StoreDurability = 'server'
   readonly #evaluate: Evaluate
   readonly #prefix: string
   readonly #vouched: Vouched
-  /** Inspections by the key of the scope that they were made for, or by `''` where they are good for all scopes. */
+  /** Inspections by the key of the scope, or by `''` if they are valid for all scopes. */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
   readonly #uncertain: UncertainWrites = new UncertainWrites()
   #closed = false
 
-  /** @throws {StoreError} if an option is wrong; the server is not asked yet */
+  /**
+   * Makes the store. Sends nothing to the server.
+   *
+   * @throws {StoreError} if an option is wrong
+   */
   constructor(options: RedisStoreOptions) {
-    // Whatever is handed in: what has no client is told so.
+    // Any value may be passed: the next check rejects one without a client.
     const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
     this.#evaluate = evaluateWith(client, async (script, [key]) => {
       if (script === INSPECT || key === undefined || this.#trusted) return
@@ -155,7 +169,7 @@ export class RedisStore implements OrderStore {
     return await this.#page(scope, 'list', from, limit)
   }
 
-  /** Ends the use of the store; the client stays open. Further calls reject. */
+  /** Ends the use of the store. Your client stays open. Later calls reject with `StoreError`. */
   async close(): Promise<void> {
     this.#closed = true
     this.#unlisten()
@@ -173,7 +187,7 @@ export class RedisStore implements OrderStore {
     })
   }
 
-  /** One batch after the other, so that other clients get their turn between them. */
+  /** One batch after the other, so that other clients get their turn in between. */
   async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
     let removed = 0
     for (;;) {
@@ -190,7 +204,7 @@ export class RedisStore implements OrderStore {
     return this.#uncertain.run(row, () => this.#run('write', row.scope, action))
   }
 
-  /** Makes one call after the server was inspected; whatever fails becomes a {@link StoreError}. */
+  /** Makes one call after the server was inspected. Every failure becomes a {@link StoreError}. */
   async #run<T>(
     access: 'read' | 'write',
     scope: string,
@@ -208,14 +222,17 @@ export class RedisStore implements OrderStore {
     }
   }
 
-  /** Inspects the node that has the key, unless that was done lately; what failed is tried again by the next call. */
+  /**
+   * Inspects the node that has the key, unless it was inspected lately. The next call retries a
+   * failed inspection.
+   */
   #inspected(key: string): Promise<void> | undefined {
     if (this.#trusted) return undefined
     const at = performance.now()
     const done = this.#inspections.get('') ?? this.#inspections.get(key)
     if (done !== undefined && at - done.at < INSPECTION_LIFETIME) return done.passed
     const passed = this.#inspect(key).then(({ cluster }) => {
-      // Where there are no other nodes, this one was inspected for every scope.
+      // Without other nodes, this one was inspected for every scope.
       if (cluster || this.#inspections.get(key) !== inspection) return
       this.#inspections.clear()
       this.#inspections.set('', inspection)
@@ -233,7 +250,7 @@ export class RedisStore implements OrderStore {
     return inspect(async () => (await this.#evaluate(INSPECT, [key], []))[0] ?? '', this.#vouched)
   }
 
-  /** True if the caller vouches for all that could be asked. */
+  /** True if the caller vouches for everything that an inspection checks. */
   get #trusted(): boolean {
     return this.#vouched.persistence && this.#vouched.eviction
   }
@@ -244,7 +261,7 @@ function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string):
   return [row(id), list, open, created, rejected]
 }
 
-/** By which a write is known again if the client sends it twice: random, of {@link MARK_LENGTH} characters. */
+/** Recognises a write that the client sends twice: random, {@link MARK_LENGTH} characters. */
 function makeMark(): string {
   const bytes = crypto.getRandomValues(new Uint8Array((MARK_LENGTH * 3) / 4))
   return btoa(String.fromCharCode(...bytes))

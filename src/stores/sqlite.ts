@@ -28,52 +28,53 @@ import { UncertainWrites } from './uncertain-writes.ts'
 
 export type { SqliteDatabase, SqliteStatement } from './sqlite/database.ts'
 
-/** Options for a file that the store opens, and closes, itself. */
+/** Options for a file that the store opens and closes. */
 export interface SqliteFileOptions {
   /**
-   * Path of the database file; a relative one is resolved once, at construction. A missing file is created, readable
-   * and writable by its owner only; a missing directory is an error. `':memory:'` keeps everything in the process,
-   * and `durability` says so. Not on a network file system: locks and memory maps do not hold there.
+   * Path of the database file. A relative one is resolved once, by the constructor. A missing file
+   * is created, readable and writable by its owner only. A missing directory is an error.
+   * `':memory:'` keeps everything in the process, and `durability` says so. Not on a network file
+   * system: locks and memory maps do not work there.
    */
   readonly path: string
   /**
-   * Longest wait for another process's write, milliseconds, default 5000. The wait blocks the event loop; when it is
-   * over, the call rejects with `StoreError`.
+   * Longest wait for another process's write, in milliseconds. Default 5000. The wait blocks the
+   * event loop. After it, the call rejects with `StoreError`.
    */
   readonly busyTimeout?: number
   readonly database?: never
 }
 
-/** Options for a connection that is handed in and stays the caller's to close. */
+/** Options for a connection that you pass, and close yourself. */
 export interface SqliteDatabaseOptions {
   /**
    * An open connection. The store adds its own two tables, named `customer_ordering_…`, and sets
-   * `PRAGMA synchronous=EXTRA`, the strongest setting; journal mode, busy timeout and file permissions stay as they
-   * are. While the connection is inside a transaction every call rejects: a rollback would take an order back out of
-   * the store after it was sent.
+   * `PRAGMA synchronous=EXTRA`, the strongest setting. Journal mode, busy timeout and file
+   * permissions stay as they are. While the connection is inside a transaction every call rejects:
+   * a rollback would take an order out of the store after it was sent.
    */
   readonly database: SqliteDatabase
   readonly path?: never
   readonly busyTimeout?: never
 }
 
-/** Options of {@link SqliteStore}: either a file to open, or a connection that is open already. */
+/** Options of {@link SqliteStore}: either a file to open, or an open connection. */
 export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
-/** How often an insert starts again because the row that was in its way had been pruned before it could be read. */
+/** Most tries of an insert whose existing row was pruned before it could be read. */
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in an SQLite file, for all processes of one machine. An acknowledged write survives the end of the
- * process and, as far as the disk keeps what it acknowledged, a power failure: write-ahead log, `synchronous=FULL`
- * and `fullfsync`.
+ * Remembers orders in an SQLite file, for all processes of one machine. An acknowledged write
+ * survives the end of the process. It also survives a power failure, as far as the disk keeps
+ * acknowledged writes: write-ahead log, `synchronous=FULL` and `fullfsync`.
  *
- * The file is opened, and its tables are made, by the constructor, so that a wrong path or a missing module shows when
- * the program starts and not with its first order. SQLite's calls are synchronous: each blocks the event loop for as
- * long as the disk takes to write. Use one instance per thread.
+ * The constructor opens the file and makes its tables, so a wrong path or a missing module shows
+ * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
+ * event loop for as long as the disk takes to write. Use one instance per thread.
  *
- * Every failure is a `StoreError` that says what happened and what to do; its `cause` is a plain error with
- * SQLite's code, for example `SQLITE_FULL`.
+ * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
+ * error with SQLite's code, for example `SQLITE_FULL`.
  *
  * @example
  * const store = new SqliteStore({ path: 'orders.db' })
@@ -82,11 +83,11 @@ export class SqliteStore implements OrderStore {
   /** `'device'`, or `'memory'` if the database is not in a file. */
   readonly durability: StoreDurability
   readonly #database: SqliteDatabase
-  /** The same connection if the store opened it, else undefined. */
+  /** The connection if the store opened it, otherwise undefined. */
   readonly #own: OwnDatabase | undefined
-  /** What error messages call the database. */
+  /** Name of the database in error messages. */
   readonly #name: string
-  /** Throws on bytes that are no UTF-8 instead of putting other characters in their place; keeps byte order marks. */
+  /** Throws on bytes that are not UTF-8 instead of replacing them. Keeps byte order marks. */
   readonly #utf8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   /** Undefined if the database is in memory. */
   readonly #files: DatabaseFiles | undefined
@@ -97,11 +98,12 @@ export class SqliteStore implements OrderStore {
   /**
    * Opens the database and brings its tables up to date.
    *
-   * @throws StoreError if the file cannot be opened, is no SQLite database, was written by a newer version of this
-   * package or stays locked for longer than `busyTimeout`; if this runtime has no `node:sqlite`; if an option is wrong.
+   * @throws {StoreError} if an option is wrong, the file cannot be opened, is not an SQLite
+   * database, was written by a newer version of this package, or stays locked for longer than
+   * `busyTimeout`; also if this runtime has no `node:sqlite`
    */
   constructor(options: SqliteStoreOptions) {
-    // Whatever is handed in: what has no path is told so.
+    // Any value may be passed: the next check rejects one without a path.
     const { path, busyTimeout, database }: Partial<SqliteStoreOptions> = Object(options)
     if (database !== undefined) {
       const handed: Partial<SqliteDatabase> = Object(database)
@@ -191,7 +193,7 @@ export class SqliteStore implements OrderStore {
 
   async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
     return this.#run('read', (statements) => {
-      // One more row than asked for tells whether there is a next page.
+      // One row beyond the limit shows whether there is a next page.
       const found = statements.listOpen
         .all(storable(scope), storable(after ?? ''), limit + 1)
         .map((row) => toRow(scope, row, this.#utf8))
@@ -200,8 +202,8 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Removes closed rows that are old enough, some hundred per statement, with a turn of the event loop in between. If
-   * it rejects midway, the rows removed so far are gone; the next call goes on.
+   * Removes old closed rows, a few hundred per statement, with a turn of the event loop in between.
+   * If it rejects midway, the rows removed so far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     let removed = 0
@@ -234,8 +236,9 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Moves the write-ahead log into the file, as far as no other process is reading from it, and closes the file; a
-   * database that was handed in stays open. Further calls reject with `StoreError`; closing again does nothing.
+   * Moves the write-ahead log into the file, as far as no other process reads it, and closes the
+   * file. A connection that you passed stays open. Later calls reject with `StoreError`. Closing
+   * again does nothing.
    */
   async close(): Promise<void> {
     if (this.#statements === undefined) return
@@ -243,7 +246,7 @@ export class SqliteStore implements OrderStore {
     if (this.#own === undefined) return
     try {
       try {
-        // PASSIVE never waits. What it leaves in the log stays there for the next to open the file.
+        // PASSIVE never waits. The next process that opens the file moves the rest of the log.
         this.#own.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
       } finally {
         this.#own.close()
@@ -253,7 +256,7 @@ export class SqliteStore implements OrderStore {
     }
   }
 
-  /** Runs one call's statements; whatever they throw becomes a {@link StoreError}. */
+  /** Runs the statements of one call. Every error becomes a {@link StoreError}. */
   #run<T>(access: 'read' | 'write', action: (statements: Statements) => T): T {
     if (this.#statements === undefined) {
       throw new StoreError(`The order store in ${this.#name} was closed. Make a new SqliteStore to go on.`)
@@ -279,7 +282,7 @@ export class SqliteStore implements OrderStore {
     checkVersion(versionOf(statements.version), this.#failed('write'))
   }
 
-  /** What a newer package has changed looks like damage: then its version is the reason to tell. */
+  /** A change of a newer package looks like damage, so its version must be the reported reason. */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error
     try {
@@ -290,14 +293,14 @@ export class SqliteStore implements OrderStore {
     }
   }
 
-  /** Refuses to write what a crash could ruin, or what would be gone with the process. */
+  /** Throws before a write that a crash could ruin, or that would vanish with the process. */
   #checkFiles(): void {
     this.#files?.check(journalModeOf(this.#database, this.#name), this.#name)
   }
 
   /**
-   * Makes a connection that is handed in sync every commit, which SQLite refuses inside a transaction: that is how
-   * every client, whatever its API, tells about one.
+   * Makes the caller's connection sync every commit. SQLite rejects that inside a transaction,
+   * which reveals one whatever the API of the driver.
    */
   #guard(): void {
     try {

@@ -1,8 +1,8 @@
 import { StoreError } from '../errors.ts'
 
 /**
- * The text, if it can be stored. Half of a surrogate pair has no UTF-8 form: it would come back as another character,
- * and two scopes that differ in nothing else would become one.
+ * Returns the string if it can be stored. Half of a surrogate pair has no UTF-8 form: it would come
+ * back as another character, and two scopes that differ only there would become one.
  */
 export function storable(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {

@@ -1,19 +1,22 @@
 import { StoreError } from '../errors.ts'
 import type { StoredRow } from './store.ts'
 
-/** Most rows that are remembered. Beyond that no failure is called certain any more. */
+/** Most rows that are remembered. Beyond that, no failure counts as certain any more. */
 const MOST_ROWS = 10_000
 
 /**
- * Rows with a write that is under way or ended without a word, and may be applied later. For such a
- * row no other failed write may promise that nothing was written: an order told as `'no'` would
- * come up again.
+ * Rows with a write that is in progress or ended without a result, and may be applied later. For
+ * such a row no other failed write may promise that nothing was written: an order reported as
+ * `'no'` would reappear.
  */
 export class UncertainWrites {
   readonly #rows: Map<string, number> = new Map()
   #overflown = false
 
-  /** Runs one write of a row. Removes `applied: false` from its failure while another may be applied. */
+  /**
+   * Runs one write of a row. Removes `applied: false` from its failure while another write may be
+   * applied.
+   */
   async run<T>({ scope, id }: StoredRow, write: () => Promise<T>): Promise<T> {
     const name = JSON.stringify([scope, id])
     const uncertain = (this.#rows.get(name) ?? 0) + 1

@@ -1,12 +1,12 @@
 import type { OrderStore } from '../store.ts'
 
-/** What a case gets to work with. */
+/** What a case receives. */
 export interface Bench {
   /** A store without rows, made for this case. */
   readonly store: OrderStore
-  /** Decides the order of operations in cases that mix them. */
+  /** Seed for the order of operations in cases that mix them. */
   readonly seed: number
-  /** How much the cases that record histories do. */
+  /** Size of the cases that record histories. */
   readonly history: { readonly clients: number; readonly operations: number }
   /** Opens one more handle to the rows of `store`. Only cases that need `openSecond` may call it. */
   openSecond(): Promise<OrderStore>
@@ -14,7 +14,7 @@ export interface Bench {
   reopen(): Promise<OrderStore>
 }
 
-/** One rule and the test of it. */
+/** One rule and its test. */
 export interface ContractCase {
   /** The rule, a sentence about stores. */
   readonly title: string

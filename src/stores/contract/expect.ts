@@ -11,10 +11,12 @@ const FIELDS = [
   'data',
 ] as const satisfies readonly (keyof StoredRow)[]
 
-/** Most characters of a text that a message shows. */
+/** Most characters of a string in a message. */
 const SHOWN = 60
 
-/** Throws unless the two are the same value. `what` begins the message: what the actual value is. */
+/**
+ * Throws unless the two are the same value. `what` begins the message and names the actual value.
+ */
 export function expectSame<T>(actual: T, expected: T, what: string): void {
   if (!Object.is(actual, expected))
     throw new Error(`${what} is ${show(actual)} but must be ${show(expected)}`)
@@ -32,7 +34,7 @@ export function expectRow(actual: StoredRow | undefined, expected: StoredRow, wh
   throw new Error(`${what} has ${field} ${show(got)} but must have ${show(wanted)}`)
 }
 
-/** Throws unless these are, in any order and each once, the ids of the expected rows. */
+/** Throws unless the rows have exactly the expected ids, in any order and each once. */
 export function expectIds(actual: readonly StoredRow[], expected: readonly StoredRow[], what: string): void {
   const [got, wanted] = [actual.map(({ id }) => id), expected.map(({ id }) => id)]
   const missing = wanted.filter((id) => !got.includes(id))
@@ -47,7 +49,7 @@ export function sameRow(one: StoredRow, other: StoredRow): boolean {
   return FIELDS.every((name) => Object.is(one[name], other[name]))
 }
 
-/** A value as a message shows it, on one line and cut. */
+/** A value for a message, on one line and truncated. */
 export function show(value: unknown): string {
   if (typeof value !== 'string') return String(value)
   return value.length <= SHOWN

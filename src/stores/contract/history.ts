@@ -3,31 +3,37 @@ import type { RecordedCall } from './linearizability.ts'
 import { makeRow } from './rows.ts'
 import { seeded } from './seeded.ts'
 
-/** How to make a history. */
+/** Size and seed of a history. */
 export interface HistoryOptions {
-  /** Decides which client calls what. What the store's own timing does is not in its hands. Default 1. */
+  /** Seed for which client makes which call. The store's own timing stays its own. Default 1. */
   readonly seed?: number
-  /** Clients that call at the same time; each makes one call after the other. Default 8. */
+  /** Concurrent clients. Each makes one call after the other. Default 8. */
   readonly clients?: number
   /** Calls of each client. Default 200. */
   readonly operations?: number
 }
 
-/** What the clients did and saw. */
+/** The recorded calls of the clients. */
 export interface RecordedHistory {
   readonly calls: readonly RecordedCall[]
-  /** What calls were rejected with. Rejected writes are in `calls` with an unknown result, rejected reads are not. */
+  /**
+   * Errors of rejected calls. Rejected writes are in `calls` with an unknown result, rejected reads
+   * are not.
+   */
   readonly failures: readonly unknown[]
 }
 
-/** Calls that each client makes on a pair of rows before all move on to the next pair, where inserts race again. */
+/**
+ * Calls of each client on a pair of rows before all move on to the next pair, where inserts race
+ * again.
+ */
 const CALLS_PER_PAIR = 16
 
 /** Most turns of the microtask queue that a client lets pass between two calls. */
 const LONGEST_PAUSE = 4
 
 /**
- * Lets clients get, insert and update the same few rows at once and records what they saw, for
+ * Lets concurrent clients get, insert and update the same few rows, and records what they see, for
  * {@link explainHistory}. The store must not have rows yet.
  *
  * @param stores handles to the same rows, shared out among the clients
@@ -42,7 +48,7 @@ export async function recordHistory(
 
   const runClient = async (client: number, store: OrderStore): Promise<void> => {
     const next = seeded(seed * 1_000 + client)
-    /** What the client saw last of each row. */
+    /** The last row that the client saw, for each row. */
     const seen = new Map<string, StoredRow>()
     for (let operation = 0; operation < operations; operation++) {
       const pair = Math.floor(operation / CALLS_PER_PAIR)
@@ -68,7 +74,7 @@ export async function recordHistory(
         try {
           const updated = await store.update(row, last.version)
           calls.push({ ...span(), kind: 'update', row, expectedVersion: last.version, updated })
-          // The loser keeps what it knows, so that it sometimes tries an old version again.
+          // The loser keeps its old row, so that it sometimes tries an old version again.
           if (updated) seen.set(id, row)
           else if (choice < 4) seen.delete(id)
         } catch (error) {

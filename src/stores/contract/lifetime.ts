@@ -19,7 +19,7 @@ function scribbleOver(row: StoredRow): void {
   for (const [field, value] of Object.entries(scribble)) Reflect.set(row, field, value)
 }
 
-/** What holds for a store as a whole, from opening to closing. */
+/** Rules for a store as a whole, from opening to closing. */
 export const lifetime: readonly ContractCase[] = [
   {
     title: 'durability is memory, device or server',
@@ -123,7 +123,7 @@ export const lifetime: readonly ContractCase[] = [
   },
 ]
 
-/** Runs in place of the cases that open again, for stores that are not said to be able to. */
+/** Replaces the cases that reopen a store, if the suite cannot do that. */
 export const claimsNoMoreThanMemory: ContractCase = {
   title: 'a store that is not opened again by the suite claims no more than memory',
   run: async ({ store }) => {

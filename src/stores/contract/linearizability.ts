@@ -1,16 +1,23 @@
 import type { InsertResult, StoredRow } from '../store.ts'
 import { sameRow, show } from './expect.ts'
 
-/** When a call was made and by whom. Times are ticks of one clock that all clients share; no two are the same. */
+/**
+ * Time and client of a call. Times are ticks of one clock that all clients share; no two are equal.
+ */
 export interface CallSpan {
   readonly client: number
   /** Before the store was called. */
   readonly called: number
-  /** After its promise settled; `Infinity` if the result is `'unknown'`: the call may then take effect at any time. */
+  /**
+   * After its promise settled. `Infinity` if the result is `'unknown'`: the call may take effect at
+   * any later time.
+   */
   readonly returned: number
 }
 
-/** One call on one row and what came of it. A call that was rejected may have been applied or not: `'unknown'`. */
+/**
+ * One call on one row and its result. A rejected call may have been applied or not: `'unknown'`.
+ */
 export type RecordedCall =
   | (CallSpan & {
       readonly kind: 'get'
@@ -30,15 +37,17 @@ export type RecordedCall =
       readonly updated: boolean | 'unknown'
     })
 
-/** Calls that an explanation lists, the last ones before the contradiction. */
+/** Most calls in an explanation: the last ones before the contradiction. */
 const LISTED = 16
 
 /**
- * Looks for an order of the calls in which one store that does one call at a time would have given the same results,
- * every call taking its place between its beginning and its end. That is linearizability, checked row by row, with
- * the search of Wing and Gong and the memory of positions already tried of Lowe. Rows must not be pruned meanwhile.
+ * Searches for an order of the calls in which a store that makes one call at a time would have
+ * returned the same results, with every call between its start and its end. That is
+ * linearizability, checked row by row by the search of Wing and Gong, with Lowe's cache of visited
+ * positions. Rows must not be pruned meanwhile.
  *
- * @returns undefined if there is such an order for every row, else which call first contradicts all orders
+ * @returns undefined if there is such an order for every row, otherwise the first call that
+ * contradicts all orders
  */
 export function explainHistory(calls: readonly RecordedCall[]): string | undefined {
   const rows = new Map<string, RecordedCall[]>()
@@ -57,22 +66,22 @@ export function explainHistory(calls: readonly RecordedCall[]): string | undefin
   return undefined
 }
 
-/** True if there is an order that explains all calls, which are all on one row. */
+/** True if some order explains all calls on one row. */
 function isLinearizable(calls: readonly RecordedCall[]): boolean {
   const tried = new Set<string>()
-  /** `done` has a bit for each call that has its place; `row` is what the store then holds. */
+  /** `done` has a bit for each call that is placed. `row` is the row after them. */
   const search = (done: bigint, row: StoredRow | undefined): boolean => {
     let firstReturn = Number.POSITIVE_INFINITY
     for (const [index, call] of calls.entries()) {
       if (((done >> BigInt(index)) & 1n) === 0n) firstReturn = Math.min(firstReturn, call.returned)
     }
-    // What is left, if anything, has an unknown result and may never have been applied.
+    // The remaining calls have unknown results and may never have been applied.
     if (firstReturn === Number.POSITIVE_INFINITY) return true
     const position = `${done} ${row?.version} ${row?.data}`
     if (tried.has(position)) return false
     tried.add(position)
     for (const [index, call] of calls.entries()) {
-      // A call that began after another had returned cannot come before that one.
+      // A call that began after another had returned cannot precede it.
       if (((done >> BigInt(index)) & 1n) === 1n || call.called > firstReturn) continue
       const outcome = apply(call, row)
       if (outcome.explained && search(done | (1n << BigInt(index)), outcome.row)) return true
@@ -82,7 +91,9 @@ function isLinearizable(calls: readonly RecordedCall[]): boolean {
   return search(0n, undefined)
 }
 
-/** Does the call as a store should; `explained` tells whether that gives the recorded result. */
+/**
+ * Makes the call on a model of the store. `explained` is true if that gives the recorded result.
+ */
 function apply(
   call: RecordedCall,
   row: StoredRow | undefined,
@@ -110,7 +121,10 @@ function matches(one: StoredRow | undefined, other: StoredRow | undefined): bool
   return one === undefined || other === undefined ? one === other : sameRow(one, other)
 }
 
-/** Finds the earliest moment at which the calls so far contradict each other: the call that returned then shows it. */
+/**
+ * Finds the earliest moment at which the calls so far contradict each other: the call that returned
+ * at that moment.
+ */
 function explain(name: string, calls: readonly RecordedCall[]): string {
   const inOrder = calls
     .filter(({ returned }) => Number.isFinite(returned))
@@ -129,7 +143,7 @@ function explain(name: string, calls: readonly RecordedCall[]): string {
   return `no order of the calls on row ${name} explains what they returned`
 }
 
-/** The call as it stood at a moment: not made yet, still unanswered, or done. */
+/** The call as it was at a moment: not made yet, still pending, or done. */
 function upTo(moment: number, call: RecordedCall): RecordedCall[] {
   if (call.called > moment) return []
   if (call.returned <= moment) return [call]

@@ -14,7 +14,7 @@ import {
 } from './rows.ts'
 import { seeded } from './seeded.ts'
 
-/** Pages after which the rows stop changing, so that every walk comes to its end. */
+/** Pages after which the rows stop changing, so that every walk ends. */
 const CHANGING_PAGES = 60
 
 const openPages =
@@ -27,7 +27,9 @@ const allPages =
   (options: { readonly after?: string; readonly limit: number }) =>
     store.list(scope, since === undefined ? options : { ...options, since })
 
-/** Changes rows at random, from one page of a walk to the next, without ever closing those that are to stay open. */
+/**
+ * Changes rows at random between the pages of a walk, without closing those that are to stay open.
+ */
 class Churn {
   readonly #store: OrderStore
   readonly #next: (below: number) => number
@@ -58,7 +60,7 @@ class Churn {
       await insertAll(this.#store, [row])
       this.#changing.push(row)
     } else if (choice === 1) {
-      // Touches a row that stays open, back and forth in time: no order of `updatedAt` may make a walk miss it.
+      // Moves an open row back and forth in time: no order of `updatedAt` may make a walk miss it.
       await this.#replace(this.#staying, { updatedAt: WRITTEN_AT + this.#next(2_000) - 1_000 })
     } else {
       await this.#replace(
@@ -78,13 +80,13 @@ class Churn {
   }
 }
 
-/** Open rows in the case that pages as the client does. Three pages and a little. */
+/** Open rows in the case that pages like the client. A little more than three pages. */
 const MANY_ROWS = 230
 
-/** Characters in each tenth of those rows: together more than a database likes to put into one page. */
+/** Characters in each tenth of those rows: together more than a database puts into one page. */
 const LARGE = 100_000
 
-/** What callers may rely on that go through the rows of a scope page by page. */
+/** Rules for walks through the rows of a scope, page by page. */
 export const paging: readonly ContractCase[] = [
   {
     title: 'listOpen and list of an empty scope are one empty page',
@@ -265,7 +267,8 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'list and prune take times as numbers, however many digits they have',
     run: async ({ store }) => {
-      // As texts, 1000 and 10000 come before 999. Pages of one row show an order in which a cursor skips rows.
+      // As strings, 1000 and 10000 sort before 999. Pages of one row reveal an order in which a
+      // cursor skips rows.
       const times = [9, 999, 1_000, 10_000, 99_999, 100_000]
       const rows = times.map((updatedAt, index) =>
         makeRow(index + 1, { open: false, state: 'created', createdAt: 1, updatedAt }),

@@ -16,7 +16,7 @@ const CREATED = { open: false, state: 'created' } as const
 const REJECTED = { open: false, state: 'rejected' } as const
 const NOTHING = { createdBefore: 0, rejectedBefore: 0 } as const
 
-/** What callers may rely on when old rows are removed. */
+/** Rules for the removal of old rows. */
 export const pruning: readonly ContractCase[] = [
   {
     title: 'prune removes closed rows last written before the time given for their state',

@@ -5,13 +5,13 @@ import { recordHistory } from './history.ts'
 import { explainHistory } from './linearizability.ts'
 import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE } from './rows.ts'
 
-/** Writers that race in each case. */
+/** Racing writers in each case. */
 const WRITERS = 24
 
-/** Rows that are raced for, one after the other, so that a race that is seldom lost is still seen. */
+/** Rows that are raced for, one after the other, to catch a race that is rarely lost. */
 const ROUNDS = 8
 
-/** Times one client tries again to add to a counter that others change too. */
+/** Most tries of one client to increment a counter that others change, too. */
 const MOST_TRIES = 10_000
 
 async function raceInserts(stores: readonly OrderStore[]): Promise<void> {
@@ -89,7 +89,7 @@ function handleOf(stores: readonly OrderStore[], client: number): OrderStore {
   return store
 }
 
-/** What callers may rely on that read and write the same rows at once. */
+/** Rules for concurrent reads and writes of the same rows. */
 export const racing: readonly ContractCase[] = [
   {
     title: 'of racing inserts exactly one wins, and the losers get its row',

@@ -1,10 +1,10 @@
 import type { ListRowsOptions, OrderStore, PruneOptions, RowPage, StoredRow } from '../store.ts'
 import { seeded } from './seeded.ts'
 
-/** Scope of all rows that a case does not put elsewhere. */
+/** Scope of all rows of a case, unless it sets another. */
 export const SCOPE = 'https://api.example.com shop-eu'
 
-/** When the rows of the suite were written, milliseconds since 1970. */
+/** Time of the suite's rows, milliseconds since 1970. */
 export const WRITTEN_AT = 1_700_000_000_000
 
 /** Times that make `prune` remove every closed row. */
@@ -13,7 +13,7 @@ export const EVERYTHING: PruneOptions = {
   rejectedBefore: Number.MAX_SAFE_INTEGER,
 }
 
-/** Most pages that a walk reads before it is taken to have no end. */
+/** Most pages of a walk before the suite calls it endless. */
 const MOST_PAGES = 2_000
 
 /** A UUID that is fixed by its number, and in no order that follows it. */
@@ -24,7 +24,7 @@ export function rowId(number: number): string {
   return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${ordinal}`
 }
 
-/** The row with the given number: new and open, unless the fields say otherwise. */
+/** The row with the given number: new and open, unless `fields` change that. */
 export function makeRow(number: number, fields: Partial<StoredRow> = {}): StoredRow {
   return {
     scope: SCOPE,
@@ -65,7 +65,7 @@ export async function mustUpdate(store: OrderStore, row: StoredRow): Promise<voi
   )
 }
 
-/** Reads pages until there is none left; `between` runs after each page that has a next one. */
+/** Reads pages until none is left. `between` runs after each page that has a next one. */
 export async function walk(
   readPage: (options: ListRowsOptions) => Promise<RowPage>,
   limit: number,

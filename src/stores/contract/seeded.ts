@@ -1,6 +1,6 @@
 /**
- * A source of numbers that the seed alone decides: `next(n)` is a whole number from 0 up to, not including, n. The
- * mulberry32 generator: small, and good enough to mix operations.
+ * A seeded source of numbers: `next(n)` is an integer from 0 to n - 1. It is the mulberry32
+ * generator: small, and good enough to mix operations.
  */
 export function seeded(seed: number): (below: number) => number {
   let state = seed >>> 0

@@ -3,7 +3,7 @@ import type { ContractCase } from './case.ts'
 import { expectIds, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT, walk } from './rows.ts'
 
-/** Texts that a store may mistake for something else than opaque text. */
+/** Strings that a store may mistake for something else than opaque data. */
 const OPAQUE_TEXTS: readonly string[] = [
   '',
   ' ',
@@ -82,7 +82,7 @@ function everyCharacter(): string {
   return parts.join('')
 }
 
-/** What a single caller may rely on when it reads and writes rows. */
+/** Rules for a single caller that reads and writes rows. */
 export const writing: readonly ContractCase[] = [
   {
     title: 'get returns undefined for a row that nobody wrote',
@@ -313,7 +313,7 @@ export const writing: readonly ContractCase[] = [
       }
       for (const row of rows)
         expectRow(await store.get(SCOPE, row.id), row, `the row with id ${show(row.id)}`)
-      // A page that ends between two of them must not skip the other.
+      // A page that ends between two such ids must not skip one.
       for (const limit of [1, 3]) {
         const open = await walk((options) => store.listOpen(SCOPE, options), limit)
         expectIds(open, rows, `listOpen() with limit ${limit}`)

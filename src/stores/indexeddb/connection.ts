@@ -3,18 +3,18 @@ import { explain } from './failure.ts'
 import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
 
 /**
- * The connection to one database: opened at first use, given up when another page needs that, and opened again at the
- * next use, unless the database it was opened to is gone.
+ * The connection to one database. The first use opens it. It is closed when another page needs
+ * that, and the next use reopens it, unless the database was deleted.
  */
 export class Connection {
   readonly #name: string
   readonly #openTimeout: number
   #opening: Promise<IDBDatabase> | undefined
-  /** What `#opening` has led to. */
+  /** The result of `#opening`. */
   #current: IDBDatabase | undefined
-  /** Mark of the database that was opened first. */
+  /** Mark of the first database that was opened. */
   #mark: string | undefined
-  /** True once the database was seen to be deleted. */
+  /** True once the deletion of the database was seen. */
   #deleted = false
   #closed = false
 
@@ -24,8 +24,8 @@ export class Connection {
   }
 
   /**
-   * The open database. Rejects with a {@link StoreError}; the next call tries again. Not an async function, so that
-   * whoever asked before {@link close} also gets it before that.
+   * Returns the open database. Rejects with a {@link StoreError}; the next call tries again. Not an
+   * async function, so that a caller before {@link close} gets the database before it is closed.
    */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {
@@ -46,27 +46,27 @@ export class Connection {
     return this.#opening
   }
 
-  /** Gives a database up, so that the next use opens it again. What is under way on it is finished first. */
+  /** Closes a database after the transactions in progress. The next use reopens it. */
   drop(database: IDBDatabase): void {
     database.close()
     if (this.#current === database) this.#current = this.#opening = undefined
   }
 
-  /** Ends the use. What is under way is finished first. */
+  /** Ends the use, after the transactions in progress. */
   async close(): Promise<void> {
     this.#closed = true
     const opening = this.#opening
     this.#opening = undefined
     await opening?.then(
       (database) => database.close(),
-      // It failed to open: whoever asked was told, and there is nothing to close.
+      // It failed to open: the caller has the error, and nothing needs closing.
       () => {},
     )
   }
 
   async #open(): Promise<IDBDatabase> {
     const database = await openDatabase(this.#name, this.#openTimeout, () => {
-      // An empty database in the place of one with orders in it would let them be bought again.
+      // An empty database in place of one with orders would let them be bought again.
       if (this.#mark !== undefined) throw this.#deletedError()
     })
     this.#current = database
@@ -98,7 +98,10 @@ export class Connection {
   }
 }
 
-/** The platform's IndexedDB. Some browsers throw at the mere look at it where site data is blocked, others have null. */
+/**
+ * The platform's IndexedDB. With site data blocked, some browsers throw on access, others return
+ * null.
+ */
 function indexedDbOf(): IDBFactory {
   const factory: IDBFactory | null | undefined = globalThis.indexedDB
   if (factory === undefined || factory === null) {
@@ -111,9 +114,9 @@ function indexedDbOf(): IDBFactory {
 }
 
 /**
- * Opens the database, and makes it if there is none.
+ * Opens the database, and creates it if there is none.
  *
- * @param beforeCreating throws if the database must not be made anew
+ * @param beforeCreating throws if the database must not be created again
  */
 function openDatabase(name: string, timeout: number, beforeCreating: () => void): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
@@ -141,7 +144,7 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
     }
     request.onsuccess = () => {
       clearTimeout(timer)
-      // Nobody waits for it any more, and an open connection stands in the way of others.
+      // Nobody waits for it any more, and an open connection would block others.
       if (over) request.result.close()
       else resolve(request.result)
     }
@@ -164,7 +167,10 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
   )
 }
 
-/** The mark of an open database; rejects if it is no database of this store, or if the browser does not answer. */
+/**
+ * The mark of an open database. Rejects if the database belongs to something else, or if the
+ * browser does not respond.
+ */
 function readMark(database: IDBDatabase, timeout: number, late: () => Error): Promise<string> {
   return new Promise((resolve, reject) => {
     const transaction = database.transaction(MARKS)
@@ -183,7 +189,7 @@ function readMark(database: IDBDatabase, timeout: number, late: () => Error): Pr
   })
 }
 
-/** Random, so that no two databases have the same. */
+/** Random, so that no two databases have the same mark. */
 function makeMark(): string {
   return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(18))))
 }

@@ -1,9 +1,9 @@
 import { StoreError } from '../../errors.ts'
 
-/** What was being done when something failed. */
+/** The operation during which something failed. */
 export type Access = 'open' | 'read' | 'write'
 
-/** What to tell a person about the names of the browser's errors, whatever was being done. */
+/** Explanations for the names of the browser's errors, whatever the operation. */
 const CAUSES: Readonly<Record<string, string>> = {
   QuotaExceededError:
     'the browser gives this site no more room: its quota is used up or the disk is full. Remove other data of the ' +
@@ -22,7 +22,7 @@ const CAUSES: Readonly<Record<string, string>> = {
     'the browser ended the transaction early. Another script may have replaced its promises or IndexedDB itself.',
 }
 
-/** The same where only opening gives the name this meaning. */
+/** Explanations that hold only for opening. */
 const OPENING: Readonly<Record<string, string>> = {
   InvalidStateError:
     'the browser lets this page store nothing, as some do in a private window. Use an ordinary window, or another store and accept what it forgets.',
@@ -31,7 +31,7 @@ const OPENING: Readonly<Record<string, string>> = {
   AbortError: 'the browser broke off. Try again.',
 }
 
-/** The same where a transaction had begun. */
+/** Explanations that hold once a transaction had begun. */
 const WORKING: Readonly<Record<string, string>> = {
   InvalidStateError: 'the browser closed its database. Try again.',
   UnknownError:
@@ -39,7 +39,9 @@ const WORKING: Readonly<Record<string, string>> = {
   AbortError: 'the browser broke off, as it does when site data is deleted or the page ends.',
 }
 
-/** Names that say for certain that a write did not happen: the transaction was rolled back, or never began. */
+/**
+ * Names that prove that a write did not happen: the transaction was rolled back, or never began.
+ */
 const NOT_DONE: ReadonlySet<string> = new Set([
   'QuotaExceededError',
   'SecurityError',
@@ -49,8 +51,8 @@ const NOT_DONE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Turns whatever the browser threw into a {@link StoreError}, with the sentence that says what could not be done. The
- * browser's own texts are not passed on: they name keys and indexes.
+ * Turns any error of the browser into a {@link StoreError} that says which operation failed. It
+ * does not pass on the browser's own messages: they name keys and indexes.
  */
 export function explain(error: unknown, access: Access, name: string): StoreError {
   if (error instanceof StoreError) return error
@@ -68,7 +70,7 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
   return new StoreError(sentences.join(' '), notDone ? { cause, applied: false } : { cause })
 }
 
-/** A transaction has not had its turn: another page has one open that does not end. */
+/** A transaction never got its turn: another page keeps one open. */
 export function outOfTurn(name: string, timeout: number): StoreError {
   return new StoreError(
     `Cannot use the order store in the IndexedDB database "${name}": another tab or worker of this site has kept it busy ` +
@@ -77,14 +79,15 @@ export function outOfTurn(name: string, timeout: number): StoreError {
   )
 }
 
-/** The name by which the browser tells its errors apart. */
+/** The name by which the browser distinguishes its errors. */
 export function codeOf(error: unknown): string {
-  // Not every browser's DOMException is an Error, and the names of some are on no other place.
+  // Not every browser's DOMException is an Error, and some have their name only as a property of
+  // their own.
   const name: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'name') : undefined
   return typeof name === 'string' && name !== '' ? name : 'UNKNOWN'
 }
 
-/** A copy of an error that holds nothing but its name, as `code`, too. */
+/** A copy of an error that contains nothing but its name, also as `code`. */
 function plain(error: unknown): Error & { readonly code: string } {
   const code = codeOf(error)
   const copy = Object.assign(new Error(code), { code })

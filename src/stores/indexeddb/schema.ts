@@ -1,19 +1,25 @@
 import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../store.ts'
 
-/** Version of what {@link createSchema} makes: one more with every change, and never a change that drops anything. */
+/**
+ * Version of what {@link createSchema} makes: one more with every change. No change ever drops
+ * anything.
+ */
 export const SCHEMA_VERSION = 1
 
 /** Object store of the rows, by scope and id. */
 export const ROWS = 'rows'
 
-/** Object store with one entry: the mark by which a database is told from one that was made after it was deleted. */
+/**
+ * Object store with one entry: the mark that tells a database from a later one of the same name.
+ */
 export const MARKS = 'marks'
 export const MARK = 'mark'
 
 /**
- * Indexes of {@link ROWS}. Each ends with something unique or is read by unique keys; a row without one of an index's
- * fields is not in that index, which keeps closed rows out of `open` and open ones out of `closed`.
+ * Indexes of {@link ROWS}. Each ends with something unique or is read by unique keys. A row without
+ * one of an index's fields is not in that index, which keeps closed rows out of `open` and open
+ * ones out of `closed`.
  */
 const INDEXES = {
   open: ['scope', 'openId'],
@@ -24,15 +30,18 @@ const INDEXES = {
 /** Name of an index of the rows. */
 export type RowIndex = keyof typeof INDEXES
 
-/** A row as it is stored: with the fields that only some rows have, for the indexes, because no key can be a boolean. */
+/**
+ * A stored row. It has extra fields, only on some rows, for the indexes, because no key can be a
+ * boolean.
+ */
 interface IndexedRow extends StoredRow {
-  /** The id again, of open rows. */
+  /** The id again, on open rows. */
   readonly openId?: string
-  /** The state again, of rows that are not open. */
+  /** The state again, on closed rows. */
   readonly closedState?: string
 }
 
-/** Makes the object stores and their indexes in a database that has none. */
+/** Creates the object stores and their indexes in a new database. */
 export function createSchema(database: IDBDatabase, mark: string): void {
   const rows = database.createObjectStore(ROWS, { keyPath: ['scope', 'id'] })
   for (const [name, keyPath] of Object.entries(INDEXES)) rows.createIndex(name, [...keyPath])
@@ -54,7 +63,7 @@ export function toIndexed({
   return open ? { ...row, openId: id } : { ...row, closedState: state }
 }
 
-/** The row in what was found in the database. */
+/** The row in a value of the database. */
 export function toRow(found: unknown): StoredRow {
   if (typeof found === 'object' && found !== null) {
     const { scope, id, version, open, state, createdAt, updatedAt, data } = found as Partial<

@@ -1,34 +1,41 @@
 import { ROWS } from './schema.ts'
 
-/** What the body of a transaction gets to work with. */
+/** What the body of a transaction receives. */
 export interface Transacting<T> {
   readonly rows: IDBObjectStore
-  /** Runs `next` with the result of a request. What it throws aborts the transaction and is what {@link transact} rejects with. */
+  /**
+   * Runs `next` with the result of a request. If `next` throws, the transaction aborts and
+   * {@link transact} rejects with that error.
+   */
   after<R>(request: IDBRequest<R>, next: (result: R) => void): void
-  /** Says what {@link transact} resolves to. */
+  /** Sets the result of {@link transact}. */
   settle(value: T): void
 }
 
-/** Begins a transaction on the rows; throws `InvalidStateError`, and has begun nothing, if the connection is closing. */
+/**
+ * Begins a transaction on the rows. Throws `InvalidStateError`, without having begun, if the
+ * connection is closing.
+ */
 export function begin(database: IDBDatabase, mode: 'readonly' | 'readwrite'): IDBTransaction {
   return database.transaction(ROWS, mode, { durability: 'strict' })
 }
 
-/** How long a transaction waits for its turn, and what it rejects with when that time is over. */
+/** How long a transaction waits for its turn, and the error after that time. */
 export interface Patience {
   readonly timeout: number
   readonly late: () => Error
 }
 
 /**
- * Runs one transaction on the rows. It must make all of its requests at once or in `after`: IndexedDB commits as soon as
- * nothing is outstanding, so nothing else may be waited for in between.
+ * Runs one transaction on the rows. It must make all of its requests immediately or in `after`:
+ * IndexedDB commits as soon as nothing is outstanding, so nothing else may be awaited in between.
  *
- * Resolves when the transaction is complete, which is when a write is kept: with `strict` durability it has left the
- * operating system's buffers. Rejects with the error for which it was aborted.
+ * Resolves when the transaction is complete, which makes a write durable: with `strict` durability
+ * it has left the operating system's buffers. Rejects with the error for which it was aborted.
  *
- * Transactions take turns, those of other pages too, and a page that is frozen inside of one keeps everybody waiting. So
- * one that has no result of its first request in time is taken back, which is certain to leave nothing of it.
+ * Transactions take turns, also between pages, and a page that is frozen inside one blocks all
+ * others. So a transaction whose first request has no result in time is aborted, which is certain
+ * to leave nothing of it.
  */
 export function transact<T>(
   transaction: IDBTransaction,
@@ -51,7 +58,7 @@ export function transact<T>(
         transaction.abort()
         thrown = { error: late() }
       } catch {
-        // It has ended already, and the event that says how is on its way.
+        // It has ended already, and the event with its result is on its way.
       }
     }, timeout)
     transaction.oncomplete = () => {
@@ -59,7 +66,7 @@ export function transact<T>(
       if (settled === undefined) reject(new Error('a transaction ended without a result'))
       else resolve(settled.value)
     }
-    // Not `onerror`, while which the transaction's own error is still null.
+    // Not in `onerror`, during which the transaction's own error is still null.
     transaction.onabort = () => {
       clearTimeout(timer)
       reject(thrown === undefined ? transaction.error : thrown.error)

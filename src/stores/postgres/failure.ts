@@ -1,17 +1,18 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** What can go wrong at the database, and what to tell a person about it. */
+/** The failures of a database, each with an explanation. */
 type Trouble = readonly [advice: string, ...codes: string[]]
 
-/** Of a table that was restored without its constraint, or copied by `CREATE TABLE … AS`. */
+/** The key is missing on a table that was restored without it, or copied by `CREATE TABLE … AS`. */
 export const KEYLESS: string =
   'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate rows, ' +
   'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
 
 /**
- * By the codes of PostgreSQL (five characters, or their first two for a whole class), of Node and of postgres.js. No
- * text of the server is ever quoted: it may hold values, names and addresses.
+ * By the codes of PostgreSQL (five characters, or the first two for a whole class), Node and
+ * postgres.js. Messages of the server are never quoted: they may contain values, names and
+ * addresses.
  */
 const TROUBLES: readonly Trouble[] = [
   [
@@ -76,7 +77,7 @@ const TROUBLES: readonly Trouble[] = [
   ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
 ]
 
-/** Turns whatever a client threw into a {@link StoreError}, with the sentence that says what could not be done. */
+/** Turns any error of a client into a {@link StoreError} that says which operation failed. */
 export function explain(error: unknown, failed: string): StoreError {
   if (error instanceof StoreError) return error
   const code = codeOf(error)
@@ -87,12 +88,16 @@ export function explain(error: unknown, failed: string): StoreError {
 }
 
 /**
- * Codes with which the server itself has rolled a statement back, or never ran it: it is not applied later either. Not
- * among them is whatever ends a connection (08, 57P), because a commit may have come before it.
+ * Codes with which the server itself rolled a statement back, or never ran it, so it is not applied
+ * later either. Codes that end a connection (08, 57P) are not among them: a commit may have come
+ * first.
  */
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 
-/** Turns what a client threw for a write into a {@link StoreError} that says whether it may still be applied. */
+/**
+ * Turns a client's error over a write into a {@link StoreError} that says whether the write may
+ * still be applied.
+ */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
   return NOT_APPLIED.test(codeOf(error))
@@ -105,18 +110,19 @@ export function isMisfit(error: unknown): boolean {
   return codeOf(error).startsWith('42')
 }
 
-/** True for failures after which the same statement may simply be run again: it was rolled back, and can succeed. */
+/** True if the same statement can be run again: it was rolled back, and can succeed. */
 export function isConflict(error: unknown): boolean {
   return ['40001', '40P01'].includes(codeOf(error))
 }
 
-/** True if PostgreSQL itself refused the statement, so that the connection is as good as before. */
+/** True if PostgreSQL itself rejected the statement, which leaves the connection intact. */
 export function isRefusal(error: unknown): boolean {
-  // Not so when the connection fails (08), its transaction is at odds (25, also on a standby) or the server stops (57P).
+  // Not if the connection fails (08), its transaction is invalid (25, also on a standby) or the
+  // server stops (57P).
   return /^(?!08|25|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))
 }
 
-/** True if the connection is in a transaction that has failed, and answers to nothing but its end. */
+/** True if the connection is in a failed transaction, and accepts nothing but its end. */
 export function isInFailedTransaction(error: unknown): boolean {
   return codeOf(error) === '25P02'
 }
@@ -125,7 +131,7 @@ function matches(code: string, known: string): boolean {
   return code === known || (known.length === 2 && code.length === 5 && code.startsWith(known))
 }
 
-/** What pg says without a code. */
+/** Messages of pg for errors without a code. */
 const MESSAGES: readonly (readonly [text: string, code: string])[] = [
   ['timeout exceeded when trying to connect', 'POOL_TIMEOUT'],
   ['connection terminated due to connection timeout', 'POOL_TIMEOUT'],

@@ -1,23 +1,26 @@
 import { StoreError } from '../../errors.ts'
 
-/** Where the store keeps its rows, as SQL. */
+/** The store's tables, as SQL. */
 export interface Names {
   /** The table of the rows, with its schema, quoted. */
   readonly rows: string
-  /** The table that says which version of the tables this is, with its schema, quoted. */
+  /** The table with the version of the tables, with its schema, quoted. */
   readonly versions: string
   /** The schema, quoted. */
   readonly schema: string
-  /** Names of the indexes, quoted. They live in the schema of their table. */
+  /** Names of the indexes, quoted. They are in the schema of their table. */
   readonly open: string
   readonly list: string
   readonly closed: string
 }
 
-/** Longest name of PostgreSQL, bytes; longer ones would be cut off and could become the same. */
+/**
+ * Longest name in PostgreSQL, in bytes. It cuts longer ones off, which could make two names the
+ * same.
+ */
 const LONGEST_NAME = 63
 
-/** Longest of the endings that the store puts after the name of its table. */
+/** Longest suffix that the store appends to the name of its table. */
 const LONGEST_ENDING = '_versions'.length
 
 export function namesOf(schema: string, table: string): Names {
@@ -47,16 +50,17 @@ function checkName(option: 'schema' | 'table', name: unknown, longest: number): 
   }
 }
 
-/** An identifier. Quoted, it means exactly these characters, whatever they are. */
+/** An identifier. Quoted, it means exactly these characters. */
 function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
 /**
- * One entry per version of the tables, never changed once released, only added to. Each may be run again, and none
- * drops anything. Text is compared by its bytes, whatever the language of the database: exactly, and the same in every
- * release of it. The last index serves `prune`: without the state in it, looking for old rejected rows would pass all
- * the created ones that are kept for longer.
+ * One entry per version of the tables. Released entries never change, new ones are appended. Each
+ * may be run again, and none drops anything. Strings are compared by their bytes, whatever the
+ * language of the database, so that every release of it compares them in the same way. The last
+ * index serves `prune`: without the state in it, the search for old rejected rows would pass all
+ * created ones, which are kept for longer.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [
   ({ rows, open, list, closed }) => `
@@ -80,8 +84,9 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
 export const SCHEMA_VERSION: number = MIGRATIONS.length
 
 /**
- * Brings tables of the given version up to date: one statement, and so one transaction, whatever the client. Of several
- * processes that start at once one does it, while the others wait for its lock and then find the work done.
+ * Brings tables of the given version up to date in one statement, and so in one transaction with
+ * any client. If several processes start at the same time, one does it. The others wait for its
+ * lock and then find the work done.
  */
 export function migration(names: Names, found: number): string {
   const steps = MIGRATIONS.slice(found).map(
@@ -100,7 +105,7 @@ export function migration(names: Names, found: number): string {
   return `DO ${tag}${body}${tag}`
 }
 
-/** What the store needs to know about a database before it trusts it. */
+/** The facts about a database that the store checks before it trusts it. */
 export function inspection({ rows, versions, schema }: Names): readonly [text: string, parameters: string[]] {
   return [
     `SELECT pg_is_in_recovery()::text AS standby,
@@ -120,25 +125,29 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
   ]
 }
 
-/** What a query returns of a row: text only, which no setting of a client turns into anything else. */
+/** The columns of a row as strings, which no setting of a client converts. */
 const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
 
 /**
- * Evaluated for every row that is written. It has the commit waited for, whatever the settings of the connection: with
- * `off` a crash of the server forgets it, with `local` a synchronous standby that takes over does not know it. The mark
- * tells {@link CHECK} whether the write was really committed.
+ * Evaluated for every row that is written. It makes the commit durable, whatever the settings of
+ * the connection: with `off` a crash of the server loses it, with `local` a synchronous standby
+ * that takes over does not have it. The mark tells {@link CHECK} whether the write was really
+ * committed.
  */
 const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
       THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
     set_config('customer_ordering.mark', 'set', true) AS mark`
 
-/** Leaves a mark that disappears with the transaction, which outside of a transaction block is this very statement. */
+/**
+ * Sets a mark that disappears with the transaction: outside of a transaction block, with this
+ * statement.
+ */
 export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
 
-/** Tells whether the mark of an earlier statement is still there. */
+/** Reads whether the mark of an earlier statement is still there. */
 export const CHECK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
 
-/** Most rows that one statement of `prune` removes: short enough not to hold locks for long. */
+/** Most rows that one statement of `prune` removes, so that it holds its locks only briefly. */
 export const PRUNE_BATCH = 500
 
 export interface Statements {
@@ -152,8 +161,8 @@ export interface Statements {
 }
 
 export function statementsFor({ rows, versions }: Names): Statements {
-  // Part of every write: no newer package has raised the version of the tables. An older one may have them open then,
-  // and does not know what the newer one keeps in its rows.
+  // Part of every write: no newer package has raised the version of the tables. An older package
+  // with open tables does not know what the newer one keeps in its rows.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
@@ -166,10 +175,12 @@ export function statementsFor({ rows, versions }: Names): Statements {
       WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
     listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
-    // The times are named with their table: alone, the name would mean the text that is returned, and sort as text.
+    // The times are qualified with their table: alone, the name would mean the returned string, and
+    // sort as one.
     list: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
-    // Rows that somebody is writing right now are passed over: they are not old any more, or somebody else prunes them.
+    // Skips rows that another transaction is writing: they are not old any more, or another process
+    // prunes them.
     prune: `WITH batch AS (
         SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint AND ${current}
         LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED

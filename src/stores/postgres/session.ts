@@ -2,7 +2,9 @@ import { StoreError } from '../../errors.ts'
 import { isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
 import { CHECK, MARK } from './schema.ts'
 
-/** A value of a statement's parameter. Numbers are handed over as text, which every client passes on exactly. */
+/**
+ * A parameter of a statement. Numbers are passed as strings, which every client transmits exactly.
+ */
 export type PostgresParameter = string | boolean
 
 /**
@@ -12,26 +14,26 @@ export type PostgresParameter = string | boolean
 export interface PostgresClient {
   query(text: string, parameters?: PostgresParameter[]): Promise<{ readonly rows: readonly unknown[] }>
   /**
-   * `'I'` if the connection is outside of any transaction. A pg `Client` has this. Without it the store asks the
-   * database, two statements more per call; an adapter around a client that never runs another's statement inside a
-   * transaction returns `'I'` and saves them.
+   * `'I'` if the connection is outside of any transaction. A pg `Client` has this. Without it the
+   * store queries the database, with two more statements per call. An adapter around a client that
+   * never runs other statements inside a transaction returns `'I'` and saves them.
    */
   getTransactionStatus?(): string | null
 }
 
-/** What a query returned. */
+/** Result of a query. */
 export type Row = Readonly<Record<string, unknown>>
 
 /** Runs one statement. */
 export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<readonly Row[]>
 
-/** A way to run the statements of one call of the store. */
+/** Runs the statements of one call of the store. */
 export interface Session {
-  /** `writes` tells whether the result of the action says that it has written. */
+  /** `writes` tells from the action's result whether it has written. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 
-/** What pg's pools hand out. */
+/** A connection from a pool of pg. */
 interface PooledClient extends PostgresClient {
   release(destroy?: boolean): void
   on(event: 'error', listener: () => void): unknown
@@ -42,7 +44,7 @@ interface Pool {
   connect(callback: (error: unknown, client: PooledClient | undefined) => void): void
 }
 
-/** The statements of a client, each committed by itself. Never inside a transaction. */
+/** The statements of a client, each with a commit of its own. Never inside a transaction. */
 export function sessionOf(client: PostgresClient): Session {
   if (isPool(client)) return new PoolSession(client)
   if (client.getTransactionStatus !== undefined) return new ClientSession(client)
@@ -54,7 +56,10 @@ function isPool(client: object): client is Pool {
   return 'totalCount' in client && 'connect' in client && typeof client.connect === 'function'
 }
 
-/** Takes a connection of the pool for every call, so that it can be looked at, and thrown away when it is not in order. */
+/**
+ * Takes a connection of the pool for every call, so that it can be checked, and destroyed if it is
+ * broken.
+ */
 class PoolSession implements Session {
   readonly #pool: Pool
 
@@ -79,7 +84,10 @@ class PoolSession implements Session {
   }
 }
 
-/** A connection of the pool; `connect` without a callback would return it too late to listen in time. */
+/**
+ * A connection of the pool. `connect` without a callback would return it too late to attach the
+ * listener.
+ */
 function take(pool: Pool): Promise<PooledClient> {
   return new Promise((resolve, reject) => {
     pool.connect((error, client) => {
@@ -87,8 +95,9 @@ function take(pool: Pool): Promise<PooledClient> {
         reject(error)
         return
       }
-      // A connection that breaks says so by an event as well, which ends a process that does not listen. The event may
-      // come with the same data that made the connection ready, and so before anybody who awaits it.
+      // A broken connection also emits an event, which ends a process without a listener. The event
+      // may come with the same data that made the connection ready, and so before any code that
+      // awaits it.
       client.on('error', ignore)
       resolve(client)
     })
@@ -100,7 +109,10 @@ function ignore(): void {}
 /** A single connection that knows whether it is in a transaction. */
 class ClientSession implements Session {
   readonly #client: PostgresClient
-  /** Resolves when the call before has ended: pg deprecates handing a connection a statement while it runs another. */
+  /**
+   * Resolves when the previous call has ended: pg deprecates a statement on a connection that still
+   * runs another.
+   */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(client: PostgresClient) {
@@ -122,12 +134,14 @@ async function useKnown<T>(
   const isInTransaction = (): boolean => ['T', 'E'].includes(client.getTransactionStatus?.() ?? '')
   if (isInTransaction()) throw insideTransaction(NOTHING)
   const result = await action(repeating(queryOf(client)))
-  // Somebody else's BEGIN may have been waiting in the connection's queue.
+  // A BEGIN of other code may have been waiting in the connection's queue.
   if (writes?.(result) && isInTransaction()) throw insideTransaction(WRITTEN_INSIDE)
   return result
 }
 
-/** A client that has to be asked. A mark that outlives its statement means that a transaction keeps it. */
+/**
+ * A client that does not know. A mark that outlives its statement means that a transaction is open.
+ */
 class UnknownSession implements Session {
   readonly #client: PostgresClient
 
@@ -139,13 +153,13 @@ class UnknownSession implements Session {
     const query = queryOf(this.#client)
     if (await asksInTransaction(query)) throw insideTransaction(NOTHING)
     const result = await action(repeating(query))
-    // The statement that wrote left a mark of its own.
+    // The statement that wrote left its own mark.
     if (writes?.(result) && (await isMarked(query))) throw insideTransaction(WRITTEN_INSIDE)
     return result
   }
 }
 
-/** The statements of a transaction that is the caller's to commit. */
+/** The statements of a transaction that the caller commits. */
 export function transactionOf(client: PostgresClient): Session {
   return {
     use: async (action) => {
@@ -203,12 +217,13 @@ function queryOf(client: PostgresClient): Query {
   }
 }
 
-/** How often a statement is run that PostgreSQL rolls back because of others. */
+/** Most runs of a statement that PostgreSQL rolls back because of concurrent ones. */
 const ATTEMPTS = 5
 
 /**
- * Runs a statement again that was rolled back because of a concurrent one. With `READ COMMITTED`, PostgreSQL's default,
- * that never happens to the store's statements; with the stricter levels it does.
+ * Runs a statement again that was rolled back because of a concurrent one. With `READ COMMITTED`,
+ * PostgreSQL's default, that never happens to the store's statements. With the stricter levels it
+ * does.
  */
 function repeating(query: Query): Query {
   return async (text, parameters) => {

@@ -1,25 +1,28 @@
 import { StoreError } from '../../errors.ts'
 import type { Script } from './scripts.ts'
 
-/** What a script is given, in node-redis's words. */
+/** Parameters of a script, in node-redis's words. */
 export interface NodeRedisScriptOptions {
   keys: string[]
   arguments: string[]
 }
 
-/** How a client tells that it is connected anew. */
+/** The event by which a client reports a new connection. */
 interface Connecting {
   on?(event: string, listener: () => void): unknown
   off?(event: string, listener: () => void): unknown
 }
 
-/** What the store uses of node-redis: a client, a pool, a cluster or a sentinel of the package `redis`. */
+/**
+ * The part of node-redis that the store uses: a client, a pool, a cluster or a sentinel of the
+ * package `redis`.
+ */
 export interface NodeRedisClient extends Connecting {
   eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
   evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
 }
 
-/** What the store uses of ioredis: a `Redis` or a `Cluster`. */
+/** The part of ioredis that the store uses: a `Redis` or a `Cluster`. */
 export interface IoredisClient extends Connecting {
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
@@ -28,17 +31,23 @@ export interface IoredisClient extends Connecting {
 /** A client that the store can work with. */
 export type RedisClient = NodeRedisClient | IoredisClient
 
-/** Runs a script on the node that has the keys, and returns the texts that it answers with. */
+/** Runs a script on the node that has the keys, and returns its result as strings. */
 export type Evaluate = (
   script: Script,
   keys: readonly string[],
   parameters: readonly string[],
 ) => Promise<string[]>
 
-/** Events of a new connection: of both packages, then of the nodes of a cluster of node-redis and of ioredis. */
+/**
+ * Events of a new connection: of both packages, then of the nodes of a cluster in node-redis and in
+ * ioredis.
+ */
 const CONNECTED = ['ready', 'node-ready', '+node'] as const
 
-/** Calls the listener whenever the client has a new connection, as far as it tells; returns what ends that. */
+/**
+ * Calls the listener for each new connection that the client reports. Returns a function that ends
+ * it.
+ */
 export function onConnected(client: RedisClient, listener: () => void): () => void {
   for (const event of CONNECTED) client.on?.(event, listener)
   return () => {
@@ -47,10 +56,11 @@ export function onConnected(client: RedisClient, listener: () => void): () => vo
 }
 
 /**
- * The one way in which the store talks to a server. Everything it does is a script, reads too: clients that send reads
- * to replicas do not do so with scripts, and a replica may not know yet what was written.
+ * The one way in which the store talks to a server. Everything is a script, reads too: some clients
+ * send reads to replicas, which may lag behind, but never scripts.
  *
- * @param beforeLoading called before a server is sent a script that it does not know: it may be another one than before
+ * @param beforeLoading called before a server gets a script that it does not know: it may be
+ * another server than before
  */
 export function evaluateWith(
   client: RedisClient,
@@ -63,7 +73,7 @@ export function evaluateWith(
     try {
       reply = await send('sha1', sha1, keys, parameters)
     } catch (error) {
-      // The server was started again or its scripts were flushed: it has not run anything.
+      // The server was restarted or its scripts were flushed. It has not run anything.
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
       await beforeLoading(script, keys)
       reply = await send('text', script.text, keys, parameters)
@@ -105,10 +115,10 @@ function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
   return typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
 }
 
-/** Throws on bytes that are no UTF-8 instead of putting other characters in their place; keeps byte order marks. */
+/** Throws on bytes that are not UTF-8 instead of replacing them. Keeps byte order marks. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The elements of a reply. Clients can be set up to return bytes instead of texts. */
+/** The elements of a reply. Clients can be configured to return bytes instead of strings. */
 function textsOf(reply: unknown): string[] {
   if (Array.isArray(reply)) {
     const texts = reply.map((element: unknown) =>

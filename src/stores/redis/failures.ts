@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** What to tell a person about the codes that servers answer with. */
+/** Explanations for the error codes of servers. */
 const REPLIES: Readonly<Record<string, string>> = {
   OOM: 'its memory is full. Give it more (`maxmemory`) or prune.',
   READONLY: 'it is a replica. Connect the client to the primary.',
@@ -29,13 +29,15 @@ const CONNECTION =
   'the client has no connection to it. Check that the server runs and that the client was connected.'
 const TIMEOUT = "it did not answer in the client's time."
 
-/** Codes that say that nothing was written. The other codes of servers do not say it of every call. */
+/**
+ * Codes that prove that nothing was written. Other codes of servers do not prove it for every call.
+ */
 const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
 
-/** What node-redis calls it; ioredis has a text only. */
+/** The code in node-redis. ioredis has only a message. */
 const REDIRECTIONS = 'MaxCommandRedirectionsError'
 
-/** The same for errors of the clients and of the network, by code or name of class. */
+/** Explanations for errors of the clients and the network, by code or name of class. */
 const CLIENT_FAILURES: Readonly<Record<string, string>> = {
   CONNECTION_CLOSED: CONNECTION,
   ECONNREFUSED: CONNECTION,
@@ -72,12 +74,12 @@ const TEXTS: Readonly<Record<string, string>> = {
   'Command timed out': 'COMMAND_TIMEOUT',
 }
 
-/** What the errors of scripts have in common that the user may not run. */
+/** Common part of the errors of scripts that the user may not run. */
 const NOT_PERMITTED = /The user executing the script|ACL failure in script/
 
 /**
- * Turns whatever a client threw into a {@link StoreError}, with the sentence that says what could not be done. Neither
- * texts of the server nor of the client are passed on: some name hosts, keys and parameters.
+ * Turns any error of a client into a {@link StoreError} that says which operation failed. It passes
+ * on no message of the server or the client: some name hosts, keys and parameters.
  */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error
@@ -106,11 +108,11 @@ function replyCode(text: string): string | undefined {
   if (code !== 'ERR') return code
   if (NOT_PERMITTED.test(text)) return 'NOPERM'
   if (text.includes('non local key')) return 'TRYAGAIN'
-  // Before Redis 7, the code of what failed inside a script stands further back.
+  // Before Redis 7, the code of an error inside a script comes later in the message.
   return /: -([A-Z]{2,}) /.exec(text)?.[1] ?? code
 }
 
-/** The server's code; else the client's code for it, or what the error is called. */
+/** The server's code, otherwise the client's code or the name of the error. */
 function codeOf(error: unknown): string {
   const text = textOf(error)
   const known = replyCode(text) ?? TEXTS[text]

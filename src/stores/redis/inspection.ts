@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import { isRefusedInScript } from './failures.ts'
 
-/** What a caller vouches for instead of having it checked. */
+/** Facts that a caller vouches for instead of a check. */
 export interface Vouched {
   readonly persistence: boolean
   readonly eviction: boolean
@@ -10,16 +10,16 @@ export interface Vouched {
 /** The call that asked for the inspection has not written anything yet. */
 const NOT_APPLIED = { applied: false } as const
 
-/** What is known of a server that passed. */
+/** Result of an inspection that a server passed. */
 export interface Inspected {
   /** True if other nodes may have other settings. */
   readonly cluster: boolean
 }
 
 /**
- * Refuses a server that would forget orders it has acknowledged.
+ * Throws if the server would lose orders that it has acknowledged.
  *
- * @param readInfo the text that the server's `INFO` returns
+ * @param readInfo returns the server's `INFO`
  * @throws {StoreError} that names the setting
  */
 export async function inspect(readInfo: () => Promise<string>, vouched: Vouched): Promise<Inspected> {

@@ -18,7 +18,7 @@ export interface ScopeKeys {
 
 /** The keys of a scope; `prefix` has no braces. */
 export function keysOf(prefix: string, scope: string): ScopeKeys {
-  // Braces would end the tag. An empty tag is none; a percent sign alone stands for no other scope.
+  // Braces would end the tag. An empty tag is none. A lone percent sign stands for no other scope.
   const tag = storable(scope).replace(
     /[%{}\p{Cc}]/gu,
     (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
@@ -33,19 +33,24 @@ export function keysOf(prefix: string, scope: string): ScopeKeys {
   }
 }
 
-/** Digits that every time has in an index, so that the order of texts is that of times. */
+/** Digits of every time in an index, so that strings sort as times do. */
 const TIME_DIGITS = 16
 
-/** Length of what stands before the id in an entry of `list`, `created` and `rejected`. */
+/** Length of the time before the id in an entry of `list`, `created` and `rejected`. */
 export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
 
-/** The first entry that is not before a time. Times before 1970 and after the last safe integer are those limits. */
+/**
+ * The first entry that is not before a time. Times before 1970 or after the last safe integer
+ * become those limits.
+ */
 export function timeText(time: number): string {
   const whole = Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))
   return String(whole).padStart(TIME_DIGITS, '0')
 }
 
-/** A row as it is stored, without its data: one line of which the scripts read what they need. */
+/**
+ * A row as it is stored, without its data: one line, from which the scripts read what they need.
+ */
 export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
@@ -59,7 +64,9 @@ export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow
 
 const HEAD = /^1 (\d+) ([01]) (open|created|rejected) (\d+) (\d+) \S+\n/
 
-/** The row that is stored as this text: what {@link headOf} makes, the marks of its writers, and the data. */
+/**
+ * The row in a stored string: the line of {@link headOf}, the marks of its writers, and the data.
+ */
 export function toRow(scope: string, id: string, text: string): StoredRow {
   const head = HEAD.exec(text)
   if (head === null) throw foreignRow()
@@ -76,7 +83,7 @@ export function toRow(scope: string, id: string, text: string): StoredRow {
   }
 }
 
-/** There is something under a row's key that this version of the package did not write. */
+/** A value under a row's key that this version of the package did not write. */
 export function foreignRow(): StoreError {
   return new StoreError(
     'The order store in Redis has something under the key of a row that is no row of it. Check that nothing else ' +

@@ -1,7 +1,7 @@
-/** A script that the server runs as one step, and the digest by which the server remembers it. */
+/** A script that the server runs as one step, and the digest by which the server finds it. */
 export interface Script {
   readonly text: string
-  /** SHA-1 of the text in hexadecimal digits. */
+  /** SHA-1 of a string in hexadecimal digits. */
   sha1(): Promise<string>
 }
 
@@ -20,34 +20,37 @@ function hexadecimal(bytes: ArrayBuffer): string {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Version of the form in which a row is stored. */
+/** Version of the format of a stored row. */
 export const FORMAT = 1
 
 /**
- * A row without its data, as a Lua pattern: format, version, open, state, createdAt, updatedAt. What is captured is all
- * that a script needs to know of a row.
+ * A row without its data, as a Lua pattern: format, version, open, state, createdAt, updatedAt. It
+ * captures what a script needs to know of a row.
  */
 const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 
-/** The same of a stored text, whose first line goes on with the marks of those who wrote it last. */
+/** The same for a stored string, whose first line ends with the marks of its last writers. */
 const STORED = `'${HEAD} (%S+)\\n'`
 
 /** Length of the mark of a write. */
 export const MARK_LENGTH = 12
 
-/** How many marks are kept. Others would have to write a row as often between a lost answer and the next attempt. */
+/**
+ * How many marks are kept. Between a lost response and the next attempt, other clients would have
+ * to write the row as often.
+ */
 const MARKS = 32
 
-/** Most characters that the marks before the newest one have. */
+/** Most characters of the marks before the newest one. */
 const OLD_MARKS_LENGTH = (MARKS - 1) * (MARK_LENGTH + 1) - 1
 
-/** More than the first line of a stored text ever has. */
+/** More than the first line of a stored string ever has. */
 const HEAD_LENGTH = 511
 
 /**
- * Puts a row and what leads to it, in an order in which a script that is stopped half-way (by a user's missing
- * permission, or by something else under one of the keys) leaves no open row without its entry, and no entry in
- * `created` or `rejected` for a row that is not closed yet.
+ * Writes a row and its index entries, in a safe order. A script may stop half-way, by a missing
+ * permission or a foreign value under a key. Then no open row lacks its entry, and no entry in
+ * `created` or `rejected` belongs to a row that is not closed yet.
  *
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */
@@ -59,7 +62,9 @@ redis.call('SET', KEYS[1], ARGV[3] .. ' ' .. marks .. '\\n' .. ARGV[4])
 local closed = open == '0' and (state == 'created' and KEYS[4] or state == 'rejected' and KEYS[5])
 if closed then redis.call('ZADD', closed, 0, entry) end`
 
-/** KEYS: any of the scope's, which leads to the node that has them all. Returns what the server says of itself. */
+/**
+ * KEYS: any of the scope's, which leads to the node that has them all. Returns the server's `INFO`.
+ */
 export const INSPECT: Script = script(`
 local text = ''
 for _, section in ipairs({'replication', 'memory', 'persistence', 'cluster'}) do
@@ -67,18 +72,18 @@ for _, section in ipairs({'replication', 'memory', 'persistence', 'cluster'}) do
 end
 return {text}`)
 
-/** KEYS: row. Returns its text, or nothing. */
+/** KEYS: row. Returns the stored string, or nothing. */
 export const GET: Script = script(`
 local found = redis.call('GET', KEYS[1])
 if found then return {found} end
 return {}`)
 
 /**
- * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data. Returns `written`, or `found`
- * and the text that was there.
+ * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data. Returns
+ * `written`, or `found` and the string that was there.
  *
- * A client that lost its connection may send a script again that was run already: a write that finds its own mark was
- * made, whatever has become of the row since.
+ * A client that lost its connection may send a script again that was run already. A write that
+ * finds its own mark was made, whatever happened to the row since.
  */
 export const INSERT: Script = script(`
 local found = redis.call('GET', KEYS[1])
@@ -92,13 +97,13 @@ local marks = ARGV[2]${PUT}
 return {'written'}`)
 
 /**
- * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data, expected version. Returns
- * `written`, `other` if the row has another version or is not there, or `foreign` if it is no row that this version of
- * the package knows.
+ * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data, expected
+ * version. Returns `written`, `other` if the row is missing or has another version, or `foreign` if
+ * this version of the package does not know the row.
  *
- * It begins with removing an entry that there cannot be, because removing works on a server whose memory is full, and a
- * script that has begun to write is let end: no new order begins there, but what became of those under way is still
- * written down.
+ * It begins by removing an entry that cannot exist. Removing works on a server whose memory is
+ * full, and a script that has begun to write may finish. So no new order begins there, but the
+ * outcomes of orders in progress are still written.
  */
 export const UPDATE: Script = script(`
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})
@@ -119,8 +124,9 @@ end
 return {'written'}`)
 
 /**
- * KEYS: an index. ARGV: the index's name, where in it to begin, how many entries, how many bytes of text, and where in
- * an entry its id begins. Returns the entry after which to go on (empty at the end), then id and text of each row.
+ * KEYS: an index. ARGV: the index's name, the start, most entries, most bytes of data, and the
+ * position of the id in an entry. Returns the entry from which to continue (empty at the end), then
+ * id and string of each row.
  */
 export const PAGE: Script = script(`
 local rows = string.sub(KEYS[1], 1, -1 - #ARGV[1]) .. 'row:'
@@ -143,9 +149,9 @@ end
 return reply`)
 
 /**
- * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, how many at most, and the state.
- * Returns how many entries there were, and how many rows were removed. A row goes before its entries do, so that one
- * that is half removed is gone after the next time.
+ * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, their most,
+ * and the state. Returns how many entries there were, and how many rows were removed. A row is
+ * removed before its entries, so the next run finishes one that is half removed.
  */
 export const PRUNE: Script = script(`
 local rows = string.sub(KEYS[1], 1, -1 - #'list') .. 'row:'

@@ -17,7 +17,7 @@ export interface SqliteDatabase {
   prepare(sql: string): SqliteStatement
 }
 
-/** A connection that the store opened, and therefore closes. */
+/** A connection that the store opened and therefore closes. */
 export interface OwnDatabase extends SqliteDatabase {
   close(): void
 }
@@ -33,11 +33,14 @@ export function locate(path: unknown): string {
       'The option `path` of SqliteStore must be the path of a file, such as "orders.db", or ":memory:".',
     )
   }
-  // Absolute, so that it still names the same file after a change of directory. Elsewhere open() says what is missing.
+  // Absolute, so that it still names the same file after a change of directory. Without Node,
+  // open() reports what is missing.
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 
-/** Opens a file, or a database in memory, with the settings that make a commit outlive the process. */
+/**
+ * Opens a file, or a database in memory, with the settings that make a commit survive the process.
+ */
 export function open(path: string, busyTimeout: number): OwnDatabase {
   if (!Number.isSafeInteger(busyTimeout) || busyTimeout < 0 || busyTimeout > 2 ** 31 - 1) {
     throw new StoreError(
@@ -69,9 +72,9 @@ function runtimeName(): string {
 }
 
 /**
- * Creates the file for its owner only, before SQLite does with the usual permissions; SQLite gives the log and the
- * shared memory beside it the permissions of the file. A file that exists is not even opened: closing it again would
- * release the locks that other connections of this process hold on it.
+ * Creates the file for its owner only, before SQLite does with the usual permissions. SQLite gives
+ * the log and the shared memory the same permissions as the file. An existing file is not even
+ * opened: closing it would release the locks of other connections in this process.
  */
 function createFile(path: string): void {
   const fs = nodeModule('node:fs')
@@ -81,7 +84,8 @@ function createFile(path: string): void {
       fs.closeSync(fs.openSync(path, 'wx', 0o600))
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error
-      // A symbolic link to a missing file is in its own way. Without `x` the file it names is created.
+      // A symbolic link to a missing file makes `x` fail. Without it, the file that the link names
+      // is created.
       if (!fs.existsSync(path)) fs.closeSync(fs.openSync(path, 'a', 0o600))
     }
   } catch (error) {
@@ -99,8 +103,9 @@ function createFile(path: string): void {
 function configure(database: SqliteDatabase, path: string, busyTimeout: number): void {
   database.exec(`PRAGMA busy_timeout = ${busyTimeout}`)
   if (path !== ':memory:') useWriteAheadLog(database, path, busyTimeout)
-  // The log is synced with every commit. On macOS only fullfsync makes the disk write what it has cached; elsewhere it
-  // changes nothing. Data that is replaced or pruned is personal: it is overwritten, not just unlinked.
+  // The log is synced with every commit. On macOS only fullfsync makes the disk write its cache;
+  // elsewhere it changes nothing. Replaced or pruned data is personal: it is overwritten, not just
+  // unlinked.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON')
 }
 
@@ -114,9 +119,10 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
         `Cannot open the order store in ${path}: SQLite cannot keep a write-ahead log there. Use a local file system.`,
       )
     } catch (error) {
-      // Of several processes that open a new file at once all but one fail here at once, whatever the busy timeout.
+      // If several processes open a new file at the same time, all but one fail here, whatever the
+      // busy timeout.
       if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() - start >= busyTimeout) throw error
-      // For the write lock SQLite does wait, and it comes when the other process has switched.
+      // SQLite does wait for the write lock, which is free once the other process has switched.
       database.exec('BEGIN IMMEDIATE')
       database.exec('ROLLBACK')
     }
@@ -125,7 +131,7 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
 
 /**
  * Whether the rows outlive the process.
- * @throws StoreError if the database cannot keep rows as it promises
+ * @throws {StoreError} if the database cannot keep rows as it promises
  */
 export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
   const encoding = setting(database, 'encoding', 'encoding')
@@ -147,7 +153,7 @@ export function fileOf(database: SqliteDatabase): string {
 
 /**
  * The journal mode of a database in a file.
- * @throws StoreError if it is one with which a crash in the middle of a write ruins the file
+ * @throws {StoreError} if a crash in the middle of a write would ruin the file in that mode
  */
 export function journalModeOf(database: SqliteDatabase, name: string): string {
   const mode = String(setting(database, 'journal_mode', 'journal_mode'))

@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** SQLite's primary result codes: their number, and what to tell a person about them. */
+/** SQLite's primary result codes: the number of each, and its explanation. */
 const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]>> = {
   SQLITE_BUSY: [
     5,
@@ -28,7 +28,7 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
   SQLITE_NOTADB: [26, 'the file is not an SQLite database. Check the path; the file was not changed.'],
 }
 
-/** Codes of failures before anything is committed. SQLite rolls the statement back and is done with it. */
+/** Codes of failures before a commit. SQLite rolls the statement back. */
 const NOT_APPLIED: readonly string[] = [
   'SQLITE_BUSY',
   'SQLITE_LOCKED',
@@ -38,14 +38,14 @@ const NOT_APPLIED: readonly string[] = [
   'SQLITE_NOTADB',
 ]
 
-/** The same for a write. What the store itself refuses never reached the database. */
+/** The same for a write. Errors of the store itself never reached the database. */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
   const certain = error instanceof StoreError || NOT_APPLIED.includes(primaryCode(codeOf(error)))
   return certain ? new StoreError(explained.message, { cause: explained.cause, applied: false }) : explained
 }
 
-/** Turns whatever a database threw into a {@link StoreError}, with the sentence that says what could not be done. */
+/** Turns any error of a database into a {@link StoreError} that says which operation failed. */
 export function explain(error: unknown, failed: string): StoreError {
   if (error instanceof StoreError) return error
   const cause = plainError(error, codeOf(error))
@@ -57,21 +57,27 @@ export function explain(error: unknown, failed: string): StoreError {
       { cause },
     )
   }
-  // SQLite's own messages name tables and columns, never the values that were bound.
+  // SQLite's own messages name tables and columns, never the bound values.
   return new StoreError(`${failed}: ${textOf(error)}.`, { cause })
 }
 
-/** True if the code alone says what happened: a lock, the disk, the file, and nothing about tables or rows. */
+/**
+ * True if the code alone says what happened: a lock, the disk, the file, and nothing about tables
+ * or rows.
+ */
 export function isNamed(error: unknown): boolean {
   return Object.hasOwn(RESULTS, primaryCode(codeOf(error)))
 }
 
-/** `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead; else the error's own code, or its name. */
+/**
+ * `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead. Otherwise the error's
+ * own code, or its name.
+ */
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN'
   const number: unknown = Reflect.get(error, 'errcode')
   if (typeof number === 'number') {
-    // The low byte is the primary code; the rest tells variants apart.
+    // The low byte is the primary code. The rest tells variants apart.
     const known = Object.entries(RESULTS).find(([, [primary]]) => primary === (number & 0xff))
     return known?.[0] ?? `SQLITE_${number}`
   }
@@ -85,7 +91,7 @@ function primaryCode(code: string): string {
   return Object.keys(RESULTS).find((name) => code === name || code.startsWith(`${name}_`)) ?? code
 }
 
-/** What it says. */
+/** The message of the error. */
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -4,19 +4,19 @@ import { nodeModule } from './node-module.ts'
 type FileSystem = typeof import('node:fs')
 
 /**
- * The files behind a connection, by device and inode. SQLite goes on writing to a file that was
- * deleted or replaced, and acknowledges what is gone with the process.
+ * The files of a connection, by device and inode. SQLite goes on writing to a file that was deleted
+ * or replaced, and acknowledges writes that vanish with the process.
  */
 export class DatabaseFiles {
   /** Undefined on Windows: SQLite's open files cannot be deleted or renamed there. */
   readonly #fs: FileSystem | undefined
   readonly #path: string
   readonly #target: string
-  /** What was found under each name when it was first looked at. */
+  /** The file that each name led to at first. */
   readonly #identities: Map<string, string> = new Map()
 
   /**
-   * @param path as it was given: a symbolic link in it may lead to another file later
+   * @param path as the caller gave it: a symbolic link in it may lead to another file later
    * @param target the file that the connection has open, with links resolved
    */
   constructor(path: string, target: string) {
@@ -26,12 +26,13 @@ export class DatabaseFiles {
   }
 
   /**
-   * Remembers the files at first, and compares them from then on.
-   * @throws StoreError if one of them was deleted or replaced
+   * Remembers the files on the first call, and compares them on later ones.
+   * @throws {StoreError} if one of them was deleted or replaced
    */
   check(journalMode: string, name: string): void {
     const files = [this.#path]
-    // Without the log, the last commits are gone; without the shared memory, nobody else sees our locks.
+    // Without the log, the last commits are lost. Without the shared memory, other processes do not
+    // see our locks.
     if (journalMode === 'wal') files.push(`${this.#target}-wal`, `${this.#target}-shm`)
     for (const file of files) {
       const known = this.#identities.get(file)

@@ -6,14 +6,15 @@ interface NodeModules {
 }
 
 /**
- * A module of Node, or undefined where it has none of that name. Not an import, so that loading this file costs
- * nothing and fails nowhere, and because only this way of loading on demand works within a constructor.
+ * A module of Node, or undefined if Node has none of that name. Not an import, so that loading this
+ * file costs nothing and fails nowhere. Only this way of loading on demand works within a
+ * constructor.
  */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
   try {
     return globalThis.process?.getBuiltinModule?.(name)
   } catch {
-    // ERR_UNKNOWN_BUILTIN_MODULE. What is missing, and what to do about it, is said by whoever needs it.
+    // ERR_UNKNOWN_BUILTIN_MODULE. The caller reports what is missing and what to do about it.
     return undefined
   }
 }

@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import type { RowPage, StoredRow } from '../store.ts'
 
-/** A row as a query found it. */
+/** A row as a query returned it. */
 export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {
   const row: Readonly<Record<string, unknown>> =
     typeof found === 'object' && found !== null ? { ...found } : {}
@@ -19,7 +19,7 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   return {
     scope,
     id,
-    // A database that is handed in may return integers as BigInt.
+    // A connection of the caller may return integers as BigInt.
     version: Number(row['version']),
     open: Number(row['open']) === 1,
     state,
@@ -29,7 +29,7 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   }
 }
 
-/** A page out of up to one row more than was asked for. */
+/** A page from the rows of a query, which reads one row beyond the limit. */
 export function toPage(
   found: readonly StoredRow[],
   limit: number,
@@ -41,7 +41,7 @@ export function toPage(
   return last === undefined ? { rows } : { rows, next: cursor(last) }
 }
 
-/** Where the page after a cursor of `list` begins. */
+/** Start of the page after a cursor of `list`. */
 export function fromCursor(after: string): readonly [updatedAt: number, id: string] {
   const space = after.indexOf(' ')
   const updatedAt = Number(after.slice(0, space))

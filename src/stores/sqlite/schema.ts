@@ -1,13 +1,17 @@
 import { StoreError } from '../../errors.ts'
 import type { SqliteDatabase, SqliteStatement } from './database.ts'
 
-/** Most rows that one statement of `prune` removes: short enough for other processes to get their turn at the lock. */
+/**
+ * Most rows that one statement of `prune` removes, so that other processes get their turn at the
+ * lock.
+ */
 export const PRUNE_BATCH = 500
 
 /**
- * One entry per schema version, never changed once released, only added to. Each may be run again after a crash, and
- * none drops anything. The last index serves `prune`: without the state in it, looking for old rejected rows would
- * pass all the created ones that are kept for longer.
+ * One entry per schema version. Released entries never change, new ones are appended. Each may be
+ * run again after a crash, and none drops anything. The last index serves `prune`: without the
+ * state in it, the search for old rejected rows would pass all created ones, which are kept for
+ * longer.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS customer_ordering_rows (
@@ -27,14 +31,15 @@ const MIGRATIONS: readonly string[] = [
 ]
 
 /**
- * What a query returns of a row. The text that may hold NUL is asked for as bytes: the `node:sqlite` of Node 22.13
- * cuts a text that it reads at the first NUL. For the same reason `scope` is not read but taken from the question.
+ * The columns that a query returns. A string that may contain NUL is read as bytes: the
+ * `node:sqlite` of Node 22.13 cuts a string at the first NUL. For the same reason `scope` is not
+ * read but taken from the caller's parameters.
  */
 const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
 
 /**
- * True as long as no newer package has raised the version of the tables. It is part of every write, because an older
- * package may have the file open then and does not know what the newer one keeps in its rows.
+ * True as long as no newer package has raised the version of the tables. Part of every write: an
+ * older package may have the file open, and does not know what the newer one keeps in its rows.
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 
@@ -68,11 +73,13 @@ const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
 
 /** Makes the tables, or brings them up to date. */
 export function migrate(database: SqliteDatabase, name: string): void {
-  // The lock comes first: of two processes that start at once, one migrates and the other finds the work done.
+  // The lock comes first: if two processes start at the same time, one migrates and the other finds
+  // the work done.
   database.exec('BEGIN IMMEDIATE')
   try {
     database.exec('CREATE TABLE IF NOT EXISTS customer_ordering_schema (version INTEGER PRIMARY KEY) STRICT')
-    // Changes nothing, but needs to write: a read-only database is to fail now and not with the first order.
+    // Changes nothing, but needs to write: a read-only database must fail now and not with the
+    // first order.
     database.exec('DELETE FROM customer_ordering_schema WHERE FALSE')
     const found = versionOf(database.prepare(STATEMENTS.version))
     checkVersion(found, `Cannot open the order store in ${name}`)
@@ -86,7 +93,8 @@ export function migrate(database: SqliteDatabase, name: string): void {
     try {
       database.exec('ROLLBACK')
     } catch {
-      // SQLite itself ends the transaction after some failures, and then has none to roll back: `error` says why.
+      // SQLite itself ends the transaction after some failures, and then none is left to roll back.
+      // `error` has the reason.
     }
     throw error
   }
@@ -98,7 +106,7 @@ export function versionOf(statement: SqliteStatement): number {
   return Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
 }
 
-/** Refuses tables of a newer package, whenever it made them so. */
+/** Throws if a newer package made the tables, or changed them since. */
 export function checkVersion(found: number, failed: string): void {
   if (found <= MIGRATIONS.length) return
   throw new StoreError(
@@ -108,8 +116,8 @@ export function checkVersion(found: number, failed: string): void {
 }
 
 /**
- * A table that was copied without its key (`CREATE TABLE … AS`, an import of CSV) takes the same
- * order twice, and two processes charge it.
+ * A table that was copied without its key (`CREATE TABLE … AS`, an import of CSV) accepts the same
+ * order twice, and two processes would both charge it.
  */
 function checkKey(database: SqliteDatabase, name: string): void {
   const keys = database
