@@ -30,7 +30,7 @@ const usage = `customer-ordering-sdk sandbox: the Customer Ordering API in memor
 /** A start that cannot succeed: wrong flags or broken files. */
 class StartError extends Error {}
 
-/** Runs the work; its failure becomes a StartError that says what was being read. */
+/** Runs the work. A failure becomes a StartError that names the flag or file that was read. */
 function reading<T>(what: string, work: () => T): T {
   try {
     return work()
@@ -98,7 +98,10 @@ function logLine({
   return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
 }
 
-/** A line on the terminal. Callers decide what is in it, so it must not carry escape sequences. */
+/**
+ * A line on the terminal. The caller's strings may end up in it, so it must not carry escape
+ * sequences.
+ */
 function printLine(line: string): void {
   process.stdout.write(`${line.replace(/\p{Cc}/gu, '?')}\n`)
 }
@@ -140,7 +143,7 @@ async function start(argv: string[]): Promise<void> {
   })
   // A parent process that has read the first line may close the pipe.
   process.stdout.on('error', () => {})
-  // Before the first line: whoever reads it may send a signal at once.
+  // Before the first line: its reader may send a signal immediately.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       stop(server, sandbox, state).then(
@@ -160,7 +163,7 @@ async function start(argv: string[]): Promise<void> {
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
   await server.close()
   if (state !== undefined) {
-    // Renaming is atomic: a state file is never half of one.
+    // Renaming is atomic: a reader never sees half a state file.
     writeFileSync(`${state}.new`, `${JSON.stringify(sandbox.dump(), null, 2)}\n`)
     renameSync(`${state}.new`, state)
   }
@@ -171,14 +174,17 @@ function fail(message: string, exitCode: number): never {
   process.exit(exitCode)
 }
 
-/** Serves the sandbox until a signal ends the process. A start that fails ends it, too, with exit code 2. */
+/**
+ * Serves the sandbox until a signal ends the process. A start that fails ends the process with exit
+ * code 2.
+ */
 export async function runSandbox(argv: string[]): Promise<void> {
   await start(argv).catch((error: unknown) =>
     fail(error instanceof StartError ? error.message : `unexpected: ${String(error)}`, 2),
   )
 }
 
-/** A text as one word of a shell. */
+/** A string as one word of a shell. */
 function shellWord(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

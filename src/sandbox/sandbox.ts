@@ -39,9 +39,9 @@ import {
 } from './service/state.ts'
 import type { World } from './service/world.ts'
 
-/** The Customer Ordering API in memory. */
+/** The Customer Ordering API in memory. {@link createSandbox} makes one. */
 export interface Sandbox extends SandboxAssertions {
-  /** Base URL that {@link fetch} answers for. */
+  /** Base URL of the service that {@link fetch} reaches. */
   readonly baseUrl: string
   /** A personal API key with every permission and a funded wallet. */
   readonly apiKey: string
@@ -54,23 +54,26 @@ export interface Sandbox extends SandboxAssertions {
 
   /** Drop-in `fetch` that reaches this sandbox and nothing else. */
   readonly fetch: SandboxFetch
-  /** Answers a request with a description of the reply, faults included, for adapters of any kind. */
+  /**
+   * Handles a request and returns a description of the reply, faults included. For adapters of any
+   * kind.
+   */
   handle(request: Request | SandboxMessage): Promise<SandboxReply>
 
-  /** The switches in force. */
+  /** The current switches. */
   readonly behaviour: SandboxBehaviour
-  /** Turns switches: single ones, or a preset on top of what is in force. */
+  /** Changes single switches, or applies a preset on top of the current ones. */
   configure(changes: SandboxPreset | Partial<SandboxBehaviour>): void
   /** The fault rules. */
   readonly faults: SandboxFaults
-  /** Requests that came in, oldest first. */
+  /** Requests, oldest first. */
   readonly requests: readonly SandboxRequest[]
   /** Debits, oldest first. */
   readonly ledger: readonly SandboxCharge[]
 
-  /** The customers, each as it is now. */
+  /** The customers in their current state. */
   customers(): readonly SandboxCustomer[]
-  /** The API keys, revoked ones and their texts included. */
+  /** The API keys with their secrets, revoked ones included. */
   apiKeys(): readonly SandboxApiKey[]
   /** The idempotency table, oldest row first. */
   keys(): readonly SandboxKeyEntry[]
@@ -78,37 +81,58 @@ export interface Sandbox extends SandboxAssertions {
   orders(): readonly SandboxOrder[]
   /** The catalogue, unpublished services included. */
   services(): readonly SandboxService[]
-  /** A customer as it is now. */
+  /**
+   * Returns a customer in its current state.
+   *
+   * @throws {TypeError} if there is no such customer
+   */
   customer(customer: string | { readonly id: string }): SandboxCustomer
   addCustomer(customer?: NewCustomer): SandboxCustomer
-  /** Adds a key and returns its text, for the Authorization header. */
+  /** Adds an API key and returns its secret, for the Authorization header. */
   addApiKey(apiKey: NewApiKey): string
-  /** From now on the key gets 401. Its text is what {@link addApiKey} returned. */
+  /**
+   * Revokes an API key, given the string that {@link addApiKey} returned. From now on it gets 401.
+   */
   revokeApiKey(apiKey: string): void
-  /** Adds a service, or replaces the one with this productId. */
+  /** Adds a service, or replaces the one with this `productId`. */
   addService(service: NewService): SandboxService
-  /** Adds an order that was not made through the API: no charge, no ledger entry. */
+  /** Adds an order that was not placed through the API: no charge, no ledger entry. */
   addOrder(order?: NewOrder): SandboxOrder
-  /** Removes an order. Charges stay. */
+  /** Removes an order. Its charge stays. */
   removeOrder(orderId: string): void
-  /** Gives an order a status of your own; the switch `statuses` no longer applies to it. */
+  /** Sets the status of an order. The switch `statuses` no longer applies to it. */
   setOrderStatus(orderId: string, status: string): void
-  /** Adds money, in minor currency units; negative amounts take it away. */
+  /** Adds money to a wallet, in minor currency units. A negative amount takes it away. */
   topUp(customer: string | { readonly id: string }, amount: number): void
-  /** Sets a wallet's contents, in minor currency units. */
+  /** Sets the contents of a wallet, in minor currency units. */
   setBalance(customer: string | { readonly id: string }, amount: number): void
-  /** Forgets every Idempotency-Key, except those of running requests. */
+  /** Forgets every Idempotency-Key, except those of requests in progress. */
   forgetKeys(): void
 
-  /** Everything the service remembers, as JSON data. */
+  /** Returns everything that the service remembers, as JSON data. */
   dump(): SandboxState
-  /** Replaces everything the service remembers. Requests still running lose their connection, as in a restart. */
+  /**
+   * Replaces everything that the service remembers. Requests in progress lose their connection, as
+   * in a restart.
+   */
   load(state: SandboxState): void
-  /** Back to the beginning: state, switches, faults, log. */
+  /** Returns to the beginning: state, switches, faults, log. */
   reset(): void
 }
 
-/** Makes a sandbox. Without options it has a personal customer, an organization, money and a small catalogue. */
+/**
+ * Makes a sandbox. Without options it has a personal customer, an organization, money and a small
+ * catalogue.
+ *
+ * @throws {TypeError} naming the option that is unknown or wrong
+ * @example
+ * const sandbox = createSandbox()
+ * const client = new CustomerOrderingClient({
+ *   baseUrl: sandbox.baseUrl,
+ *   apiKey: sandbox.apiKey,
+ *   fetch: sandbox.fetch,
+ * })
+ */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
   assertShape<SandboxOptions>(options, optionsShape, 'options of createSandbox')
   const seed = options.seed ?? 1
@@ -148,7 +172,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     sourceSystem: null,
     revoked: false,
   })
-  // Made here, so nobody else has a hold on any of it; what is wrong with the options is found in it.
+  // Made here, so that no other code can change it. The constructor reports what is wrong with the
+  // options.
   const initial: SandboxState = {
     version: 1,
     random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
@@ -311,28 +336,29 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  // Those of `accessors` are in the literal for the types, and for the order in which they are printed.
+  // The fields of `accessors` are in the literal for the types, and for the order in which they are
+  // printed.
   const shown: Shown = { world, apiKey, organizationApiKey }
   Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
   return Object.defineProperties(sandbox, accessors)
 }
 
-/** What the accessors of a sandbox look at. */
+/** The data behind a sandbox's accessors. */
 interface Shown {
   readonly world: World
-  /** The texts of the keys where a loaded state has none. */
+  /** Secrets of the API keys, for a loaded state that has none. */
   readonly apiKey: string
   readonly organizationApiKey: string
 }
 
-/** Where they find it, and nobody else does who prints or copies a sandbox. */
+/** Accessors find it under this symbol. A printed or copied sandbox does not show it. */
 const SHOWN = Symbol('shown')
 
 type Changing = 'apiKey' | 'organizationApiKey' | 'behaviour' | 'ledger'
 
 /**
- * What a sandbox shows as it is now. All sandboxes share these functions, for the reason in src/http/read.ts: a literal
- * with accessors keeps whatever the clock of the sandbox belongs to.
+ * The fields of a sandbox that change. All sandboxes share these functions: an object literal with
+ * accessors would keep everything alive that the sandbox's clock belongs to (src/http/info.ts).
  */
 const accessors: { readonly [K in Changing]: TypedPropertyDescriptor<Sandbox[K]> } = {
   apiKey: accessor<'apiKey'>(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
@@ -354,7 +380,7 @@ function accessor<K extends Changing>(
   })
 }
 
-/** A property's descriptor, of which nothing is part that somebody has added to `Object.prototype`. */
+/** A property's descriptor, which inherits nothing from a polluted `Object.prototype`. */
 function ownOnly<T extends PropertyDescriptor>(descriptor: T): T {
   Object.setPrototypeOf(descriptor, null)
   return descriptor
@@ -364,7 +390,7 @@ function secretOf({ tables }: World, id: string): string | undefined {
   return [...tables.apiKeys.values()].find((row) => row.id === id)?.secret
 }
 
-/** Timers, cut short when the signal fires. */
+/** Timers that end early when the signal fires. */
 function sleepWithTimers(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)

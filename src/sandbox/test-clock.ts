@@ -1,6 +1,6 @@
 import type { SandboxSleep } from './service/world.ts'
 
-/** Time for tests that passes only when nothing else is left to do, see {@link createTestClock}. */
+/** Time for tests. It passes only when nothing else is left to do: {@link createTestClock}. */
 export interface TestClock {
   /** The client's second argument. */
   readonly runtime: {
@@ -14,15 +14,18 @@ export interface TestClock {
   readonly sandbox: { readonly now: () => number; readonly sleep: SandboxSleep }
   /** Milliseconds since 1970. */
   now(): number
-  /** Lets that much time pass, and ends the waits that are due. */
+  /** Advances the clock by that many milliseconds, and ends the waits that are due. */
   pass(milliseconds: number): void
-  /** What the promise brings; time jumps to the next wait whenever nothing else is left to do. */
+  /**
+   * Returns the promise's value. Time jumps to the next wait whenever nothing else is left to do.
+   */
   run<T>(promise: Promise<T>): Promise<T>
 }
 
 /**
- * A clock for tests of waits, retries and windows that take no time. It works with the sandbox's `fetch` and with stores in
- * memory: with a real connection, waiting cannot be told from having nothing to do.
+ * Makes a clock for tests of waits, retries and windows, which then take no time. It works with the
+ * sandbox's `fetch` and with stores in memory. A real connection does not work: its waits look like
+ * having nothing to do.
  *
  * @param start milliseconds since 1970; default 2026-01-01
  * @example
@@ -75,7 +78,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       }
       promise.then(end, end)
       while (!ended) {
-        // Turns of the event loop, in which whatever can go on does.
+        // Turns of the event loop in which all pending work goes on.
         for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
         if (!ended) fire(Number.POSITIVE_INFINITY)
       }

@@ -133,8 +133,8 @@ const logRow = (page: Page, number: number) =>
 describe('the live page', () => {
   test('switches a fault on by keyboard and shows the lost answer', async () => {
     const page = await open()
-    await tabTo(page, 'Charge, then lose the answer')
-    const toggle = page.getByRole('switch', { name: 'Charge, then lose the answer' })
+    await tabTo(page, 'Charge, then lose the response')
+    const toggle = page.getByRole('switch', { name: 'Charge, then lose the response' })
     assert.equal(await toggle.isChecked(), false)
     await page.keyboard.press('Space')
     await page.getByText('acted 0 of 1, matched 0').waitFor()
@@ -278,7 +278,7 @@ describe('the live page', () => {
       match: { operation: 'createOrder' },
       action: { type: 'commitThenDrop' },
     })
-    const toggle = page.getByRole('switch', { name: 'Charge, then lose the answer' })
+    const toggle = page.getByRole('switch', { name: 'Charge, then lose the response' })
     await page.waitForFunction(() => document.querySelector<HTMLInputElement>('#toggles input')?.checked)
     assert.equal(await toggle.isChecked(), true)
     await control('PUT', '/behaviour', { preset: 'forgetful' })
@@ -519,7 +519,7 @@ async function switchOn(page: Page, name: string): Promise<void> {
 /** Something of everything. */
 async function fill(page: Page): Promise<void> {
   await order('5f0c7d1e-6a0b-4d7e-9a52-0c3b8f1d2e44', 'shop-1001')
-  await switchOn(page, 'Charge, then lose the answer')
+  await switchOn(page, 'Charge, then lose the response')
   await page.getByText('acted 0 of 1').waitFor()
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')

@@ -8,7 +8,7 @@ import { createLiveEvents } from './live.ts'
 export interface ControlServer {
   /** Whether the request is for the page or the control API, not for the service. */
   isFor(request: IncomingMessage): boolean
-  /** Answers it. `body` is null if it was too large. */
+  /** Handles the request. `body` is null if it was too large. */
   answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
   /** Tells open pages that a request has come in or has ended. */
   changed(): void
@@ -19,13 +19,16 @@ export const MAX_CONTROL_BYTES: number = 64 * 1024 * 1024
 
 const PREFIX = '/__sandbox'
 
-/** Nothing may be loaded from elsewhere, nothing runs that is not in a file of ours, no page may frame this one. */
+/**
+ * Loads nothing from elsewhere, runs only scripts from our files, and allows no page to frame this
+ * one.
+ */
 const POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 /**
- * Serves page and control API. With `loopbackOnly` only requests to a loopback name are answered, so that a web page whose
- * name was pointed at this machine cannot reach in.
+ * Serves page and control API. With `loopbackOnly` it accepts only requests to a loopback name, so
+ * that a web page whose name was pointed at this machine cannot reach it.
  */
 export function createControlServer(
   sandbox: Sandbox,
@@ -85,7 +88,7 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
   response.end(`${JSON.stringify(body, null, 2)}\n`)
 }
 
-/** Why this caller may not control the sandbox, or null. Other web pages in the user's browser may not. */
+/** Why this caller may not control the sandbox, or null. Web pages of other origins may not. */
 function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers
   if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))

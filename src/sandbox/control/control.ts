@@ -9,14 +9,14 @@ import { isPreset, overviewOf, presetOf, withoutSecret } from './overview.ts'
 /** A call of the control API. */
 export interface ControlRequest {
   readonly method: string
-  /** What follows `/__sandbox`, for example `/faults/3`. */
+  /** The path after `/__sandbox`, for example `/faults/3`. */
   readonly path: string
   readonly query: URLSearchParams
   readonly format: DataFormat
   readonly body: string
 }
 
-/** Its answer. The body is sent as JSON. */
+/** The response to a call. The body is sent as JSON. */
 export interface ControlAnswer {
   readonly status: number
   readonly body: unknown
@@ -24,14 +24,17 @@ export interface ControlAnswer {
   readonly allow?: string
 }
 
-/** Parameters that a call may have in its query. */
+/** Query parameters that a call may have. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   'GET /requests': ['after', 'limit'],
   'GET /ledger': ['reference'],
   'GET /state': ['secrets'],
 }
 
-/** Refuses what no call reads: a misspelt filter would answer with what was not asked for. */
+/**
+ * Rejects unknown parameters: with a misspelt filter, the response would hold other data than the
+ * caller wanted.
+ */
 function checkParameters({ method, path, query }: ControlRequest): void {
   const known = PARAMETERS[`${method} ${path}`] ?? []
   for (const name of query.keys()) {
@@ -41,7 +44,7 @@ function checkParameters({ method, path, query }: ControlRequest): void {
   }
 }
 
-/** Answers one call; `match` has the groups of the path. */
+/** Handles one call. `match` has the groups of the path. */
 type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
 
 /** A call that cannot be carried out. */
@@ -58,7 +61,7 @@ const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
 const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
 
-/** The control API of the command: changes a running sandbox and looks into it. */
+/** The control API of the command: reads and changes a running sandbox. */
 export function createControl(
   sandbox: Sandbox,
   now: () => number = Date.now,
@@ -123,7 +126,7 @@ export function createControl(
       pattern: /^\/behaviour$/,
       actions: {
         GET: show,
-        // All switches: those of the preset, then those named.
+        // All switches: those of the preset, then the named ones.
         PUT: (request) => {
           read(request, '$', (value) => {
             assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
@@ -132,7 +135,7 @@ export function createControl(
           })
           return show()
         },
-        // Single switches on top of those in force.
+        // Single switches on top of the current ones.
         PATCH: (request) => {
           read(request, 'behaviour', (value) => sandbox.configure(switchesOf(value)))
           return show()
@@ -239,7 +242,7 @@ function ok(body: unknown): ControlAnswer {
   return { status: 200, body }
 }
 
-/** An answer that says what is wrong. */
+/** A response that says what is wrong. */
 export function refusal(status: number, reason: string): ControlAnswer {
   return { status, body: { error: reason } }
 }
@@ -268,7 +271,7 @@ const switchesShape: Shape = record(
   Object.fromEntries(Object.keys(defaultBehaviour).map((name) => [name, anything])),
 )
 
-/** Switches by their names; their values are checked by `configure`, all of them before any is changed. */
+/** Switches by their names. `configure` checks all values before it changes any. */
 function switchesOf(value: unknown): Partial<SandboxBehaviour> {
   assertShape<Partial<SandboxBehaviour>>(value, switchesShape, 'behaviour')
   return value

@@ -1,11 +1,12 @@
 import { linesOf, readYaml } from './yaml.ts'
 
-/** How a fault or state file is written. */
+/** Format of a fault or state file. */
 export type DataFormat = 'json' | 'yaml'
 
 /**
- * Reads a file and hands its contents to `check`, which throws a TypeError that begins with the path of a mistake, such
- * as `$[0].action: …`. The TypeErrors thrown here say the line as well. `root` is the name of the whole in those paths.
+ * Reads a file and passes its contents to `check`, which throws a TypeError that begins with the
+ * path of a mistake, such as `$[0].action: …`. The TypeErrors thrown here add the line. `root` is
+ * the name of the whole in those paths.
  */
 export function parseDataFile<T>(
   text: string,
@@ -23,7 +24,7 @@ export function parseDataFile<T>(
   }
 }
 
-/** YAML by its ending, JSON otherwise. */
+/** YAML by its suffix, otherwise JSON. */
 export function formatOf(path: string): DataFormat {
   return /\.ya?ml$/i.test(path) ? 'yaml' : 'json'
 }
@@ -31,7 +32,8 @@ export function formatOf(path: string): DataFormat {
 /** The line of the longest path that the message begins with. */
 function lineOf(message: string, text: string, root: string): number | null {
   try {
-    // All JSON is YAML, so one reader knows the lines of both: of the path itself, or of what it is missing from.
+    // All JSON is YAML, so one reader finds the line for both: of the path itself, or of the object
+    // that lacks it.
     const known = [...linesOf(text, root)].filter(
       ([path]) => /^[:.[]/.test(message.slice(path.length)) && message.startsWith(path),
     )
@@ -49,13 +51,13 @@ function parseYaml(text: string): unknown {
   }
 }
 
-/** Reads JSON; a mistake is reported as a TypeError with its line and column. */
+/** Reads JSON. A mistake becomes a TypeError with its line and column. */
 function parseJson(source: string): unknown {
   const text = source.replace(/^\ufeff/, '')
   try {
     return JSON.parse(text)
   } catch {
-    // Engines word their errors differently, and V8 leaves the position out of the most common one.
+    // Engines word their errors differently, and V8 omits the position from the most common one.
     const before = text.slice(0, firstMistake(text)).split('\n')
     const line = before.length
     const column = (before.at(-1)?.length ?? 0) + 1
@@ -72,7 +74,7 @@ const TOKEN =
 /** What may come next: a value (or the end of an empty array), a field name, a colon, or what follows a value. */
 type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'after'
 
-/** Where the text stops being JSON: the offset of the first token that cannot be there. */
+/** Where the string stops being JSON: the offset of the first token that cannot be there. */
 function firstMistake(text: string): number {
   const open: string[] = []
   let expected: Expected = 'value'

@@ -6,17 +6,20 @@ import { type Overview, overviewOf, summaryOf } from './overview.ts'
 /** A server-sent event of `GET /__sandbox/events`. */
 export interface LiveEvent {
   readonly overview: Overview
-  /** In `snapshot` the newest requests, in `update` those that are new or have ended since. Oldest first. */
+  /**
+   * `snapshot` has the newest requests, `update` those that are new or have ended since. Oldest
+   * first.
+   */
   readonly requests: readonly SandboxRequest[]
 }
 
-/** Tells open pages what happens. */
+/** Sends changes to open pages. */
 export interface LiveEvents {
-  /** Sends this response everything as it is, and from then on what changes. */
+  /** Sends this response the current state, and every change from then on. */
   attach(response: ServerResponse): void
-  /** Something has changed. Changes are sent together, at most ten times a second. */
+  /** Reports a change. Changes are sent together, at most ten times a second. */
   changed(): void
-  /** The log has begun anew. */
+  /** Reports that the log was cleared. */
   restarted(): void
 }
 
@@ -24,18 +27,18 @@ export interface LiveEvents {
 const SHOWN = 200
 const PAUSE = 100
 const HEARTBEAT = 15_000
-/** A page that reads slower than this is left behind and gets everything again later. */
+/** A page that reads slower than this gets no more changes, and the whole state later. */
 const MAX_UNREAD = 4 * 1024 * 1024
 
-/** Watches a sandbox for as long as pages are open. */
+/** Watches a sandbox while pages are open. */
 export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now): LiveEvents {
-  /** Open pages, and whether each has missed something. */
+  /** Open pages, and whether each has missed a change. */
   const pages = new Map<ServerResponse, { behind: boolean }>()
   let timer: NodeJS.Timeout | undefined
   let heartbeat: NodeJS.Timeout | undefined
   /** Number of the newest request sent. */
   let sent = 0
-  /** Requests sent before they had ended. */
+  /** Requests that were sent while in progress. */
   let running: readonly SandboxRequest[] = []
 
   const event = (name: string, requests: readonly SandboxRequest[]): string => {
@@ -81,7 +84,7 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
       response.write(`retry: 1000\n\n${snapshot()}`)
       if (pages.size === 0) {
-        // Nobody was told anything meanwhile.
+        // No page got any change meanwhile.
         sent = sandbox.requests.at(-1)?.number ?? 0
         running = sandbox.requests.filter(({ status }) => status === 'running')
         heartbeat = setInterval(() => {

@@ -18,7 +18,7 @@ import type {
 } from '../service/state.ts'
 import { orderBody } from '../service/wire.ts'
 
-/** The newest rows of a table that may be long. */
+/** The newest rows of a long table. */
 export interface Newest<Row> {
   readonly total: number
   /** Newest first. */
@@ -29,14 +29,14 @@ export interface Newest<Row> {
 export interface KeySummary {
   readonly scope: string
   readonly key: string
-  /** What a request with this key hears. */
+  /** The response to a request with this key. */
   readonly answer: 'running' | 'died' | SandboxKeyAnswer['kind']
   readonly startedAt: number
 }
 
-/** What the live page shows, and `GET /__sandbox/` answers. No API key is in it in full. */
+/** The data of the live page and of `GET /__sandbox/`. It contains no API key in full. */
 export interface Overview {
-  /** The preset whose switches are exactly those in force, or null. */
+  /** The preset with exactly the current switches, or null. */
   readonly preset: SandboxPreset | null
   readonly behaviour: SandboxBehaviour
   readonly customers: readonly SandboxCustomer[]
@@ -53,7 +53,7 @@ export interface Overview {
 /** Rows shown of a long table. */
 const SHOWN = 50
 
-/** Looks at a sandbox. */
+/** Reads a sandbox for the live page. */
 export function overviewOf(sandbox: Sandbox, now: number): Overview {
   const { behaviour, ledger, faults } = sandbox
   const keys = sandbox.keys().map(
@@ -81,7 +81,7 @@ export function overviewOf(sandbox: Sandbox, now: number): Overview {
   }
 }
 
-/** A request as the live page shows it: long bodies are cut. */
+/** A request as the live page shows it: long bodies are truncated. */
 export function summaryOf(request: SandboxRequest): SandboxRequest {
   const { body, response } = request
   return {
@@ -95,13 +95,13 @@ function cut(text: string): string {
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
 }
 
-/** An API key that may be shown to anyone: the beginning of its text and no more than a quarter of it. */
+/** A shortened API key, safe to show: its beginning, at most a quarter of it. */
 export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
   const { secret } = apiKey
   return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }
 }
 
-/** The preset whose switches these are, or null. */
+/** The preset with these switches, or null. */
 export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
   const text = sortedJson(behaviour)
   for (const [name, changes] of Object.entries(sandboxPresets))

@@ -1,10 +1,10 @@
 import { constructFromEvents, EVENT_ID, getScalarValue, parseEvents, YAMLException } from 'js-yaml'
 
-/** Reads a YAML text by the rules of YAML 1.2; throws a TypeError with line, column and reason. */
+/** Reads YAML 1.2. Throws a TypeError with line, column and reason. */
 export function readYaml(source: string): unknown {
   try {
     const events = eventsOf(source)
-    // An alias may stand for a value that holds itself, or that a few lines make huge.
+    // An alias may stand for a value that contains itself, or that a few lines make huge.
     const alias = events.find((event) => event.type === EVENT_ID.ALIAS)
     if (alias !== undefined)
       YAMLException.throwAt(source, alias.anchorStart - 1, 'an alias is not read here; write its value out')
@@ -20,7 +20,7 @@ export function readYaml(source: string): unknown {
   }
 }
 
-/** An open document, list or map, with the place in it that the next value takes. */
+/** An open document, list or map, with the position of the next value. */
 interface Open {
   readonly path: string
   readonly kind: 'document' | 'list' | 'map'
@@ -28,7 +28,10 @@ interface Open {
   key: string | null
 }
 
-/** The line of every value by its path (`$`, `$[0].action`); a field is where its name is. `root` is the whole. */
+/**
+ * The line of every value by its path (`$`, `$[0].action`). A field has the line of its name.
+ * `root` is the whole.
+ */
 export function linesOf(source: string, root: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>()
   const open: Open[] = []
@@ -38,7 +41,7 @@ export function linesOf(source: string, root: string): ReadonlyMap<string, numbe
     else if (event.type === EVENT_ID.DOCUMENT)
       open.push({ path: root, kind: 'document', index: 0, key: null })
     else if (event.type !== EVENT_ID.ALIAS) {
-      // What is left out, such as the value in "a:", has no place of its own.
+      // An absent value, such as the one in "a:", has no position of its own.
       for (
         const start = event.type === EVENT_ID.SCALAR ? event.valueStart : event.start;
         passed < start;

@@ -3,19 +3,19 @@ import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 /** A drop-in for the global `fetch`. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
-/** The rejection of a fetch that failed on the network, as Node words it. */
+/** The rejection of a fetch that failed on the network, in Node's words. */
 function networkError(code: string, syscall: string): TypeError {
   return new TypeError('fetch failed', {
     cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }),
   })
 }
 
-/** What Node's fetch gives as the cause of a body that ends early. */
+/** The cause that Node's fetch gives for a body that ends early. */
 function otherSideClosed(): Error {
   return Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' })
 }
 
-/** Builds a fetch that reaches only the sandbox: other origins have no DNS entry. */
+/** Makes a fetch that reaches only the sandbox: other origins have no DNS entry. */
 export function createFetch(
   handle: (message: SandboxMessage) => Promise<SandboxReply>,
   baseUrl: URL,
@@ -40,7 +40,9 @@ export function createFetch(
   }
 }
 
-/** Reads a `Request` into the plain form. Waits for the body, so a caller may give up meanwhile. */
+/**
+ * Reads a `Request` into the plain form. It waits for the body, during which the caller may abort.
+ */
 export async function messageOf(request: Request): Promise<SandboxMessage> {
   const headers: Record<string, string> = {}
   for (const [name, value] of request.headers) headers[name] = value
@@ -48,7 +50,7 @@ export async function messageOf(request: Request): Promise<SandboxMessage> {
   return { method, url, headers, body: await untilAborted(request.text(), signal), signal }
 }
 
-/** Acts a reply out as a `Response`, or as the failure that a network would cause. */
+/** Turns a reply into a `Response`, or into the failure that a network would cause. */
 export async function respond(reply: SandboxReply, signal: AbortSignal, url: string): Promise<Response> {
   const { delivery } = reply
   if (delivery.type === 'refuse') throw networkError('ECONNREFUSED', 'connect')
@@ -57,11 +59,11 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   // The constructor of Response refuses bodies for these.
   const empty = reply.status === 204 || reply.status === 205 || reply.status === 304
   const headers = new Headers(reply.headers)
-  // Announcing more than comes is how HTTP tells a broken connection from an end.
+  // HTTP tells a broken connection from an end by a length that was announced and not reached.
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // Responses made by hand have no URL; those of a real fetch do.
+  // Responses made by hand have no URL. Those of a real fetch do.
   Object.defineProperty(response, 'url', { value: url })
   return response
 }
@@ -104,7 +106,10 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
   }
 }
 
-/** The first bytes of a body; the ending comes with the next pull, after those bytes have been read. */
+/**
+ * The first bytes of a body. Its failure comes with the next pull, after those bytes have been
+ * read.
+ */
 function partOf(
   body: string,
   after: number,
@@ -141,11 +146,14 @@ function padded(body: string, bytes: number, signal: AbortSignal): ReadableStrea
   })
 }
 
-/** The work's result, or the signal's reason as soon as it fires. The work itself goes on, as a server's would. */
+/**
+ * The work's result, or the signal's reason as soon as it fires. The work itself goes on, as on a
+ * server.
+ */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      // Nobody listens to the work any more, so its failure must not surface as unhandled.
+      // Nothing waits for the work any more, so its failure must not surface as unhandled.
       work.catch(() => {})
       return reject(signal.reason)
     }

@@ -4,13 +4,17 @@ import { messageOf, respond } from './fetch.ts'
 
 /** Options of {@link sandboxHandlers}. */
 export interface SandboxHandlersOptions {
-  /** Base URL of the requests to answer. Default: the sandbox's own. */
+  /** Base URL of the requests to handle. Default: the sandbox's own. */
   readonly baseUrl?: string
 }
 
 /**
- * Request handlers for msw's `setupServer` and `setupWorker` that answer from a sandbox. Failures of the network
- * become `HttpResponse.error()`, which has no details: in Node, too, it looks like a failure in a browser.
+ * Makes request handlers for msw's `setupServer` and `setupWorker` that respond from a sandbox.
+ * Failures of the network become `HttpResponse.error()`, which has no details: in Node, too, it
+ * looks like a failure in a browser.
+ *
+ * @example
+ * const server = setupServer(...sandboxHandlers(sandbox))
  */
 export function sandboxHandlers(sandbox: Sandbox, options: SandboxHandlersOptions = {}): HttpHandler[] {
   const baseUrl = (options.baseUrl ?? sandbox.baseUrl).replace(/\/+$/, '')
@@ -24,7 +28,7 @@ export function sandboxHandlers(sandbox: Sandbox, options: SandboxHandlersOption
         if (type === 'drop' || type === 'refuse') return HttpResponse.error()
         return await respond(reply, request.signal, message.url)
       } catch (error) {
-        // msw reports what a resolver throws as a mistake in the handlers; a caller who gave up is none.
+        // msw reports a resolver's error as a mistake in the handlers. An aborted request is none.
         if (request.signal.aborted) return HttpResponse.error()
         throw error
       }

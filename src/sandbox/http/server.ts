@@ -13,15 +13,20 @@ import { errorAnswer } from '../service/wire.ts'
 export interface ServeSandboxOptions {
   /** Default 0: any free port. */
   readonly port?: number
-  /** Default `127.0.0.1`. The sandbox protects nothing, so think before opening it to a network. */
+  /**
+   * Default `127.0.0.1`. The sandbox has no protection, so think before you open it to a network.
+   */
   readonly host?: string
-  /** Answers preflights and lets pages of any origin read the answers. Default false. */
+  /** Responds to preflights and lets pages of any origin read responses. Default false. */
   readonly cors?: boolean
-  /** Serves the live page at `/` and the control API below `/__sandbox/`; `'loopback'`: only on a loopback address. Default false. */
+  /**
+   * Serves the live page at `/` and the control API below `/__sandbox/`. With `'loopback'` only on
+   * a loopback address. Default false.
+   */
   readonly control?: boolean | 'loopback'
-  /** Called when a request has its answer or has lost its connection. */
+  /** Called when a request has its response or has lost its connection. */
   readonly onRequest?: (request: SandboxRequest) => void
-  /** Called with a line of text for whatever else happens: control calls, garbage, callers that vanish. */
+  /** Called with a line of log for other events: control calls, invalid requests, lost callers. */
   readonly onNotice?: (notice: string) => void
 }
 
@@ -35,21 +40,25 @@ const SERVE_OPTIONS: Readonly<Record<keyof ServeSandboxOptions, Shape>> = {
 }
 const serveOptionsShape = record({}, SERVE_OPTIONS)
 
-/** A sandbox that listens. */
+/** A running server for a sandbox. */
 export interface SandboxServer {
   /** Base URL, for example `http://127.0.0.1:4010`. */
   readonly url: string
   readonly port: number
   /** Whether it serves the live page and the control API. */
   readonly control: boolean
-  /** Stops listening and cuts open connections. Calling it again waits for the same end. */
+  /** Stops listening and cuts open connections. A second call waits for the same end. */
   close(): Promise<void>
 }
 
 /**
- * Serves a sandbox over real sockets; faults become real resets, half bodies and silences.
+ * Serves a sandbox over real sockets. Faults become real resets, half bodies and silences.
  *
  * @throws {TypeError} if an option is unknown
+ * @example
+ * const server = await serveSandbox(createSandbox(), { port: 4010 })
+ * console.log(server.url)
+ * await server.close()
  */
 export async function serveSandbox(
   sandbox: Sandbox,
@@ -58,7 +67,8 @@ export async function serveSandbox(
   assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  // Node would refuse a request without Host, or with an Expect that it does not know, by an answer without a body.
+  // Node would refuse a request without Host, or with an unknown Expect, by a response without a
+  // body.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1')
       return refuse(request, response, 400, 'The Host header is missing.')
@@ -70,7 +80,7 @@ export async function serveSandbox(
             control?.changed()
           })
     served.catch((error: unknown) => {
-      // Nothing is left to answer when the caller has gone away.
+      // The caller has disconnected: no response is needed.
       request.socket.destroy()
       onNotice(`${request.method} ${request.url}: connection lost (${messageOf(error)})`)
       control?.changed()
@@ -92,7 +102,7 @@ export async function serveSandbox(
     response.end(JSON.stringify(answer.body))
     onNotice(`${request.method} ${request.url} ${status} (${message})`)
   }
-  // Node would answer without a body.
+  // Node would send a response without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
     if (status !== null) onNotice(`no HTTP request, answered with ${status} (${messageOf(error)})`)
@@ -149,7 +159,7 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  // Too large a body is passed on as one that the sandbox refuses.
+  // A body that is too large reaches the sandbox as such, which refuses it.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const url = targetOf(sandbox, request.url ?? '/')
   const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
@@ -157,7 +167,7 @@ async function serveRequest(
   onRequest(reply.request)
 }
 
-/** A request as it came over a socket. */
+/** A request from a socket. */
 class ReceivedMessage implements SandboxMessage {
   readonly method: string
   readonly url: string
@@ -176,21 +186,23 @@ class ReceivedMessage implements SandboxMessage {
     this.#response = response
   }
 
-  /** Fires when the caller goes away. Made when it is asked for, because most answers wait for nothing. */
+  /**
+   * Fires when the caller disconnects. Made on first use, because most responses wait for nothing.
+   */
   get signal(): AbortSignal {
     const gone = new AbortController()
     const response = this.#response
     if (response.destroyed) gone.abort()
     else
       response.once('close', () => {
-        // Whoever has the whole answer is not gone.
+        // A caller with the whole response did not abort.
         if (!response.writableFinished) gone.abort()
       })
     return gone.signal
   }
 }
 
-/** The sandbox's base URL may have a path; the server's has none. */
+/** The sandbox's base URL may have a path. The server's has none. */
 function targetOf(sandbox: Sandbox, target: string): string {
   return target.startsWith('/') ? sandbox.baseUrl + target : target
 }
@@ -204,14 +216,18 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
   response.end()
 }
 
-/** The body as text, or null if it has more bytes than that. Rejects when the caller goes away before its end. */
+/**
+ * The body as a string, or null if it has more than `limit` bytes. Rejects if the caller
+ * disconnects before its end.
+ */
 function readBody(request: IncomingMessage, most: number): Promise<string | null> {
   return new Promise((resolve, reject) => {
     let chunks: Uint8Array[] = []
     let size = 0
     request.on('data', (chunk: Buffer) => {
       size += chunk.length
-      // Read on, but keep nothing: a caller that is still writing would not see the answer.
+      // Reads on without keeping anything: a caller that is still writing would not see the
+      // response.
       if (size > most) chunks = []
       else chunks.push(chunk)
     })
@@ -227,7 +243,7 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
     const headers = empty
       ? reply.headers
       : { ...reply.headers, 'content-length': Buffer.byteLength(reply.body) }
-    // As text, because Node sends that together with the headers, and bytes in a second piece.
+    // As a string, because Node sends that together with the headers, and bytes in a second piece.
     response.writeHead(status, headers).end(empty ? undefined : reply.body)
     return
   }
@@ -245,7 +261,7 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
         response.end(body.subarray(0, delivery.after))
       } else {
         response.writeHead(status, { ...reply.headers, 'content-length': body.length })
-        // A reset could overtake the bytes just written; the caller must get them, then the end.
+        // A reset could overtake the bytes just written. The caller must get them first.
         response.write(body.subarray(0, delivery.after), () => socket.destroy())
       }
       return
@@ -272,7 +288,7 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
   yield body
 }
 
-/** What does not even parse as HTTP gets an ErrorResponse all the same. */
+/** A request that is not even HTTP gets an ErrorResponse all the same. */
 function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): number | null {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()

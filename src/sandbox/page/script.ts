@@ -2,8 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
 
 /**
- * The page's script, the file browser/main.ts and what it imports, as one text. The build puts the text itself in the
- * place of this module (scripts/built-page.ts), so the package needs no bundler; the source runs without a build.
+ * The page's script: browser/main.ts and its imports, as one string. The build replaces this module
+ * by the string itself (scripts/built-page.ts), so the package needs no bundler. The source runs
+ * without a build.
  */
 export function pageScript(): string {
   const { outputFiles } = buildSync({

@@ -20,13 +20,16 @@ export type SandboxOrderField =
 export interface SandboxBehaviour {
   /** Whether a service's `amount` is for one unit or for the whole order. Default `'perUnit'`. */
   readonly priceIs: 'perUnit' | 'perOrder'
-  /** Where the step counts from: 5, 15, 25 (`'minimum'`) or 10, 20 (`'zero'`) for minimum 5, step 10. Default `'minimum'`. */
+  /**
+   * Where the step counts from. For minimum 5 and step 10: 5, 15, 25 (`'minimum'`) or 10, 20
+   * (`'zero'`). Default `'minimum'`.
+   */
   readonly stepFrom: 'minimum' | 'zero'
-  /** Whether `quantity` may have a fraction. The document says integer. Default false. */
+  /** Whether `quantity` may have a fraction. The API document says integer. Default false. */
   readonly fractionalQuantity: boolean
-  /** Which of the possibly optional body fields must be there. Default `['target']`. */
+  /** Which of the possibly optional body fields are required. Default `['target']`. */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
-  /** What happens to body fields that the document does not name. Default `'ignore'`. */
+  /** What happens to body fields that the API document does not name. Default `'ignore'`. */
   readonly unknownFields: 'ignore' | 'refuse'
   /** Where an order's source system comes from: `metadata.sourceSystem`, the body's `sourceSystem`, or the API key. Default `'metadata'`. */
   readonly sourceSystemFrom: 'metadata' | 'body' | 'apiKey'
@@ -52,37 +55,51 @@ export interface SandboxBehaviour {
 
   /** Order of the checks of an order creation, a permutation of all five. Default auth, key, validation, service, balance. */
   readonly checks: readonly SandboxCheck[]
-  /** Whom a key belongs to: one API key, or all API keys of a customer. Default `'apiKey'`. */
+  /** Scope of a key: one API key, or all API keys of a customer. Default `'apiKey'`. */
   readonly keyScope: 'apiKey' | 'customer'
   /** How long a key is remembered, or null for ever. Default null. */
   readonly keyLifetime: number | null
   /**
-   * The use that a key's lifetime counts from: the one whose response is remembered (default), the first one even if it was
-   * refused and may be tried again, or the latest one.
+   * The use from which a key's lifetime counts: the one whose response is remembered (default), the
+   * first one even if it was refused and may be repeated, or the latest one.
    */
   readonly keyLifetimeFrom: 'remembered' | 'firstUse' | 'lastUse'
   /** Which keys are accepted; others get 400. Default `'any'` (1–255 visible ASCII characters). */
   readonly keyFormat: 'any' | 'uuid'
   /** When two payloads under one key are the same. Default `'json'`: equal JSON, whatever the spelling. */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
-  /** Which refusals are remembered under the key and replayed. Default none: a refused key may be tried again. */
+  /**
+   * Which refusals are remembered under the key and replayed. Default none: a refused key may be
+   * used again.
+   */
   readonly rememberedRefusals: readonly (400 | 402 | 404 | 422)[]
-  /** Whether a key that may be tried again after a refusal accepts another payload. Default true. */
+  /** Whether a key accepts another payload after a refusal that is not remembered. Default true. */
   readonly refusedKeysChangePayload: boolean
-  /** Whether a 5xx answered by a `status` fault is remembered and replayed under the key. Default false. */
+  /** Whether a 5xx of a `status` fault is remembered and replayed under the key. Default false. */
   readonly rememberServerErrors: boolean
   /** Status of a replayed creation. Default 201. */
   readonly replayStatus: 200 | 201
-  /** Whether a replay shows the order as first answered or as it is now. Default `'original'`. */
+  /**
+   * Whether a replay shows the order as in the first response or as it is now. Default
+   * `'original'`.
+   */
   readonly replayBody: 'original' | 'current'
   /** Whether replays carry `Idempotent-Replayed: true`. Default false. */
   readonly replayHeader: boolean
-  /** How long a creation stays "still running". Default 0: just long enough for concurrent requests to notice. */
+  /**
+   * How long a creation stays "still running". Default 0: just long enough for concurrent requests
+   * to notice.
+   */
   readonly processingTime: number
-  /** How long the running mark of a creation that died (fault `crash`) answers IDEMPOTENCY_IN_PROGRESS; null for ever. Default 0. */
+  /**
+   * How long a creation that died (fault `crash`) causes IDEMPOTENCY_IN_PROGRESS. Null for ever.
+   * Default 0.
+   */
   readonly orphanedMarkLifetime: number | null
 
-  /** Largest page, or null for none. Larger limits give smaller pages, not errors. Default 100. */
+  /**
+   * Largest page, or null for none. Larger limits return smaller pages, not errors. Default 100.
+   */
   readonly maxLimit: number | null
   /** Whether every page is the first page. Default false. */
   readonly ignoreOffset: boolean
@@ -139,18 +156,21 @@ export type SandboxPreset =
   | 'eventually-consistent'
   | 'forgetful'
 
-/** The named combinations; each holds what differs from `default`. */
+/** The named combinations. Each has what differs from `default`. */
 export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<SandboxBehaviour> } = {
   default: {},
-  /** Every ending sticks to its key, server errors too, and replays are marked. */
+  /** Every outcome sticks to its key, server errors too, and replays are marked. */
   'remembers-refusals': {
     rememberedRefusals: [400, 402, 404, 422],
     rememberServerErrors: true,
     replayHeader: true,
   },
-  /** The key is looked at last: a replay of a paid order can hear 402 because the order emptied the wallet. */
+  /**
+   * The key is checked last: a replay of a paid order may get 402 because the order emptied the
+   * wallet.
+   */
   'balance-before-key': { checks: ['auth', 'validation', 'service', 'balance', 'key'] },
-  /** Refuses whatever it can: byte-equal payloads, UUID keys, known fields, small pages. */
+  /** Rejects whatever it can: byte-equal payloads, UUID keys, known fields, small pages. */
   'strict-gateway': {
     errorShape: 'nested',
     listEnvelope: 'results',
@@ -172,7 +192,7 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
     listEnvelope: 'named',
     replayBody: 'current',
   },
-  /** Keys live for a minute; running marks of dead requests live for half of it. */
+  /** Keys live for a minute, and running marks of dead requests for half of it. */
   forgetful: { keyLifetime: 60_000, orphanedMarkLifetime: 30_000 },
 }
 
@@ -221,7 +241,7 @@ const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   readLag: duration,
 }
 
-/** `base` with the changes; throws a TypeError that names a switch or value that does not exist. */
+/** `base` with the changes. Throws a TypeError that names an unknown switch or value. */
 export function withBehaviour(
   base: SandboxBehaviour,
   changes: SandboxPreset | Partial<SandboxBehaviour>,

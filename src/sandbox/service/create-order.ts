@@ -14,11 +14,11 @@ import {
 import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
-/** How a creation ended. */
+/** Result of a creation. */
 export interface Creation {
-  /** Null when the creation died on the way. */
+  /** Null if the creation died on the way. */
   readonly answer: Answer | null
-  /** The debit this very request caused, or null. */
+  /** The debit that this very request caused, or null. */
   readonly charge: SandboxCharge | null
 }
 
@@ -39,11 +39,11 @@ interface Run {
   readonly call: Call
   readonly apiKey: SandboxApiKey | undefined
   draft: Draft | null
-  /** Our row in the idempotency table and its name, once registered. */
+  /** Its row in the idempotency table and the row's name, once registered. */
   registered: { readonly row: string; readonly entry: SandboxKeyEntry } | null
 }
 
-/** What fault rules do to a creation. */
+/** The fault rules' effect on a creation. */
 export interface CreationFaults {
   /** Milliseconds on top of the switch `processingTime`. */
   readonly slowness: number
@@ -68,7 +68,7 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
     if (check === 'key') {
       const known = register(run)
       if (known !== null) return { answer: known, charge: null }
-      // From here on the request is "still running" for everyone else who comes with this key.
+      // From here on, every other request with this key hears "still running".
       const time = behaviour.processingTime + faults.slowness
       if (time > 0) await world.sleep(time)
       else await Promise.resolve()
@@ -94,12 +94,14 @@ const checks: { readonly [Name in Exclude<SandboxCheck, 'key'>]: (run: Run) => R
   balance: checkBalance,
 }
 
-/** Puts the request into the idempotency table, or answers for the one that is there already. */
+/**
+ * Registers the request in the idempotency table, or responds for the one that is there already.
+ */
 function register(run: Run): Answer | null {
   const { tables, behaviour, call, apiKey, world } = run
   const problem = refuseKeyText(call.idempotencyKey, behaviour)
   if (problem !== null) return errorAnswer(problem, behaviour)
-  // Without a customer there is no table to look into; the check of the API key refuses later.
+  // Without a customer there is no table to search. The check of the API key refuses later.
   if (apiKey === undefined || call.idempotencyKey === null) return null
   const scope = scopeOf(apiKey, behaviour)
   const row = keyRow(scope, call.idempotencyKey)
@@ -232,7 +234,7 @@ function checkService(run: Run): Refusal | null {
     )
   const start = behaviour.stepFrom === 'minimum' ? service.minQuantity : 0
   const steps = (draft.quantity - start) / service.stepQuantity
-  // Steps such as 0.1 have no exact binary form, so a tiny rest is none.
+  // Steps such as 0.1 have no exact binary form, so a tiny remainder counts as none.
   if (Math.abs(steps - Math.round(steps)) > 1e-9)
     return refused('QUANTITY_STEP', `quantity must be ${start} plus a multiple of ${service.stepQuantity}.`)
   if (service.stock !== null && draft.quantity > service.stock)
@@ -310,13 +312,13 @@ function refuse(run: Run, refusal: Refusal): Answer {
   return errorAnswer(refusal, run.behaviour)
 }
 
-/** Ends the running mark: with an answer to replay, or by forgetting the key. */
+/** Ends the running mark: stores a response to replay, or forgets the key. */
 function settle(run: Run, answer: SandboxKeyAnswer | null): void {
   const { registered, tables } = run
   if (registered === null) return
   const { row, entry } = registered
   const current = tables.keys.get(row)
-  // The key may have been forgotten and used again while this request ran; then the row is another request's.
+  // If the key was forgotten and used again while this request ran, the row is another request's.
   if (current !== undefined && current !== entry) return
   if (answer === null) tables.keys.delete(row)
   else tables.keys.set(row, { ...entry, answer })

@@ -21,7 +21,7 @@ const status = number({ min: 200, max: 599 })
 const headerValue = text(/^[\t\x20-\x7e\x80-\xff]*$/, 'text that fits into a header')
 const plain = record({})
 
-/** A rule for `transformBody` must have at least one of its two ways, so it gets a shape of its own. */
+/** A `transformBody` needs at least one of its two ways, so it has a shape of its own. */
 const transformBody: Shape = (value, path) =>
   record(
     { type: text() },
@@ -135,7 +135,7 @@ export function checkFaultRule(value: FaultRule): void {
   assertShape<FaultRule>(value, rule, 'rule')
 }
 
-/** Checks rules that come as data; throws a TypeError with the path of the first mistake. */
+/** Checks rules from a file. Throws a TypeError with the path of the first mistake. */
 export function readFaultRules(rules: unknown): readonly FaultRule[] {
   assertShape<readonly FaultRule[]>(rules, listOf(rule), '$')
   return rules

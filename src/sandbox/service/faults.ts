@@ -12,7 +12,7 @@ export type SandboxOperation =
   | 'retrieveService'
   | 'retrieveBalance'
 
-/** What fault rules see of a request. */
+/** The facts about a request that fault rules match. */
 export interface SandboxRequestView {
   /** Null for paths and methods that the API does not have. */
   readonly operation: SandboxOperation | null
@@ -29,12 +29,12 @@ export interface SandboxRequestView {
   readonly body: unknown
 }
 
-/** Which requests a rule is for; all given conditions must hold. */
+/** Which requests a rule applies to. All given conditions must hold. */
 export interface FaultMatch {
   readonly operation?: SandboxOperation
   /** Upper case, for example `POST`. */
   readonly method?: string
-  /** Beginning of the path, or a pattern somewhere in it. */
+  /** Start of the path, or a pattern that matches part of it. */
   readonly path?: string | RegExp
   readonly externalOrderId?: string
   readonly idempotencyKey?: string
@@ -50,18 +50,21 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * What goes wrong. "Commit" means that the request is really processed, whatever the caller then hears;
- * it is false unless an action says otherwise.
+ * What goes wrong. "Commit" means that the request is really processed, whatever the caller hears.
+ * It is false unless an action says otherwise.
  *
- * Several actions that only bend a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage`,
- * `mutateList`) may meet on one request; of the others, the first rule that matches decides alone.
+ * Several actions that only modify a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`,
+ * `shortPage`, `mutateList`) may apply to one request. Of the others, only the first matching rule
+ * applies.
  */
 export type FaultAction =
-  /** Nobody listens: the connection is refused. A real server cannot refuse one request, so there it is a `drop`. */
+  /**
+   * The connection is refused. A real server cannot refuse one request, so there it is a `drop`.
+   */
   | { readonly type: 'refuseConnection' }
   /** The connection is reset before anything was processed. */
   | { readonly type: 'drop' }
-  /** Processed, then the connection is reset: the answer is lost. */
+  /** Processed, then the connection is reset: the response is lost. */
   | { readonly type: 'commitThenDrop' }
   /** The server dies halfway: registered as running, nothing charged, connection reset. See `orphanedMarkLifetime`. */
   | { readonly type: 'crash' }
@@ -69,16 +72,18 @@ export type FaultAction =
   | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
   /** Processed; headers and `after` bytes of the body (default half), then silence. */
   | { readonly type: 'stallBody'; readonly after?: number }
-  /** Never answered. */
+  /** Never gets a response. */
   | { readonly type: 'stall'; readonly commit?: boolean }
   /**
-   * Answered `ms` later. `'before'` (default): nothing is known of the request until then. `'during'`: a creation is
-   * registered as running meanwhile. `'after'`: processed at once, answered late.
+   * Delays the response by `ms`. `'before'` (default): the request is unknown until then.
+   * `'during'`: a creation is registered as running meanwhile. `'after'`: processed immediately,
+   * with a late response.
    */
   | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
-   * Another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page, else an ErrorResponse with `code`.
-   * With a 5xx and the switch `rememberServerErrors` the answer is remembered under the key.
+   * Another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page, else an
+   * ErrorResponse with `code`. With a 5xx and the switch `rememberServerErrors` the response is
+   * remembered under the key.
    */
   | {
       readonly type: 'status'
@@ -94,14 +99,16 @@ export type FaultAction =
   | { readonly type: 'inProgress'; readonly commit?: boolean }
   /** Before the request is processed, the server forgets every key. */
   | { readonly type: 'forgetKeys' }
-  /** 429 (default) or 503 with this text as Retry-After, sensible or not. */
+  /** 429 (default) or 503 with this string as Retry-After, valid or not. */
   | {
       readonly type: 'retryAfter'
       readonly value: string
       readonly status?: 429 | 503
       readonly commit?: boolean
     }
-  /** Processed; the JSON body is changed by a function or by JSON patch steps (`add`, `replace`, `remove`). */
+  /**
+   * Processed. A function or JSON patch steps (`add`, `replace`, `remove`) change the JSON body.
+   */
   | {
       readonly type: 'transformBody'
       readonly transform?: (body: unknown, request: SandboxRequestView) => unknown
@@ -111,7 +118,10 @@ export type FaultAction =
   | { readonly type: 'capLimit'; readonly limit: number }
   /** Lists: the page has `fewer` rows less than it could have (default 1), at its end. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
-  /** Lists: rows are changed before the page is cut out. With `skip: 1, times: Infinity` it happens between page 1 and 2. */
+  /**
+   * Lists: changes rows before the page is cut out. With `skip: 1, times: Infinity` it happens
+   * between pages 1 and 2.
+   */
   | { readonly type: 'mutateList'; readonly change: FaultListChange }
   /** A redirect, status 307 by default. */
   | {
@@ -120,7 +130,10 @@ export type FaultAction =
       readonly status?: 301 | 302 | 303 | 307 | 308
       readonly commit?: boolean
     }
-  /** This text as the body, processed unless `commit` is false. Default status: the real one; type: application/json. */
+  /**
+   * Sends this string as the body. Processed unless `commit` is false. Default status: the real
+   * one; type: application/json.
+   */
   | {
       readonly type: 'bytes'
       readonly body: string
@@ -129,23 +142,28 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Order requests: another order of the same customer in place of the response, the newest one under another key, as from
-   * a proxy that mixes up its connections or caches what it must not. Processed unless `commit` is false. Where there is
-   * no other order, the response stays as it is.
+   * Order requests: returns another order of the same customer, the newest one under another key,
+   * as a proxy does that mixes up its connections. Processed unless `commit` is false. Without
+   * another order, the response stays as it is.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
-  /** Processed; that many spaces are streamed before the body. `gzip` (real server only) compresses them away. */
+  /**
+   * Processed. Streams that many spaces before the body. `gzip` (real server only) compresses them.
+   */
   | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 
-/** When something goes wrong. */
+/** A fault and the requests that it applies to. */
 export interface FaultRule {
   /** Default: every request. */
   readonly match?: FaultMatch
-  /** Matching requests that pass unharmed first. Default 0. */
+  /** Matching requests that pass unchanged first. Default 0. */
   readonly skip?: number
-  /** How often the rule acts. Default 1; `Infinity`, or `"always"` in a file, for ever. */
+  /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, for ever. */
   readonly times?: number | 'always'
-  /** Chance that the rule acts on a matching request, drawn from the sandbox's seed. Default 1. */
+  /**
+   * Probability that the rule applies to a matching request, drawn from the sandbox's seed. Default
+   * 1.
+   */
   readonly probability?: number
   readonly action: FaultAction
 }
@@ -158,10 +176,10 @@ export type FaultEnding = Exclude<
   }
 >
 
-/** All that the rules have in store for one request. */
+/** The combined effect of all rules on one request. */
 export interface FaultPlan {
   readonly forgetKeys: boolean
-  /** Milliseconds, by the phase of the request that they prolong. */
+  /** Milliseconds, by the phase of the request that they extend. */
   readonly delay: { readonly before: number; readonly during: number; readonly after: number }
   readonly list: ListChanges
   readonly transforms: readonly ((body: unknown) => unknown)[]
@@ -172,32 +190,39 @@ export interface FaultPlan {
 
 /** The fault rules of a sandbox, tried in the order in which they were added. */
 export interface SandboxFaults {
-  /** Adds a rule; the returned function removes it. A malformed rule is refused with a TypeError. */
+  /**
+   * Adds a rule and returns a function that removes it.
+   *
+   * @throws {TypeError} if the rule is malformed
+   */
   add(rule: FaultRule): () => void
   /** Removes all rules. */
   clear(): void
-  /** Rules that have not yet acted as often as their `times`; rules without end count until they have acted once. */
+  /**
+   * Rules that have not applied as often as their `times`. A rule without end counts until it has
+   * applied once.
+   */
   pending(): readonly FaultRule[]
-  /** Every rule, oldest first, with what it has done so far. */
+  /** Every rule, oldest first, with its counts so far. */
   list(): readonly SandboxFaultStatus[]
-  /** Removes one rule; false if there is none with this id. */
+  /** Removes one rule. Returns false if there is none with this id. */
   remove(id: number): boolean
 }
 
-/** A fault rule and what it has done. */
+/** A fault rule and its counts. */
 export interface SandboxFaultStatus {
-  /** Made when the rule is added; never used again. */
+  /** Set when the rule is added, and never used again. */
   readonly id: number
   readonly rule: FaultRule
-  /** Requests that its `match` was for. */
+  /** Requests that its `match` fits. */
   readonly matched: number
-  /** How often it has acted. */
+  /** How often it has applied. */
   readonly acted: number
-  /** It has acted as often as it may and does nothing any more. */
+  /** True once it has applied as often as it may. */
   readonly spent: boolean
 }
 
-/** The rules together with what they have done so far. */
+/** The rules with their counts. */
 export interface FaultScript extends SandboxFaults {
   plan(request: SandboxRequestView): FaultPlan
 }
@@ -210,12 +235,12 @@ interface ActiveRule {
   acted: number
 }
 
-/** Makes an empty script. `check` refuses malformed rules. */
+/** Makes an empty script. `check` rejects malformed rules. */
 export function createFaultScript(random: Random, check: (rule: FaultRule) => void): FaultScript {
   let rules: ActiveRule[] = []
   let lastId = 0
 
-  /** Counts the request for the rule and says whether the rule acts on it. */
+  /** Counts the request for the rule. Returns whether the rule applies to it. */
   const acts = (active: ActiveRule): boolean => {
     active.seen++
     if (active.seen <= (active.rule.skip ?? 0) || active.acted >= active.times) return false
@@ -268,7 +293,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       }
       for (const active of rules) {
         const { action, match } = active.rule
-        // A rule that cannot have its say keeps its count for a later request.
+        // A rule that cannot apply keeps its count for a later request.
         if (plan.ending !== null && isEnding(action)) continue
         if (!matches(match ?? {}, request) || !acts(active)) continue
         plan.actions.push(action.type)

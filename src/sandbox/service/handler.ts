@@ -18,12 +18,12 @@ export interface RequestLog {
   readonly keep: number
 }
 
-/** What happened before the answer is wrapped up. */
+/** Result of a request before the reply is made. */
 interface Processed {
   readonly answer: Answer
   readonly charged: boolean
   readonly delivery: SandboxDelivery
-  /** Milliseconds until the answer is sent. */
+  /** Milliseconds until the reply is sent. */
   readonly delay?: number
 }
 
@@ -68,7 +68,7 @@ export function createHandler(
         entry.status = 'dropped'
         throw reason
       })
-    // Whoever loaded another state meanwhile restarted the service: connections do not survive that.
+    // Loading another state restarted the service: its connections do not survive that.
     const delivery: SandboxDelivery = world.tables === tables ? processed.delivery : { type: 'drop' }
     const unseen = delivery.type === 'drop' || delivery.type === 'refuse' || delivery.type === 'stall'
     entry.status = unseen ? 'dropped' : answer.status
@@ -123,7 +123,7 @@ async function answerTo(
       slowness: plan.delay.during,
       dies: ending?.type === 'crash',
     })
-    // Died on the way: there is no answer and nobody would see it.
+    // Died on the way: there is no response, and nobody would see it.
     if (answer === null) return { answer: jsonAnswer(500, null), charged: false, delivery: { type: 'drop' } }
     processed = { answer, charged: charge !== null, delivery: complete }
   } else {
@@ -148,7 +148,7 @@ function otherOrder(world: World, call: Call): Answer | undefined {
   return order && jsonAnswer(201, orderBody(order, behaviour, world.now()))
 }
 
-/** A transformation that throws must not hide what was charged, so it becomes an answer of its own. */
+/** A transformation that throws must not hide a charge, so its error becomes the response. */
 function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
   try {
     const body = plan.transforms.reduce((value, transform) => transform(value), answer.body)
@@ -197,7 +197,7 @@ function commits(ending: FaultEnding): boolean {
   }
 }
 
-/** How a processed request ends under a fault. */
+/** The outcome of a processed request under a fault. */
 function after(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
   const { answer, charged } = processed
   const length = (): number =>
@@ -230,7 +230,7 @@ function after(world: World, ending: FaultEnding, call: Call, processed: Process
   }
 }
 
-/** The answer of a fault that replaces the real one. */
+/** The response of a fault that replaces the real one. */
 function instead(world: World, ending: FaultEnding, call: Call, charged: boolean): Processed {
   const { behaviour } = world
   const reply = (answer: Answer): Processed => ({ answer, charged, delivery: { type: 'complete' } })
@@ -274,7 +274,7 @@ function instead(world: World, ending: FaultEnding, call: Call, charged: boolean
       return reply(answer)
     }
     default:
-      throw new Error(`the fault ${ending.type} does not replace an answer`)
+      throw new Error(`the fault ${ending.type} does not replace a response`)
   }
 }
 
@@ -288,7 +288,7 @@ function faultAnswer(world: World, fault: Extract<FaultEnding, { type: 'status' 
     const body = `<!doctype html>\n<html><head><title>${status}</title></head><body><h1>${status}</h1><hr>proxy</body></html>\n`
     return { ...jsonAnswer(status, body), contentType: 'text/html', headers }
   }
-  const refusal = { status, code: fault.code ?? codeOf(status), message: 'Answered by a fault rule.' }
+  const refusal = { status, code: fault.code ?? codeOf(status), message: 'Sent by a fault rule.' }
   const answer = errorAnswer(refusal, world.behaviour)
   return { ...answer, headers: { ...answer.headers, ...headers } }
 }

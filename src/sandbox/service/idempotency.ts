@@ -7,7 +7,7 @@ import { type Call, findApiKey, type World } from './world.ts'
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Why this text cannot be an Idempotency-Key, or null. */
+/** Why this string cannot be an Idempotency-Key, or null. */
 export function refuseKeyText(key: string | null, behaviour: SandboxBehaviour): Refusal | null {
   const problem = (message: string): Refusal => ({ status: 400, code: 'INVALID_REQUEST', message })
   if (key === null || key === '') return problem('The Idempotency-Key header is required.')
@@ -16,12 +16,12 @@ export function refuseKeyText(key: string | null, behaviour: SandboxBehaviour): 
   return null
 }
 
-/** Whose keys are meant: a key of one customer or API key says nothing about the same text elsewhere. */
+/** Scope of a key: the same string under another customer or API key is another key. */
 export function scopeOf(apiKey: SandboxApiKey, behaviour: SandboxBehaviour): string {
   return behaviour.keyScope === 'customer' ? apiKey.customerId : apiKey.id
 }
 
-/** Whether a repeated request is "the same payload" by the configured rule. */
+/** Whether a repeated request has "the same payload" by the configured rule. */
 export function isSamePayload(first: string, second: string, behaviour: SandboxBehaviour): boolean {
   if (first === second) return true
   if (behaviour.payloadEquality === 'bytes') return false
@@ -37,7 +37,7 @@ function withoutMetadata(body: unknown): unknown {
   return rest
 }
 
-/** Drops the row if its key, or the mark of its dead request, has outlived its time. */
+/** Drops the row if its key, or the mark of its dead request, has expired. */
 export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBehaviour, now: number): void {
   const entry = tables.keys.get(row)
   if (entry === undefined) return
@@ -51,13 +51,16 @@ export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBeh
   if (expired || orphan) tables.keys.delete(row)
 }
 
-/** Forgets every key whose request has ended; running requests keep theirs. */
+/** Forgets every key whose request has ended. Requests in progress keep theirs. */
 export function forgetKeys(tables: Tables): void {
   for (const [row, entry] of tables.keys)
     if (entry.answer !== null || entry.orphanedAt !== null) tables.keys.delete(row)
 }
 
-/** Makes a faulty answer the one that is replayed under the request's key; `charged` if the request made its order. */
+/**
+ * Stores a faulty response for replay under the request's key. `charged` if the request created its
+ * order.
+ */
 export function rememberFault(
   world: World,
   call: Call,
@@ -72,7 +75,7 @@ export function rememberFault(
   const row = keyRow(scope, key)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
-  // A key that belongs to an earlier request keeps what that one left: the fault happened to this one only.
+  // A key of an earlier request keeps that request's response: the fault happened to this one only.
   if (known !== undefined && !charged) return
   const entry = { scope, key, payload: call.body, startedAt: world.now(), orphanedAt: null, answer }
   tables.keys.set(row, { ...(known ?? entry), answer })

@@ -1,15 +1,15 @@
 /** A JSON object whose fields are not known in advance. */
 export type JsonObject = { readonly [field: string]: unknown }
 
-/** What became of reading a text as JSON. */
+/** Result of reading a string as JSON. */
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string }
 
-/** Deeper bodies are refused: code that walks them would run out of stack. */
+/** Deeper bodies are rejected: code that walks them would overflow the stack. */
 const MAX_DEPTH = 64
 
-/** Reads JSON; never throws, however broken or deeply nested the text is. */
+/** Reads JSON. Never throws, however broken or deeply nested the string is. */
 export function readJson(text: string): JsonReading {
   if (text === '') return { ok: false, problem: 'it is empty' }
   if (nestsDeeperThan(text, MAX_DEPTH))
@@ -26,7 +26,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** JSON text with sorted field names: two bodies are JSON-equal exactly when their sorted texts are the same. */
+/**
+ * JSON with sorted field names: two bodies are JSON-equal exactly if their sorted strings are the
+ * same.
+ */
 export function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`
   if (isJsonObject(value)) {
@@ -90,7 +93,7 @@ function isContainer(value: unknown): value is object {
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {
-  // Most texts do not have that many brackets, which is quicker to see.
+  // Most strings have fewer brackets in all, which is faster to check.
   if (countOf('{', text, limit) + countOf('[', text, limit) <= limit) return false
   let depth = 0
   let inString = false
@@ -108,7 +111,7 @@ function nestsDeeperThan(text: string, limit: number): boolean {
   return false
 }
 
-/** How often the character is in the text; stops counting beyond `most`. */
+/** How often the character is in the string. Stops counting beyond `most`. */
 function countOf(character: string, text: string, most: number): number {
   let count = 0
   for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1))

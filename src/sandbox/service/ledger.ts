@@ -9,9 +9,12 @@ export class SandboxAssertionError extends Error {
   readonly code = 'ERR_ASSERTION' as const
   /** False: the message was written for this failure. Jest leaves such messages out when it is true. */
   readonly generatedMessage = false as const
-  /** What was found: a number of charges; for `expectBalance` an amount in minor currency units, or null for no wallet. */
+  /**
+   * The actual value: a number of charges. For `expectBalance` an amount in minor currency units,
+   * or null for no wallet.
+   */
   readonly actual: number | null
-  /** What was wanted, in the same unit. */
+  /** The expected value, in the same unit. */
   readonly expected: number
   /** The assertion that failed. */
   readonly operator: SandboxAssertion
@@ -27,28 +30,34 @@ export class SandboxAssertionError extends Error {
 /** The assertions of a sandbox, read from what it remembers at the time of the call. */
 export interface SandboxAssertions {
   /**
-   * Throws unless exactly one charge has this externalOrderId or Idempotency-Key; returns that charge.
-   * @throws {SandboxAssertionError} with every charge that was found.
+   * Throws unless exactly one charge has this externalOrderId or Idempotency-Key. Returns that
+   * charge.
+   *
+   * @throws {SandboxAssertionError} with every charge that was found
    */
   expectChargedOnce(reference: string): SandboxCharge
   /**
    * Throws if any charge has this externalOrderId or Idempotency-Key.
-   * @throws {SandboxAssertionError} with every charge that was found.
+   *
+   * @throws {SandboxAssertionError} with every charge that was found
    */
   expectNotCharged(reference: string): void
   /**
    * Throws unless there are exactly `count` charges in all.
-   * @throws {SandboxAssertionError} with the charges that there are.
+   *
+   * @throws {SandboxAssertionError} with all charges
    */
   expectCharges(count: number): void
   /**
-   * Throws unless the wallet holds exactly `amount` minor currency units. Default: the wallet behind `sandbox.apiKey`.
-   * @throws {SandboxAssertionError} with what was charged to that wallet.
+   * Throws unless the wallet holds exactly `amount` minor currency units. Default: the wallet
+   * behind `sandbox.apiKey`.
+   *
+   * @throws {SandboxAssertionError} with the charges to that wallet
    */
   expectBalance(amount: number, customer?: string | { readonly id: string }): void
 }
 
-/** What the assertions look at. */
+/** The data that the assertions read. */
 export interface AssertionSources {
   readonly ledger: () => readonly SandboxCharge[]
   readonly customerOf: (customer: string | { readonly id: string }) => SandboxCustomer
@@ -74,7 +83,7 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
     },
     expectBalance(amount, customer = 'cus_personal') {
       const { id, wallet } = customerOf(customer)
-      // A wallet that is not mapped holds no amount, not even zero.
+      // An unmapped wallet holds no amount, not even zero.
       if (wallet?.amount === amount) return
       const charges = listed(ledger().filter(({ customerId }) => customerId === id))
       throw failure(
@@ -105,7 +114,7 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
     expected: number,
   ): SandboxAssertionError => {
     const error = new SandboxAssertionError(operator, message, actual, expected)
-    // The first line of the stack is then the test's own, which is what test runners show the source of.
+    // Makes the test's own line the first of the stack: test runners show its source.
     if ('captureStackTrace' in Error) Error.captureStackTrace(error, assertions[operator])
     return error
   }

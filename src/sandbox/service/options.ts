@@ -6,27 +6,27 @@ import type { SandboxSleep } from './world.ts'
 
 /** Options of `createSandbox`. */
 export interface SandboxOptions {
-  /** Where the service pretends to be. Default `https://sandbox.customer-ordering.test`. */
+  /** Base URL of the service. Default `https://sandbox.customer-ordering.test`. */
   readonly baseUrl?: string
-  /** Decides ids, shuffles and fault draws. Default 1: the same run gives the same answers. */
+  /** Decides ids, shuffles and fault draws. Default 1. The same seed gives the same responses. */
   readonly seed?: number
   /** Named switches to start from. Default `'default'`. */
   readonly preset?: SandboxPreset
   /** Single switches, on top of the preset. */
   readonly behaviour?: Partial<SandboxBehaviour>
-  /** Fault rules that are there from the start and after every `sandbox.reset()`. */
+  /** Fault rules at the start and after every `sandbox.reset()`. */
   readonly faults?: readonly FaultRule[]
   /** Contents of the two wallets, in minor currency units. Default 1,000,000. */
   readonly balance?: number
   /** Currency of wallets and catalogue. Default `'EUR'`. */
   readonly currency?: string
-  /** Text of the personal API key. Default: made from the seed. */
+  /** The personal API key. Default: made from the seed. */
   readonly apiKey?: string
-  /** Text of the organization's API key. Default: made from the seed. */
+  /** The organization's API key. Default: made from the seed. */
   readonly organizationApiKey?: string
   /** The catalogue. Default: seven services, from `svc_standard` to `svc_premium`. */
   readonly services?: readonly NewService[]
-  /** How many requests `sandbox.requests` keeps, always the newest. Default: all, which suits tests. */
+  /** Most requests in `sandbox.requests`, always the newest. Default: all, which suits tests. */
   readonly keepRequests?: number
   /** Milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
@@ -34,7 +34,7 @@ export interface SandboxOptions {
   readonly sleep?: SandboxSleep
 }
 
-/** The names of the options; what their values must be is for whoever reads them to say. */
+/** The names of the options. Their readers check the values. */
 const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   baseUrl: anything,
   seed: anything,
@@ -51,7 +51,10 @@ const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   sleep: anything,
 }
 
-/** Options without a name that is none: a misspelt fault script would let a test pass that tests nothing. */
+/**
+ * Throws for an unknown option: with a misspelt fault script, a test would pass without testing
+ * anything.
+ */
 export const optionsShape: Shape = record({}, OPTIONS)
 
 /** A customer for `sandbox.addCustomer`. */
@@ -64,7 +67,10 @@ export interface NewCustomer {
   readonly wallet?: SandboxCustomer['wallet']
 }
 
-/** A service for `sandbox.addService`; bounds default to 1–1000 in steps of 1, without limit of stock, published. */
+/**
+ * A service for `sandbox.addService`. Defaults: quantities from 1 to 1000 in steps of 1, unlimited
+ * stock, published.
+ */
 export type NewService = Pick<SandboxService, 'productId' | 'amount'> & Partial<SandboxService>
 
 /** An API key for `sandbox.addApiKey`. */
@@ -75,11 +81,14 @@ export interface NewApiKey {
   readonly permissions?: readonly SandboxPermission[]
   /** The integration the key belongs to. Default: none. */
   readonly sourceSystem?: string
-  /** Text of the key. Default: made from the seed. */
+  /** The key's secret. Default: made from the seed. */
   readonly secret?: string
 }
 
-/** An order for `sandbox.addOrder`; whatever is left out takes the value of a plain order of `svc_standard`. */
+/**
+ * An order for `sandbox.addOrder`. Absent fields have the values of a plain order of
+ * `svc_standard`.
+ */
 export type NewOrder = Partial<Omit<SandboxOrder, 'customerId'>> & {
   /** The customer or its id. Default: the personal customer. */
   readonly customer?: string | { readonly id: string }

@@ -1,6 +1,6 @@
 /** Seeded randomness: the same seed gives the same ids, orders of rows and fault draws on every run. */
 export interface Random {
-  /** A number in [0, 1). */
+  /** A number of at least 0 and below 1. */
   next(): number
   /** An identifier such as `ord_4k2v9x0m7c1d`: the prefix, an underscore and 12 letters or digits. */
   id(prefix: string): string

@@ -12,7 +12,7 @@ import {
 } from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
-/** What fault rules do to a list before a page is cut out of it. */
+/** The fault rules' effect on a list before a page is cut out of it. */
 export interface ListChanges {
   /** Largest page, on top of the switch `maxLimit`. */
   readonly limit: number | null
@@ -44,7 +44,7 @@ export function listOrders(world: World, call: Call, query: URLSearchParams, cha
 export function retrieveOrder(world: World, call: Call, orderId: string): Answer {
   return authenticated(world, call, 'orders:read', (apiKey) => {
     const order = world.tables.orders.get(orderId)
-    // Someone else's order is as unknown as one that never was.
+    // Another customer's order looks as if it did not exist.
     if (order === undefined || order.customerId !== apiKey.customerId || !isReadable(world, order))
       return notFound(world, 'ORDER_NOT_FOUND', 'Order not found.')
     return jsonAnswer(200, orderBody(order, world.behaviour, world.now()))
@@ -152,7 +152,10 @@ function pageOf<Row>(
   return listAnswer(name, page, behaviour)
 }
 
-/** Limit and offset, or what is wrong with them. The document gives limit its default of 50, nothing else. */
+/**
+ * Limit and offset, or what is wrong with them. The API document only says that limit defaults to
+ * 50.
+ */
 function readPaging(
   query: URLSearchParams,
   behaviour: SandboxBehaviour,

@@ -1,13 +1,13 @@
 import type { FaultAction, SandboxOperation } from './faults.ts'
 
-/** How an answer travels. Byte counts are counts of the encoded body. */
+/** How a response travels. Byte counts are of the encoded body. */
 export type SandboxDelivery =
   | { readonly type: 'complete' }
   /** The connection is refused. */
   | { readonly type: 'refuse' }
-  /** The connection is reset before the first byte of the answer. */
+  /** The connection is reset before the first byte of the response. */
   | { readonly type: 'drop' }
-  /** Nothing is ever answered. */
+  /** No response is ever sent. */
   | { readonly type: 'stall' }
   /** Headers and the first bytes of the body, then a reset, or a normal end if `cleanly`. */
   | { readonly type: 'cut'; readonly after: number; readonly cleanly: boolean }
@@ -16,14 +16,14 @@ export type SandboxDelivery =
   /** `bytes` spaces, then the body. */
   | { readonly type: 'huge'; readonly bytes: number; readonly gzip: boolean }
 
-/** What was sent back, or would have been had the caller seen it. */
+/** The response as sent, or as it would be if the caller had seen it. */
 export interface SandboxResponse {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-/** What was asked and how it went. The API key itself is never in here. */
+/** A request and its outcome. It never contains the API key. */
 export interface SandboxRequest {
   /** 1 for the first request, also after a `sandbox.reset()`. */
   readonly number: number
@@ -36,23 +36,28 @@ export interface SandboxRequest {
   readonly apiKeyId: string | null
   /** Lower-case names; `authorization` is left out. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as it came, byte for byte. */
+  /** The body as received, byte for byte. */
   readonly body: string
   /** Milliseconds since the epoch. */
   readonly at: number
-  /** The status answered; `'running'` until then, `'dropped'` if the caller never saw one. */
+  /**
+   * The status of the response. `'running'` until then, `'dropped'` if the caller never saw one.
+   */
   readonly status: number | 'running' | 'dropped'
-  /** What was sent, also where the caller never saw it; null until then. */
+  /** The response, also if the caller never saw it. Null until then. */
   readonly response: SandboxResponse | null
-  /** How the answer travelled. */
+  /** How the response travelled. */
   readonly delivery: SandboxDelivery['type']
   /** Whether this very request debited a wallet. Replays do not. */
   readonly charged: boolean
-  /** Actions of the fault rules that acted on it, in the order of the rules; empty if all went as it should. */
+  /**
+   * Actions of the fault rules that applied to it, in the order of the rules. Empty without a
+   * fault.
+   */
   readonly faults: readonly FaultAction['type'][]
 }
 
-/** An answer as a description: `sandbox.fetch` and the real server both act it out. */
+/** A description of a response, which `sandbox.fetch` and the real server carry out. */
 export interface SandboxReply {
   readonly status: number
   /** Lower-case names. */
@@ -63,14 +68,17 @@ export interface SandboxReply {
   readonly request: SandboxRequest
 }
 
-/** A request as plain values, for adapters that have no `Request` at hand. */
+/** A request as plain values, for adapters without a `Request`. */
 export interface SandboxMessage {
   readonly method: string
-  /** Absolute URL, or a path from the root of `baseUrl` on. */
+  /** Absolute URL, or a path from the root of `baseUrl`. */
   readonly url: string
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** Fires when the caller goes away. Processing goes on, as it does on a real server; only answers stop waiting. */
+  /**
+   * Fires when the caller disconnects. Processing goes on, as on a real server. Only the response
+   * stops waiting.
+   */
   readonly signal?: AbortSignal
 }

@@ -4,10 +4,10 @@ import type { SandboxMessage, SandboxRequest } from './reply.ts'
 import type { Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
 
-/** Where a request leads. */
+/** The endpoint of a request. */
 export interface Routed {
   readonly operation: SandboxOperation | null
-  /** Identifier in the path, or an empty text. */
+  /** Identifier in the path, or an empty string. */
   readonly id: string
   /** Path without the base URL's own path. */
   readonly path: string
@@ -32,7 +32,7 @@ const paths: readonly {
   { pattern: /^\/v1\/balance$/, methods: { GET: 'retrieveBalance' } },
 ]
 
-/** Finds the endpoint of a request; never throws. */
+/** Finds the endpoint of a request. Never throws. */
 export function route(message: SandboxMessage, baseUrl: URL): Routed {
   const nowhere = { operation: null, id: '', allow: null }
   const target = targetOf(message.url, baseUrl)
@@ -114,7 +114,7 @@ interface Target {
 /** Path and query of a URL or of a path from the root on, or null. */
 function targetOf(target: string, baseUrl: URL): Target | null {
   const path = target.startsWith(`${baseUrl.origin}/`) ? target.slice(baseUrl.origin.length) : target
-  // Nothing in such a path needs a parser, which would take longer than the rest of the routing.
+  // Such a path needs no parser, which would take longer than the rest of the routing.
   if (/^(?:\/[\w-]+)+$/.test(path)) return { pathname: path, query: new URLSearchParams() }
   try {
     const { pathname, searchParams } = new URL(target, baseUrl)
@@ -124,7 +124,7 @@ function targetOf(target: string, baseUrl: URL): Target | null {
   }
 }
 
-/** The decoded identifier, or null if it is not text. */
+/** The decoded identifier, or null if it is not valid UTF-8. */
 function decode(segment: string): string | null {
   try {
     return decodeURIComponent(segment)

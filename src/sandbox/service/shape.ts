@@ -1,11 +1,11 @@
 /**
- * Descriptions of plain data that comes from outside: options, fault files, state files. A shape answers with the
- * first problem and the JSON path where it is, or with null. Paths are put together only where there is a problem: a
- * sandbox for every one of a million runs checks its options, too.
+ * Describes plain data from outside: options, fault files, state files. A shape returns the first
+ * problem and its JSON path, or null. Paths are built only for a problem: a sandbox for every one
+ * of a million runs checks its options, too.
  */
 export type Shape = (value: unknown, path: string) => string | null
 
-/** Anything at all, `undefined` excepted. */
+/** Any value except `undefined`. */
 export const anything: Shape = (value, path) => (value === undefined ? `${path}: missing` : null)
 
 /** A string; `pattern` and its `wanted` description narrow it. */
@@ -47,7 +47,7 @@ export function orNull(shape: Shape): Shape {
   return (value, path) => (value === null ? null : shape(value, path))
 }
 
-/** The first shape that fits; otherwise `wanted` describes them all. */
+/** The first shape that fits. `wanted` describes them all. */
 export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
   return (value, path) =>
     shapes.some((shape) => shape(value, path) === null)
@@ -55,7 +55,7 @@ export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
       : `${path}: expected ${wanted}, got ${shown(value)}`
 }
 
-/** A value of a class or a function, which no file can hold. */
+/** A value of a class or a function, which no file can contain. */
 export function code(wanted: string, test: (value: unknown) => boolean): Shape {
   return (value, path) => (test(value) ? null : `${path}: expected ${wanted}, got ${shown(value)}`)
 }
@@ -72,7 +72,10 @@ export function listOf(element: Shape): Shape {
   }
 }
 
-/** An object with exactly these fields; those in `optional` may be absent. Unknown names are mistyped names. */
+/**
+ * An object with exactly these fields. Those in `optional` may be absent. An unknown name counts as
+ * misspelt.
+ */
 export function record(
   required: { readonly [field: string]: Shape },
   optional: { readonly [field: string]: Shape } = {},
@@ -113,7 +116,7 @@ export function dictionaryOf(element: Shape): Shape {
   }
 }
 
-/** Throws a TypeError naming the first problem; afterwards the value may be used as `T`. */
+/** Throws a TypeError naming the first problem. Afterwards the value has type `T`. */
 export function assertShape<T>(value: unknown, shape: Shape, name: string): asserts value is T {
   const problem = shape(value, name)
   if (problem !== null) throw new TypeError(problem)

@@ -36,11 +36,11 @@ export interface SandboxWallet {
 export interface SandboxCustomer {
   readonly id: string
   readonly type: 'personal' | 'organization'
-  /** Null when no wallet is mapped: reading the balance and ordering are then answered with 404. */
+  /** Null if no wallet is mapped: reading the balance and ordering then return 404. */
   readonly wallet: SandboxWallet | null
 }
 
-/** An API key. `secret` is what goes into the Authorization header, `id` is the label shown in logs. */
+/** An API key. `secret` goes into the Authorization header, `id` is its label in logs. */
 export interface SandboxApiKey {
   readonly id: string
   readonly secret: string
@@ -67,7 +67,7 @@ export interface SandboxService {
   readonly published: boolean
 }
 
-/** An order as the sandbox keeps it; what callers see of it depends on the switch `orderFields`. */
+/** An order as the sandbox keeps it. The switch `orderFields` decides what callers see of it. */
 export interface SandboxOrder {
   readonly id: string
   readonly customerId: string
@@ -79,29 +79,29 @@ export interface SandboxOrder {
   readonly currency: string
   readonly metadata: JsonObject | null
   readonly sourceSystem: string | null
-  /** A status set by hand; null while the switch `statuses` decides. */
+  /** A status set by hand. Null while the switch `statuses` decides. */
   readonly status: string | null
   /** Milliseconds since the epoch. */
   readonly createdAt: number
 }
 
-/** What a finished request left behind under its key. */
+/** What a finished request left under its key. */
 export type SandboxKeyAnswer =
   | { readonly kind: 'order'; readonly orderId: string; readonly body: JsonObject }
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
   | { readonly kind: 'fault'; readonly status: number; readonly contentType: string; readonly body: string }
-  /** Refused: the key may be tried again, and only its first use and payload are remembered. */
+  /** Refused: the key may be used again, and only its first use and payload are remembered. */
   | { readonly kind: 'free' }
 
 /** One row of the idempotency table. */
 export interface SandboxKeyEntry {
-  /** Whose key it is: an API key's id or a customer's id. */
+  /** Scope of the key: an API key's id or a customer's id. */
   readonly scope: string
   readonly key: string
   /** The first request's body, byte for byte. */
   readonly payload: string
   readonly startedAt: number
-  /** When the request that was running died, or null. */
+  /** When the running request died, or null. */
   readonly orphanedAt: number | null
   /** Null while the first request is running. */
   readonly answer: SandboxKeyAnswer | null
@@ -122,7 +122,10 @@ export interface SandboxCharge {
   readonly at: number
 }
 
-/** Everything a sandbox remembers, as plain JSON. Fault rules, switches and the request log are not part of it. */
+/**
+ * Everything that a sandbox remembers, as plain JSON. Without fault rules, switches and the request
+ * log.
+ */
 export interface SandboxState {
   readonly version: 1
   /** Positions of the seeded random sequences. */
@@ -135,14 +138,17 @@ export interface SandboxState {
   readonly ledger: readonly SandboxCharge[]
 }
 
-/** The living form of {@link SandboxState}: the same rows, found by their identifiers. Rows are replaced, never changed. */
+/**
+ * {@link SandboxState} in use: the same rows, indexed by their identifiers. Rows are replaced,
+ * never changed.
+ */
 export interface Tables {
   readonly customers: Map<string, SandboxCustomer>
   /** By secret. */
   readonly apiKeys: Map<string, SandboxApiKey>
   readonly services: Map<string, SandboxService>
   readonly orders: Map<string, SandboxOrder>
-  /** By scope and key, see {@link keyRow}. */
+  /** By scope and key: {@link keyRow}. */
   readonly keys: Map<string, SandboxKeyEntry>
   readonly ledger: SandboxCharge[]
 }
@@ -164,7 +170,10 @@ export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Table
   }
 }
 
-/** A copy of the tables. Requests still running at `now` die with the copy, so their marks are orphans in it. */
+/**
+ * A copy of the tables. Requests in progress at `now` die with the copy, so their marks are orphans
+ * in it.
+ */
 export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
   const keys = [...tables.keys.values()].map((row) =>
     row.answer === null && row.orphanedAt === null ? { ...row, orphanedAt: now } : row,
@@ -287,7 +296,7 @@ export function assertState(value: unknown): asserts value is SandboxState {
       )
 }
 
-/** A private copy of a state from outside; throws a TypeError that says where it is wrong. */
+/** A private copy of a state from outside. Throws a TypeError that says where it is wrong. */
 export function readState(value: unknown): SandboxState {
   assertState(value)
   return structuredClone(value)

@@ -4,7 +4,7 @@ import type { Service } from '../../schemas/service.ts'
 import type { SandboxBehaviour } from './behaviour.ts'
 import type { SandboxOrder, SandboxService, SandboxWallet } from './state.ts'
 
-/** An answer before it becomes bytes: what the rules decided, in the configured shape. */
+/** A response before it becomes bytes: the result of the rules, in the configured shape. */
 export interface Answer {
   readonly status: number
   readonly contentType: string
@@ -12,14 +12,14 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A request the service will not carry out. */
+/** A request that the service does not carry out. */
 export interface Refusal {
   readonly status: number
   readonly code: string
   readonly message: string
 }
 
-/** A part of a list, as asked for. */
+/** The requested part of a list. */
 export interface Page {
   readonly rows: readonly unknown[]
   /** Rows the caller could read in all. */
@@ -28,7 +28,7 @@ export interface Page {
   readonly offset: number
 }
 
-/** Builds an answer with a JSON body. */
+/** Makes a response with a JSON body. */
 export function jsonAnswer(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
   return { status, contentType: 'application/json', body, headers }
 }

@@ -7,7 +7,10 @@ import type { Refusal } from './wire.ts'
 /** Waits; rejects with the signal's reason once the signal fires. */
 export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
-/** What the rules work on. `tables` and `behaviour` may be replaced while requests run; a request keeps those it began with. */
+/**
+ * Everything that the rules use. `tables` and `behaviour` may be replaced while requests run. A
+ * request keeps those with which it began.
+ */
 export interface World {
   tables: Tables
   behaviour: SandboxBehaviour
@@ -15,7 +18,7 @@ export interface World {
   readonly sleep: SandboxSleep
   readonly ids: Random
   readonly lists: Random
-  /** Apart from `ids`, so that reading does not change the ids of later orders. */
+  /** Separate from `ids`, so that reading does not change the ids of later orders. */
   readonly requestIds: Random
 }
 
@@ -35,7 +38,7 @@ export function findApiKey(tables: Tables, authorization: string | null): Sandbo
   return secret === undefined ? undefined : tables.apiKeys.get(secret)
 }
 
-/** Why this API key may not do that, or null. */
+/** Why this API key lacks the permission, or null. */
 export function refuseApiKey(
   apiKey: SandboxApiKey | undefined,
   permission: SandboxPermission,

@@ -5,9 +5,9 @@ import { fieldOf } from './copy.ts'
 import { draw, element } from './elements.ts'
 import { drawTable, type Row } from './table.ts'
 
-/** API keys that the user has asked to see. */
+/** API keys that the user has revealed. */
 const shownKeys = new Map<string, string>()
-/** The newest that are known, to draw them again when one is shown or hidden. */
+/** The last received keys, to draw them again when one is shown or hidden. */
 let known: readonly SandboxApiKey[] = []
 
 async function showKey({ id }: SandboxApiKey): Promise<void> {

@@ -1,7 +1,7 @@
 import { element } from './elements.ts'
 
 export function code(text: string): HTMLElement {
-  // Only long texts may break anywhere: short ones would be squeezed by them.
+  // Only long strings may break anywhere: short ones would be squeezed otherwise.
   return element('code', text.length > 40 ? { class: 'long' } : {}, text)
 }
 
@@ -9,7 +9,7 @@ export function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTM
   return element('span', { class: `badge ${kind}` }, text)
 }
 
-/** Exact: minor units are shifted as text, never divided. */
+/** Exact: minor units are shifted as a string, never divided. */
 export function money(amount: number, currency: string): string {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency })
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2

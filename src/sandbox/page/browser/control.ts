@@ -19,10 +19,10 @@ export async function call(
   const answer: unknown = await response.json()
   if (response.ok) return answer
   const reason = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'error') : undefined
-  throw new Error(typeof reason === 'string' ? reason : `the sandbox answered ${response.status}`)
+  throw new Error(typeof reason === 'string' ? reason : `the sandbox returned ${response.status}`)
 }
 
-/** Runs what a button does; a failure is shown, not lost. */
+/** Runs the action of a button and shows its failure. */
 export function act(work: () => Promise<unknown>): void {
   report(null)
   work().catch(report)

@@ -1,7 +1,7 @@
 import { act, call } from './control.ts'
 import { element } from './elements.ts'
 
-/** Copies what `make` gives when the button is pressed, and says so on the button. */
+/** Copies the result of `make` when the button is pressed, and says so on the button. */
 export function copies(button: HTMLElement, make: () => Promise<string>): void {
   const name = button.textContent
   button.addEventListener('click', () =>
@@ -21,7 +21,7 @@ export function copyButton(name: string, make: () => Promise<string>): HTMLEleme
   return button
 }
 
-/** A field of what the control API says. */
+/** A field of the control API's response. */
 export async function fieldOf(path: string, name: string): Promise<unknown> {
   const answer = await call('GET', path)
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined

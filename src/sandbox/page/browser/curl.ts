@@ -1,13 +1,13 @@
 import type { SandboxRequest } from '../../service/reply.ts'
 import { call } from './control.ts'
 
-/** Headers that curl sends by itself, or that hold only for the connection they came over. */
+/** Headers that curl sends by itself, or that belong to one connection. */
 const LEFT_OUT =
   /^(host|connection|content-length|accept-encoding|user-agent|accept|accept-language|sec-.*|origin|referer)$/
 
-/** The request as a command for a shell; its API key is the variable that the export lines set. */
+/** The request as a shell command. Its API key is the variable that the export lines set. */
 export async function curlOf(number: number): Promise<string> {
-  // As a whole: the page's own copy of a long body is cut.
+  // Fetched in full: the page's own copy of a long body is truncated.
   const found = (await call('GET', `/requests?after=${number - 1}&limit=1`)) as readonly SandboxRequest[]
   const [request] = found
   if (request === undefined) throw new Error(`Request No. ${number} is no longer kept.`)

@@ -15,10 +15,13 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   return made
 }
 
-/** What each part of the page shows, so that only changes touch it: focus and open details stay where they are. */
+/**
+ * The content of each part of the page, so that only changes touch it: focus and open details stay
+ * as they are.
+ */
 const drawn = new Map<string, string>()
 
-/** Draws a part only if what it shows has changed. */
+/** Draws a part only if its content has changed. */
 export function draw(id: string, data: unknown, make: (place: HTMLElement) => void): void {
   const text = JSON.stringify(data)
   if (drawn.get(id) === text) return

@@ -7,14 +7,14 @@ import { fillRow, tableOf } from './table.ts'
 
 const KEPT = 200
 const logRows = new Map<number, HTMLTableRowElement>()
-/** The first request with each key of an API key: a repetition is tied to it. */
+/** The first request with each key of an API key: repetitions link to it. */
 const firstWith = new Map<string, number>()
 const logColumns = ['No.', 'Time', 'Request', 'Response', 'Idempotency-Key', 'API key']
 
 function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
   const place = element('span')
   if (status === 'running') place.append(badge('info', 'running'))
-  else if (status === 'dropped') place.append(badge('bad', delivery === 'stall' ? 'never answered' : 'lost'))
+  else if (status === 'dropped') place.append(badge('bad', delivery === 'stall' ? 'no response' : 'lost'))
   else place.append(badge(status < 300 ? 'good' : status < 500 ? 'warn' : 'bad', String(status)))
   const cut = { cut: 'cut off', stallBody: 'stopped halfway', huge: 'huge' } as const
   if (delivery === 'cut' || delivery === 'stallBody' || delivery === 'huge')
@@ -70,7 +70,7 @@ function keyOf({ number, apiKeyId }: SandboxRequest, key: string): HTMLElement {
   return place
 }
 
-/** What the filter looks at, of each row. */
+/** The filter searches these strings of each row. */
 const texts = new WeakMap<HTMLTableRowElement, string>()
 
 function searchedText({
@@ -91,7 +91,7 @@ function hideUnwanted(row: HTMLTableRowElement): void {
   row.hidden = !(texts.get(row) ?? '').includes(wanted)
 }
 
-/** Shows only the requests that hold the text of the filter. */
+/** Shows only the requests that contain the filter's words. */
 export function filterLog(): void {
   for (const row of logRows.values()) hideUnwanted(row)
 }
@@ -122,6 +122,6 @@ export function drawLog(requests: readonly SandboxRequest[], anew: boolean): voi
   byId('log-count').textContent = newest > logRows.size ? `${logRows.size} of ${newest}` : String(newest)
   const last = requests.findLast(({ status }) => status !== 'running')
   if (anew || last === undefined) return
-  const how = last.status === 'dropped' ? 'answer lost' : String(last.status)
+  const how = last.status === 'dropped' ? 'response lost' : String(last.status)
   byId('announcement').textContent = `${last.method} ${last.path}: ${how}${last.charged ? ', charged' : ''}`
 }

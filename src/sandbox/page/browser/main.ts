@@ -10,7 +10,7 @@ import { drawTables } from './tables.ts'
 import { drawToggles, makeToggles } from './toggles.ts'
 import { drawWallets } from './wallets.ts'
 
-/** The live page's script. Whatever callers have sent is only ever set as text, never as markup. */
+/** The live page's script. It sets values of callers only as text, never as markup. */
 
 function receive({ overview, requests }: LiveEvent, anew: boolean): void {
   noteOverview(overview)
@@ -34,7 +34,8 @@ function listen(): void {
   events.addEventListener('open', () => connection('good', 'live'))
   events.addEventListener('error', () => {
     connection('bad', 'not connected')
-    // A browser gives up for good when a proxy answers instead; otherwise it tries again by itself.
+    // A browser gives up if a proxy responds in place of the sandbox. Otherwise it reconnects by
+    // itself.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
   for (const name of ['snapshot', 'update'])

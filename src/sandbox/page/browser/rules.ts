@@ -37,7 +37,7 @@ export function drawRules(faults: readonly SandboxFaultStatus[]): void {
         return element('li', {}, what, remove)
       }),
     )
-    // Whoever removes rules one by one with the keyboard stays in the list.
+    // Keeps the focus in the list for a keyboard user who removes rules one by one.
     if (held) (place.querySelector('button') ?? byId('rule')).focus()
   })
 }

@@ -10,7 +10,8 @@ export function tableOf(columns: readonly string[], name: string): HTMLTableElem
       column,
     ),
   )
-  // Roles are said because a narrow page lays rows out as blocks, and browsers then forget that it is a table.
+  // Explicit roles: a narrow page lays rows out as blocks, and browsers then no longer treat it as
+  // a table.
   return element(
     'table',
     { role: 'table', 'aria-label': name },

@@ -9,7 +9,7 @@ const toggles: readonly {
   readonly rule: { readonly match?: Record<string, string>; readonly action: Record<string, unknown> }
 }[] = [
   {
-    name: 'Charge, then lose the answer',
+    name: 'Charge, then lose the response',
     hint: 'orders: the wallet is debited, the connection breaks',
     rule: { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
   },
@@ -19,12 +19,12 @@ const toggles: readonly {
     rule: { action: { type: 'drop' } },
   },
   {
-    name: 'Cut the answer in half',
+    name: 'Cut the response in half',
     hint: 'headers, half of the body, then a reset',
     rule: { action: { type: 'cutBody' } },
   },
   {
-    name: 'Charge, then answer 503',
+    name: 'Charge, then return 503',
     hint: 'orders: an error that hides a charge',
     rule: { match: { operation: 'createOrder' }, action: { type: 'status', status: 503, commit: true } },
   },
@@ -44,12 +44,12 @@ const toggles: readonly {
     rule: { action: { type: 'retryAfter', value: '2' } },
   },
   {
-    name: 'Answer 3 seconds late',
+    name: 'Respond 3 seconds late',
     hint: 'processed at once',
     rule: { action: { type: 'delay', ms: 3000, when: 'after' } },
   },
   {
-    name: 'Never answer',
+    name: 'Never respond',
     hint: 'the connection stays open and silent',
     rule: { action: { type: 'stall' } },
   },
@@ -73,7 +73,7 @@ const toggles: readonly {
   },
 ]
 
-/** The rules in force. */
+/** The current rules. */
 let rules: readonly SandboxFaultStatus[] = []
 
 function isRuleOf(index: number, { rule }: SandboxFaultStatus): boolean {
@@ -113,7 +113,7 @@ export function makeToggles(): void {
   }
 }
 
-/** Sets each switch to what is in force. */
+/** Sets each switch to the current state. */
 export function drawToggles(faults: readonly SandboxFaultStatus[]): void {
   rules = faults
   for (const [index, input] of [...byId('toggles').querySelectorAll('input')].entries())
