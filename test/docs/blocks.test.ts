@@ -16,8 +16,10 @@ const run = promisify(execFile)
 const folder = join(root, '.tmp/docs')
 
 const blocks = readPages().flatMap(blocksOf)
-// The page on frameworks needs the frameworks: frameworks.test.ts.
-const modules = blocks.filter(({ info, at }) => info === 'ts' && !at.startsWith('docs/guide/frameworks.md'))
+// These pages need what they are about: frameworks.test.ts, test/stores/postgres/orms.test.ts.
+const modules = blocks.filter(
+  ({ info, at }) => info === 'ts' && !/^docs\/guide\/(frameworks|orms)\.md/.test(at),
+)
 
 const fileOf = (block: Block): string => join(folder, `${block.at.replaceAll(/\W+/g, '-')}.ts`)
 

@@ -150,6 +150,8 @@ function codeOf(error: unknown): string {
   const code: unknown = Reflect.get(error, 'code')
   if (typeof code === 'string' && code !== '') return code
   if (!(error instanceof Error)) return 'UNKNOWN'
+  // Drizzle wraps what pg throws.
+  if (error.cause instanceof Error) return codeOf(error.cause)
   const message = error.message.toLowerCase()
   return MESSAGES.find(([text]) => message.includes(text))?.[1] ?? error.name
 }

@@ -212,9 +212,21 @@ function insideTransaction(written: typeof NOTHING | typeof WRITTEN_INSIDE): Sto
 
 function queryOf(client: PostgresClient): Query {
   return async (text, parameters) => {
-    const { rows } = await client.query(text, parameters)
+    const rows = rowsOf(await client.query(text, parameters))
     return rows.map((row) => (typeof row === 'object' && row !== null ? { ...row } : {}))
   }
+}
+
+const NO_ROWS =
+  'The database client of the order store returned no rows: its `query` must return `{ rows }`, ' +
+  'each row an object with the names of the columns.'
+
+/** The rows of `{ rows }`. TypeORM returns the rows themselves, and `[rows, count]` of an UPDATE. */
+function rowsOf(result: unknown): readonly unknown[] {
+  const rows: unknown = Array.isArray(result) ? result : Reflect.get(Object(result), 'rows')
+  if (!Array.isArray(rows)) throw new StoreError(NO_ROWS)
+  const [first]: unknown[] = rows
+  return rows === result && Array.isArray(first) ? first : rows
 }
 
 /** Most runs of a statement that PostgreSQL rolls back because of concurrent ones. */

@@ -38,7 +38,8 @@ describeWith('clients', 'what the documentation shows of PostgresStore', () => {
     const blocks = readPages()
       .flatMap(blocksOf)
       .filter(
-        ({ at, info, code }) => at.startsWith('docs/') && info === 'ts' && code.includes('/stores/postgres'),
+        ({ at, info, code }) =>
+          /^docs\/(?!guide\/orms)/.test(at) && info === 'ts' && code.includes('/stores/postgres'),
       )
     await mkdir(folder, { recursive: true })
     for (const [index, { code }] of blocks.entries()) {

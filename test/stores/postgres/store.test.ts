@@ -900,6 +900,11 @@ describeWith('server', 'PostgresStore and its server', () => {
     it('reject a client that returns something else than rows as objects', async () => {
       const store = new PostgresStore({ client: { query: async () => ({ rows: [[1, 2]] }) } })
       expect((await failureOf(() => store.migrate())).message).toContain('does not return rows as objects')
+      for (const result of [undefined, {}, { rows: 1 }]) {
+        const client = { query: () => Promise.resolve(result) } as unknown as PostgresClient
+        const error = await failureOf(() => new PostgresStore({ client }).migrate())
+        expect(error.message).toContain('its `query` must return `{ rows }`')
+      }
       const thrower = new PostgresStore({ client: { query: () => Promise.reject('no error at all') } })
       expect((await failureOf(() => thrower.migrate())).message).toContain(
         'the database client reported UNKNOWN',
