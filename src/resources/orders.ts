@@ -1,17 +1,5 @@
-import { bare, defined, isUndefinedIn, ownValue } from '../defined.ts'
-import {
-  type ErrorFacts,
-  InvalidResponseError,
-  isCustomerOrderingError,
-  type SupportReference,
-} from '../errors.ts'
-import { type CallSettings, noTrail } from '../http/call.ts'
-import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence, errorOf, UNKNOWN_CALL } from '../http/failures.ts'
-import { answerFacts } from '../http/info.ts'
 import { segment } from '../http/path.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
-import type { ListEndpoint } from '../lists/envelope.ts'
 import { listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
 import type {
@@ -28,31 +16,28 @@ import type {
   Schemas,
   WaitForOptions,
 } from '../options.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../orders/context.ts'
-import { type OrderReply, placeOrder, responseInfoOf } from '../orders/create.ts'
+import { ORDERS_PATH, type OrderContext } from '../orders/context.ts'
 import {
   type CreateManyResult,
   type CreateManySummary,
   createMany,
   createManySummary,
 } from '../orders/create-many.ts'
-import { enqueueOrder } from '../orders/enqueue.ts'
-import { slotOfInvalid } from '../orders/intent.ts'
-import { argumentError } from '../orders/place-order-errors.ts'
 import { type Reconciled, reconcile } from '../orders/reconcile.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { type RecoveryOutcome, recover } from '../orders/recover.ts'
-import { type Finish, type RecoverySummary, recoverySummary } from '../orders/recovery-outcome.ts'
+import { type RecoverySummary, recoverySummary } from '../orders/recovery-outcome.ts'
 import type { OrderName } from '../orders/remembered.ts'
-import { pruneClosed, type RememberedQuery, remembered, unresolved } from '../orders/remembered.ts'
+import { type RememberedQuery, remembered, unresolved } from '../orders/remembered.ts'
 import { forget, type Resolution, resolve } from '../orders/resolve.ts'
 import { waitForOrder } from '../orders/wait-for.ts'
 import { attachInfo } from '../response-info.ts'
-import { issuesText } from '../schemas/check.ts'
-import { type CreateOrderRequest, type Order, orderSchema } from '../schemas/order.ts'
+import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { rowReader, withId } from '../schemas/parse.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
+import { finishOf, type OrdersContext } from './fit-order.ts'
+import { createOrder, enqueue, placeRow } from './place.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
@@ -60,16 +45,13 @@ const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 
 /** Places orders once, reads them, and settles those without a known outcome. */
 export class Orders<S extends Schemas = Schemas> {
-  readonly #context: ResourceContext
-  readonly #journal: OrderContext
-  readonly #list: ListEndpoint<OrderOf<S>>
+  readonly #context: OrdersContext<OrderOf<S>>
 
   /** @internal */
   constructor(context: ResourceContext, journal: OrderContext) {
-    this.#context = context
-    this.#journal = journal
     const rows = rowReader<OrderOf<S>>(orderSchema, context.schemas.order)
-    this.#list = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', ...rows }
+    const list = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', ...rows }
+    this.#context = { ...context, ...journal, list }
   }
 
   /**
@@ -100,35 +82,7 @@ export class Orders<S extends Schemas = Schemas> {
    * })
    */
   async create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderOf<S>> {
-    const { value } = await this.#create(request, options)
-    return value
-  }
-
-  async #create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderReply<OrderOf<S>>> {
-    let read: CreateOptions
-    try {
-      read = readArguments.create(options)
-    } catch (error) {
-      throw await this.#argumentError(error, request, options)
-    }
-    const { idempotencyKey, allowDuplicate, service, ...call } = read
-    const settings = callSettings(this.#context.defaults, call)
-    const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
-    const further = { idempotencyKey, keyIsUndefined, allowDuplicate, service }
-    const reply = await this.#context.lifetime.use(() =>
-      placeOrder(this.#journal, request, {
-        settings,
-        ...further,
-        finish: ({ value, info }) => {
-          pruneClosed(this.#journal)
-          const { attempts, supportReference } = info
-          const facts = { attempts, ...answerFacts(info), ...supportReference }
-          return this.#fit(value, 'orders.create', settings, facts)
-        },
-      }),
-    )
-    attachInfo(reply.value, responseInfoOf(reply.info))
-    return reply
+    return (await createOrder(this.#context, request, options)).value
   }
 
   /**
@@ -150,14 +104,7 @@ export class Orders<S extends Schemas = Schemas> {
    * await connection.query('COMMIT')
    */
   async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
-    const { lifetime, defaults } = this.#context
-    let read: EnqueueOptions
-    try {
-      read = readArguments.enqueue(options)
-    } catch (error) {
-      throw await this.#argumentError(error, request, options)
-    }
-    return await lifetime.use(() => enqueueOrder(this.#journal, request, read, defaults))
+    return await enqueue(this.#context, request, options)
   }
 
   /**
@@ -190,7 +137,7 @@ export class Orders<S extends Schemas = Schemas> {
     if (!(isRows && (Symbol.asyncIterator in given || Symbol.iterator in given)))
       refuseArgument('must be iterable', 'rows')
     const settings = { concurrency, onProgress, signal: call.signal }
-    const run = () => createMany(rows, (row) => this.#placeRow(row, call), settings)
+    const run = () => createMany(rows, (row) => placeRow(this.#context, row, call), settings)
     return new Lazy(once('orders.createMany', run), createManySummary)
   }
 
@@ -205,7 +152,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    const parse = withId('id', orderId, this.#list.parse)
+    const parse = withId('id', orderId, this.#context.list.parse)
     return await retrieve(this.#context, RETRIEVE, pathOf(orderId), parse, settings)
   }
 
@@ -223,7 +170,7 @@ export class Orders<S extends Schemas = Schemas> {
    * console.log(page.items.length, page.total)
    */
   list(params?: ListOrdersParams, options?: ListOptions): Pages<OrderOf<S>> {
-    return listPages(this.#context, this.#list, readArguments.listOrders(params), options)
+    return listPages(this.#context, this.#context.list, readArguments.listOrders(params), options)
   }
 
   /**
@@ -246,7 +193,7 @@ export class Orders<S extends Schemas = Schemas> {
       endpoint: WAIT,
       path: pathOf(orderId),
       orderId,
-      parse: withId('id', orderId, this.#list.parse),
+      parse: withId('id', orderId, this.#context.list.parse),
       until,
       timeout: timeout ?? 120_000,
       settings: callSettings(defaults, call),
@@ -266,10 +213,9 @@ export class Orders<S extends Schemas = Schemas> {
    * const [record] = await client.orders.remembered({ externalOrderId: 'invoice-4711' })
    */
   remembered(query: RememberedQuery): Lazy<OrderRecord, OrderRecord[]> {
-    exactlyOne(readArguments.query(query), 'externalOrderId, idempotencyKey or since')
+    const which = readArguments.query(query)
     const { lifetime, defaults } = this.#context
-    const which = bare(query)
-    return listOf('orders.remembered', () => lifetime.each(remembered(this.#journal, which, defaults)))
+    return listOf('orders.remembered', () => lifetime.each(remembered(this.#context, which, defaults)))
   }
 
   /**
@@ -283,7 +229,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   unresolved(): Lazy<OrderRecord, OrderRecord[]> {
     const { lifetime } = this.#context
-    return listOf('orders.unresolved', () => lifetime.each(unresolved(this.#journal)))
+    return listOf('orders.unresolved', () => lifetime.each(unresolved(this.#context)))
   }
 
   /**
@@ -307,9 +253,9 @@ export class Orders<S extends Schemas = Schemas> {
     const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, call)
-    const finish = this.#finish('orders.recover', settings)
-    const how = { settings, replay, takeOver, finish, checkOpen: this.#checkOpen }
-    const run = () => lifetime.each(recover(this.#journal, how))
+    const finish = finishOf(this.#context, 'orders.recover', settings)
+    const how = { settings, replay, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
+    const run = () => lifetime.each(recover(this.#context, how))
     return new Lazy(once('orders.recover', run), recoverySummary)
   }
 
@@ -328,16 +274,10 @@ export class Orders<S extends Schemas = Schemas> {
    * await client.orders.resolve({ externalOrderId: 'invoice-4711' }, { as: 'created', orderId: 'ord_4f2a' })
    */
   async resolve(name: OrderName, resolution: Resolution, options?: RequestOptions): Promise<OrderRecord> {
-    exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
-    const { as, orderId } = readArguments.resolution(resolution)
-    // A misread decision could cost a second charge.
-    if (as === undefined) refuseArgument("must be 'created' or 'abandoned'", 'as')
-    if ((as === 'created') !== (orderId !== undefined))
-      refuseArgument("goes with as: 'created', and only with that", 'orderId')
+    const which = readArguments.name(name)
+    const decision = readArguments.resolution(resolution)
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await this.#context.lifetime.use(() =>
-      resolve(this.#journal, bare(name), bare(resolution), settings),
-    )
+    return await this.#context.lifetime.use(() => resolve(this.#context, which, decision, settings))
   }
 
   /**
@@ -351,9 +291,9 @@ export class Orders<S extends Schemas = Schemas> {
    * await client.orders.forget({ externalOrderId: 'invoice-4711' })
    */
   async forget(name: OrderName): Promise<boolean> {
-    exactlyOne(readArguments.name(name), 'externalOrderId or idempotencyKey')
+    const which = readArguments.name(name)
     const { lifetime, defaults } = this.#context
-    return await lifetime.use(() => forget(this.#journal, bare(name), defaults))
+    return await lifetime.use(() => forget(this.#context, which, defaults))
   }
 
   /**
@@ -376,109 +316,10 @@ export class Orders<S extends Schemas = Schemas> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, readArguments.call(options))
-    const finish = this.#finish('orders.reconcile', settings)
-    const how = { settings, since, sourceSystem, finish, checkOpen: this.#checkOpen }
-    return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#journal, how)))
+    const finish = finishOf(this.#context, 'orders.reconcile', settings)
+    const how = { settings, since, sourceSystem, finish, checkOpen: () => lifetime.check('unknown') }
+    return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#context, how)))
   }
-
-  /**
-   * The error over wrong arguments. They say nothing about the money of the order that they name.
-   */
-  #argumentError(error: unknown, request: unknown, options: unknown): Promise<unknown> {
-    const { connection, defaults } = this.#context
-    const slot = slotOfInvalid(request, ownValue(options, 'idempotencyKey'))
-    const deadline = new Deadline(connection.runtime, defaults.totalTimeout, undefined)
-    return argumentError(this.#journal, error, slot, deadline)
-  }
-
-  readonly #checkOpen = (): void => this.#context.lifetime.check('unknown')
-
-  #finish(operation: string, settings: CallSettings): Finish<OrderOf<S>> {
-    return (order, record) =>
-      this.#fit(order, operation, settings, {
-        orderId: order.id,
-        ...defined({ idempotencyKey: record?.key, externalOrderId: record?.externalOrderId }),
-      })
-  }
-
-  /**
-   * A paid order, as the caller's own schema reads it. The schema may be slow, or reject the order.
-   */
-  async #fit(
-    order: Order,
-    operation: string,
-    settings: CallSettings,
-    known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
-  ): Promise<OrderOf<S>> {
-    const { attempts = 0, status, requestId, orderId, idempotencyKey, externalOrderId } = bare(known)
-    const facts = {
-      charged: 'yes',
-      attempts,
-      orderId,
-      idempotencyKey,
-      externalOrderId,
-    } as const
-    const checked = this.#list.parse(order)
-    const deadline = new Deadline(this.#context.connection.runtime, settings.totalTimeout, settings.signal)
-    const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
-    if (parsed instanceof Interruption) {
-      const endpoint = { ...CREATE_ORDER, operation }
-      const call = { ...UNKNOWN_CALL, ...facts, endpoint, path: ORDERS_PATH, reason: settings.signal?.reason }
-      throw errorOf({ end: parsed.why, trail: { ...noTrail(true), attempts } }, call)
-    }
-    if ('value' in parsed) return parsed.value
-    throw new InvalidResponseError(
-      `${operation}: the order does not fit schemas.order: ${issuesText(parsed.issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
-      { ...facts, issues: parsed.issues, status, requestId },
-    )
-  }
-
-  async #placeRow(row: CreateManyRow, call: RequestOptions): Promise<CreateManyResult<OrderOf<S>>> {
-    // Outside of the row's own result: once the client is closed, the run must take no further row.
-    this.#context.lifetime.check('unknown')
-    const keyed =
-      typeof row === 'object' &&
-      row !== null &&
-      !Object.hasOwn(row, 'serviceId') &&
-      Object.hasOwn(row, 'idempotencyKey')
-    const { request, idempotencyKey } = keyed
-      ? (row as Extract<CreateManyRow, { readonly idempotencyKey: string }>)
-      : { request: row as CreateOrderRequest, idempotencyKey: undefined }
-    try {
-      if (!keyed) {
-        try {
-          refuseMisshapenRow(row)
-        } catch (error) {
-          throw await this.#argumentError(error, ownValue(row, 'request') ?? row, row)
-        }
-      }
-      if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
-        refuseArgument(`is missing: give it, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
-      const { value, info } = await this.#create(request, { ...call, ...defined({ idempotencyKey }) })
-      return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
-    } catch (error) {
-      if (!isCustomerOrderingError(error)) throw error
-      return { ok: false, request, error, charged: error.charged }
-    }
-  }
-}
-
-/** The shape of a row whose order has a key and no reference. */
-const KEYED_ROW = '{ request, idempotencyKey }'
-
-/** The row itself is misshapen: an error about the order in it would mislead. */
-function refuseMisshapenRow(row: unknown): void {
-  if (typeof row !== 'object' || row === null)
-    refuseArgument(`of createMany() must be a request of an order, or ${KEYED_ROW}`, 'row')
-  if (Object.hasOwn(row, 'serviceId') && Object.hasOwn(row, 'idempotencyKey'))
-    refuseArgument(`goes beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
-  if (!Object.hasOwn(row, 'serviceId') && Object.hasOwn(row, 'request'))
-    refuseArgument(`is missing beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
-}
-
-/** Two names could mean two orders, and acting on the wrong one costs money. */
-function exactlyOne(named: object, names: string): void {
-  if (Object.keys(named).length !== 1) refuseArgument(`must name exactly one of: ${names}`)
 }
 
 function pathOf(orderId: string): string {

@@ -73,7 +73,16 @@ const since: Read<number> = only(
   'must be a time in milliseconds since 1970',
 )
 
-const NAME: Readers<{ externalOrderId: string; idempotencyKey: string }> = {
+/** How an order is named. */
+interface OrderNames {
+  readonly externalOrderId: string
+  readonly idempotencyKey: string
+}
+
+/** An object with exactly one of these fields. */
+type OneOf<T> = { [Name in keyof T]: Pick<T, Name> }[keyof T]
+
+const NAME: Readers<OrderNames> = {
   externalOrderId: text,
   idempotencyKey: text,
 }
@@ -108,9 +117,9 @@ export const readArguments: {
   readonly list: ReadArgument<ListParams>
   readonly listOrders: ReadArgument<ListOrdersParams>
   readonly reconcile: ReadArgument<ReconcileParams>
-  readonly name: ReadArgument<{ externalOrderId: string; idempotencyKey: string }>
-  readonly query: ReadArgument<{ externalOrderId: string; idempotencyKey: string; since: number }>
-  readonly resolution: ReadArgument<{ as: 'created' | 'abandoned'; orderId: string }>
+  readonly name: (value: unknown) => OneOf<OrderNames>
+  readonly query: (value: unknown) => OneOf<OrderNames & { readonly since: number }>
+  readonly resolution: typeof readResolution
 } = {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
@@ -125,9 +134,12 @@ export const readArguments: {
   recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
-  name: argument(NAME, "{ externalOrderId: 'order-1' }"),
-  query: argument({ ...NAME, since }, "{ externalOrderId: 'order-1' } or { since: 0 }"),
-  resolution: argument({ as: oneOf('created', 'abandoned'), orderId: text }),
+  name: exactlyOne(argument(NAME, "{ externalOrderId: 'order-1' }"), 'externalOrderId or idempotencyKey'),
+  query: exactlyOne(
+    argument({ ...NAME, since }, "{ externalOrderId: 'order-1' } or { since: 0 }"),
+    'externalOrderId, idempotencyKey or since',
+  ),
+  resolution: readResolution,
   reconcile: argument<ReconcileParams>({
     ...optionsGoLast('reconcile({}, { signal })', Object.keys(CALL)),
     since,
@@ -144,6 +156,34 @@ function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   if (isUndefinedIn(value, 'within'))
     refuseArgument('must be store.within(transaction), or be left out', 'within')
   return read
+}
+
+const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {
+  as: oneOf('created', 'abandoned'),
+  orderId: text,
+}
+
+/** A misread decision could cost a second charge. */
+function readResolution(value: unknown): { as: 'created'; orderId: string } | { as: 'abandoned' } {
+  const { as, orderId } = argument(RESOLUTION)(value)
+  if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
+  if (as === 'created' && orderId !== undefined) return { as, orderId }
+  if (as === 'created' || orderId !== undefined)
+    return refuseArgument("goes with as: 'created', and only with that", 'orderId')
+  return { as }
+}
+
+/** Two names could mean two orders, and acting on the wrong one costs money. */
+function exactlyOne<T extends object>(read: ReadArgument<T>, names: string): (value: unknown) => OneOf<T> {
+  return (value) => {
+    const named = read(value)
+    if (!hasOne(named)) return refuseArgument(`must name exactly one of: ${names}`)
+    return named
+  }
+}
+
+function hasOne<T extends object>(named: Partial<T>): named is Partial<T> & OneOf<T> {
+  return Object.keys(named).length === 1
 }
 
 /** Reads one argument of a method. `undefined` counts as an empty object. */

@@ -1,0 +1,56 @@
+import { bare, defined } from '../defined.ts'
+import { type ErrorFacts, InvalidResponseError, type SupportReference } from '../errors.ts'
+import { type CallSettings, noTrail } from '../http/call.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { chargedSentence, errorOf, UNKNOWN_CALL } from '../http/failures.ts'
+import type { ListEndpoint } from '../lists/envelope.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../orders/context.ts'
+import type { Finish } from '../orders/recovery-outcome.ts'
+import { issuesText } from '../schemas/check.ts'
+import type { Order } from '../schemas/order.ts'
+import type { ResourceContext } from './context.ts'
+
+/** What the order methods work with. */
+export interface OrdersContext<Output> extends ResourceContext, OrderContext {
+  /** Reads orders as the caller's own schema has them. */
+  readonly list: ListEndpoint<Output>
+}
+
+/** A paid order, as the caller's own schema reads it. The schema may be slow, or reject the order. */
+export async function fitOrder<Output>(
+  { list, connection }: OrdersContext<Output>,
+  order: Order,
+  operation: string,
+  settings: CallSettings,
+  known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
+): Promise<Output> {
+  const checked = list.parse(order)
+  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
+  const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+  if (parsed instanceof Interruption) {
+    const { attempts = 0, orderId, idempotencyKey, externalOrderId } = bare(known)
+    const endpoint = { ...CREATE_ORDER, operation }
+    const context = { ...UNKNOWN_CALL, charged: 'yes', orderId, idempotencyKey, externalOrderId } as const
+    const call = { ...context, endpoint, path: ORDERS_PATH, reason: settings.signal?.reason }
+    throw errorOf({ end: parsed.why, trail: { ...noTrail(true), attempts } }, call)
+  }
+  if ('value' in parsed) return parsed.value
+  const { issues } = parsed
+  throw new InvalidResponseError(
+    `${operation}: the order does not fit schemas.order: ${issuesText(issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
+    { ...known, charged: 'yes', issues },
+  )
+}
+
+/** What `recover()` and `reconcile()` make of an order that was paid. */
+export function finishOf<Output>(
+  context: OrdersContext<Output>,
+  operation: string,
+  settings: CallSettings,
+): Finish<Output> {
+  return (order, record) =>
+    fitOrder(context, order, operation, settings, {
+      orderId: order.id,
+      ...defined({ idempotencyKey: record?.key, externalOrderId: record?.externalOrderId }),
+    })
+}

@@ -1,0 +1,129 @@
+import { defined, isUndefinedIn, ownValue } from '../defined.ts'
+import { isCustomerOrderingError } from '../errors.ts'
+import { Deadline } from '../http/deadline.ts'
+import { answerFacts } from '../http/info.ts'
+import type { CreateManyRow, CreateOptions, EnqueueOptions, RequestOptions } from '../options.ts'
+import { type OrderReply, placeOrder, responseInfoOf } from '../orders/create.ts'
+import type { CreateManyResult } from '../orders/create-many.ts'
+import { enqueueOrder } from '../orders/enqueue.ts'
+import { slotOfInvalid } from '../orders/intent.ts'
+import { argumentError } from '../orders/place-order-errors.ts'
+import type { OrderRecord } from '../orders/record.ts'
+import { pruneClosed } from '../orders/remembered.ts'
+import { attachInfo } from '../response-info.ts'
+import type { CreateOrderRequest } from '../schemas/order.ts'
+import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
+import { fitOrder, type OrdersContext } from './fit-order.ts'
+
+/** `create()`: its arguments, and the order as the caller's own schema reads it. */
+export async function createOrder<Output>(
+  context: OrdersContext<Output>,
+  request: CreateOrderRequest,
+  options?: CreateOptions,
+): Promise<OrderReply<Output>> {
+  let read: CreateOptions
+  try {
+    read = readArguments.create(options)
+  } catch (error) {
+    throw await ofNamedOrder(context, error, request, options)
+  }
+  const { idempotencyKey, allowDuplicate, service, ...call } = read
+  const settings = callSettings(context.defaults, call)
+  const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
+  const reply = await context.lifetime.use(() =>
+    placeOrder(context, request, {
+      settings,
+      idempotencyKey,
+      keyIsUndefined,
+      allowDuplicate,
+      service,
+      finish: ({ value, info }) => {
+        pruneClosed(context)
+        const { attempts, supportReference } = info
+        const known = { attempts, ...answerFacts(info), ...supportReference }
+        return fitOrder(context, value, 'orders.create', settings, known)
+      },
+    }),
+  )
+  attachInfo(reply.value, responseInfoOf(reply.info))
+  return reply
+}
+
+/** `enqueue()`: its arguments. */
+export async function enqueue(
+  context: OrdersContext<unknown>,
+  request: CreateOrderRequest,
+  options?: EnqueueOptions,
+): Promise<OrderRecord> {
+  let read: EnqueueOptions
+  try {
+    read = readArguments.enqueue(options)
+  } catch (error) {
+    throw await ofNamedOrder(context, error, request, options)
+  }
+  return await context.lifetime.use(() => enqueueOrder(context, request, read, context.defaults))
+}
+
+/**
+ * The error over wrong arguments. They say nothing about the money of the order that they name.
+ */
+function ofNamedOrder(
+  context: OrdersContext<unknown>,
+  error: unknown,
+  request: unknown,
+  options: unknown,
+): Promise<unknown> {
+  const slot = slotOfInvalid(request, ownValue(options, 'idempotencyKey'))
+  const deadline = new Deadline(context.connection.runtime, context.defaults.totalTimeout, undefined)
+  return argumentError(context, error, slot, deadline)
+}
+
+/** The shape of a row whose order has a key and no reference. */
+const KEYED_ROW = '{ request, idempotencyKey }'
+
+/** One row of `createMany()`: never rejects with one of our errors, so that one row's failure is its own. */
+export async function placeRow<Output>(
+  context: OrdersContext<Output>,
+  row: CreateManyRow,
+  call: RequestOptions,
+): Promise<CreateManyResult<Output>> {
+  // Outside of the row's own result: once the client is closed, the run must take no further row.
+  context.lifetime.check('unknown')
+  const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
+  try {
+    if (!isKeyed(row)) {
+      try {
+        refuseMisshapenRow(row)
+      } catch (error) {
+        throw await ofNamedOrder(context, error, ownValue(row, 'request') ?? row, row)
+      }
+    }
+    if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
+      refuseArgument(`is missing: give it, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
+    const { value, info } = await createOrder(context, request, { ...call, ...defined({ idempotencyKey }) })
+    return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    return { ok: false, request, error, charged: error.charged }
+  }
+}
+
+function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderRequest> {
+  return (
+    typeof row === 'object' &&
+    row !== null &&
+    !Object.hasOwn(row, 'serviceId') &&
+    Object.hasOwn(row, 'idempotencyKey')
+  )
+}
+
+/** The row itself is misshapen: an error about the order in it would mislead. */
+function refuseMisshapenRow(row: unknown): void {
+  if (typeof row !== 'object' || row === null)
+    refuseArgument(`of createMany() must be a request of an order, or ${KEYED_ROW}`, 'row')
+  const isOrder = Object.hasOwn(row, 'serviceId')
+  if (isOrder && Object.hasOwn(row, 'idempotencyKey'))
+    refuseArgument(`goes beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+  if (!isOrder && Object.hasOwn(row, 'request'))
+    refuseArgument(`is missing beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+}
