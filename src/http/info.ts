@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { bare, defined } from '../defined.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { answerOf } from './attempt.ts'
 import type { Trail } from './call.ts'
@@ -6,18 +6,19 @@ import { redact } from './redact.ts'
 import { requestIdOf } from './request-id.ts'
 import type { ResponseHeaders } from './transport.ts'
 
-/** Fields of the last response that errors and results repeat. */
-export function factsOf({ secrets, last }: Trail): Pick<ResponseInfo, 'status' | 'requestId'> {
-  const answer = answerOf(last)
-  return answer === undefined ? {} : factsOfAnswer(answer.status, answer.headers, secrets)
-}
+/** Fields of a response that errors and results repeat. */
+type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>
 
-function factsOfAnswer(
-  status: number,
-  headers: ResponseHeaders,
-  secrets: Iterable<string>,
-): Pick<ResponseInfo, 'status' | 'requestId'> {
-  return { status, ...defined({ requestId: requestIdOf(headers, secrets) }) }
+/** A call without a response. Inherits nothing, so that a polluted prototype adds none. */
+const NO_ANSWER: { readonly status: undefined; readonly headers: undefined } = /* @__PURE__ */ bare({
+  status: undefined,
+  headers: undefined,
+})
+
+/** Fields of the last response that errors and results repeat. */
+export function factsOf({ secrets, last }: Trail): AnswerFacts {
+  const { status, headers } = answerOf(last) ?? NO_ANSWER
+  return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
 }
 
 /*
@@ -29,21 +30,9 @@ function factsOfAnswer(
 
 /** What came with the last response of a call. */
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
-  const answer = answerOf(last)
-  return answer === undefined
-    ? () => ({ attempts, durationMs, headers: noHeaders() })
-    : answerInfo(answer.status, answer.headers, attempts, durationMs, secrets)
-}
-
-function answerInfo(
-  status: number,
-  headers: ResponseHeaders,
-  attempts: number,
-  durationMs: number,
-  secrets: Iterable<string>,
-): () => ResponseInfo {
+  const { status, headers } = answerOf(last) ?? NO_ANSWER
   return () => ({
-    ...factsOfAnswer(status, headers, secrets),
+    ...defined({ status, requestId: headers && requestIdOf(headers, secrets) }),
     attempts,
     durationMs,
     headers: cleaned(headers, secrets),
@@ -52,11 +41,7 @@ function answerInfo(
 
 /** The headers of the last response of a call. */
 export function headersLater({ secrets, last }: Trail): () => Headers {
-  const answer = answerOf(last)
-  return answer === undefined ? noHeaders : answerHeaders(answer.headers, secrets)
-}
-
-function answerHeaders(headers: ResponseHeaders, secrets: Iterable<string>): () => Headers {
+  const { headers } = answerOf(last) ?? NO_ANSWER
   return () => cleaned(headers, secrets)
 }
 
@@ -69,20 +54,16 @@ export function noHeaders(): Headers {
  * Fields of a response that errors and results repeat. A missing one must not be read from a
  * polluted `Object.prototype`.
  */
-export function answerFacts(
-  info: Pick<ResponseInfo, 'status' | 'requestId'>,
-): Pick<ResponseInfo, 'status' | 'requestId'> {
-  return defined({
-    status: Object.hasOwn(info, 'status') ? info.status : undefined,
-    requestId: Object.hasOwn(info, 'requestId') ? info.requestId : undefined,
-  })
+export function answerFacts(info: AnswerFacts): AnswerFacts {
+  const { status, requestId } = bare(info)
+  return defined({ status, requestId })
 }
 
 /** The headers of a response, as a redacted copy if the server echoed an API key. */
-function cleaned(headers: ResponseHeaders, secrets: Iterable<string>): Headers {
+function cleaned(headers: ResponseHeaders | undefined, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
-  headers.forEach((value, name) => {
+  headers?.forEach((value, name) => {
     const text = redact(value, secrets)
     found ||= text !== value
     clean.push([name, text])

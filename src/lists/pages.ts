@@ -39,32 +39,30 @@ export interface Page<T> extends AsyncIterable<T> {
  * endless loop.
  */
 export class Pages<T> extends Lazy<T, Page<T>> {
-  readonly #fetch: FetchPage<T>
-  readonly #start: Start
+  /** A walk that stays at the beginning. */
+  readonly #walk: Walk<T>
 
   /** @internal */
   constructor(fetch: FetchPage<T>, start: Start) {
+    const walk = new Walk(fetch, start)
     super(
-      () => itemsOf(fetch, start, new Walk(fetch, start)),
-      () => firstPage(fetch, start),
+      () => itemsOf(walk.copy()),
+      async () => {
+        const first = walk.copy()
+        return pageOf(await first.page(), first)
+      },
     )
-    this.#fetch = fetch
-    this.#start = start
+    this.#walk = walk
   }
 
   /** Iterates whole pages, without those that have nothing new. */
   pages(): AsyncIterable<Page<T>> {
     return {
       [Symbol.asyncIterator]: () => {
-        const walk = new Walk(this.#fetch, this.#start)
+        const walk = this.#walk.copy()
         return iterate(walk, nothing, async () => {
           const found = await walk.next()
-          return (
-            found && {
-              done: false,
-              value: pageOf(this.#fetch, this.#start, found, walk.copy(this.#start)),
-            }
-          )
+          return found && { done: false, value: pageOf(found, walk.copy()) }
         })
       },
     }
@@ -80,22 +78,16 @@ export class Pages<T> extends Lazy<T, Page<T>> {
       throw invalidArgument('max', 'must be a positive integer', 'toArray: ')
     }
     const wanted = Number(max)
-    const start = { ...this.#start, wanted }
     const items: T[] = []
-    for await (const item of itemsOf(this.#fetch, start, new Walk(this.#fetch, start)))
+    for await (const item of itemsOf(this.#walk.copy({ ...this.#walk.start, wanted })))
       if (items.push(item) === wanted) break
     return items
   }
 }
 
 /** The items of a page, then those of the rest of the walk. */
-function itemsOf<T>(
-  fetch: FetchPage<T>,
-  start: Start,
-  walk: Walk<T>,
-  first: readonly T[] = [],
-): AsyncIterableIterator<T> {
-  const { signal } = start
+function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableIterator<T> {
+  const { signal } = walk.start
   let items = first
   let position = 0
   const ready = (): IteratorYieldResult<T> | undefined => {
@@ -116,21 +108,10 @@ function itemsOf<T>(
     if (found === undefined && items.length > 0) {
       items = []
       walk.stop()
-      await fetch({ offset: start.offset, limit: start.limit, signal })
+      await walk.page()
     }
     return found
   })
-}
-
-/** The first page, also if it is empty. */
-async function firstPage<T>(fetch: FetchPage<T>, start: Start): Promise<Page<T>> {
-  const walk = new Walk(fetch, alone(start))
-  return pageOf(fetch, start, await walk.first(), walk)
-}
-
-/** Pages ahead of a single page may never be read, and nobody could cancel their requests. */
-function alone(start: Start): Start {
-  return { ...start, prefetch: 0 }
 }
 
 /**
@@ -142,41 +123,32 @@ class ListPage<T> implements Page<T> {
   readonly offset: number
   readonly limit: number
   declare readonly total?: number
-  readonly #fetch: FetchPage<T>
-  readonly #start: Start
   /** A walk that stays at the end of this page. */
   readonly #walk: Walk<T>
 
-  constructor(
-    fetch: FetchPage<T>,
-    start: Start,
-    { items, offset, total, info }: FoundPage<T>,
-    walk: Walk<T>,
-  ) {
+  constructor({ items, offset, total, info }: FoundPage<T>, walk: Walk<T>) {
     this.items = items
     this.offset = offset
-    this.limit = start.limit ?? DEFAULT_LIMIT
+    this.limit = walk.start.limit ?? DEFAULT_LIMIT
     if (total !== undefined) this.total = total
-    this.#fetch = fetch
-    this.#start = start
     this.#walk = walk
     attachInfo(this, info)
   }
 
   async nextPage(): Promise<Page<T> | undefined> {
-    const walk = this.#walk.copy(alone(this.#start))
-    const found = await walk.next()
-    return found && pageOf(this.#fetch, this.#start, found, walk)
+    const walk = this.#walk.copy()
+    const found = await walk.nextAlone()
+    return found && pageOf(found, walk)
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
-    return itemsOf(this.#fetch, this.#start, this.#walk.copy(this.#start), this.items)
+    return itemsOf(this.#walk.copy(), this.items)
   }
 }
 
 // Set from outside: the bundler renames a class that names itself, and console.log shows that name.
-function pageOf<T>(fetch: FetchPage<T>, start: Start, found: FoundPage<T>, walk: Walk<T>): Page<T> {
-  return new ListPage(fetch, start, found, walk)
+function pageOf<T>(found: FoundPage<T>, walk: Walk<T>): Page<T> {
+  return new ListPage(found, walk)
 }
 
 /**

@@ -11,139 +11,156 @@ export interface FoundPage<T> {
   readonly info: InfoSource
 }
 
+/** Where a walk is, and what it has seen of the list. */
+interface Position {
+  offset: number
+  /** End of what was read so far. Earlier pages are read again after rows vanished. */
+  frontier: number
+  /** Ids of the two pages before, or of more pages if those are short. */
+  near: readonly ReadonlySet<string>[]
+  /** Most rows of a page. */
+  largest: number
+  /** Last plausible total at the frontier. */
+  total: number | undefined
+  /** Pages at the frontier that had something new. */
+  count: number
+  /** Ids of a much earlier page, and how often they came again. */
+  mark: readonly string[]
+  rounds: number
+  ended: boolean
+  readonly progress: Progress
+}
+
 /** One walk over a list. Keeps ids of a few pages, never a page. */
 export class Walk<T> {
+  readonly start: Start
   readonly #fetch: FetchPage<T>
   readonly #ahead: ReadAhead<T>
-  readonly #start: Start
-  #ended = false
-  #offset: number
-  /** End of what was read so far. Earlier pages are read again after rows vanished. */
-  #frontier: number
-  /** Ids of the two pages before, or of more pages if those are short. */
-  #near: readonly ReadonlySet<string>[] = []
-  /** Most rows of a page. */
-  #largest = 0
-  #progress = new Progress()
-  /** Last plausible total at the frontier. */
-  #total: number | undefined
-  /** Pages at the frontier that had something new. */
-  #count = 0
-  /** Ids of a much earlier page, and how often they came again. */
-  #mark: readonly string[] = []
-  #rounds = 0
+  readonly #at: Position
 
-  constructor(fetch: FetchPage<T>, start: Start) {
+  constructor(
+    fetch: FetchPage<T>,
+    start: Start,
+    at: Position = {
+      offset: start.offset,
+      frontier: start.offset,
+      near: [],
+      largest: 0,
+      total: undefined,
+      count: 0,
+      mark: [],
+      rounds: 0,
+      ended: false,
+      progress: new Progress(),
+    },
+  ) {
+    this.start = start
     this.#fetch = fetch
     this.#ahead = new ReadAhead(fetch, start)
-    this.#start = start
-    this.#offset = start.offset
-    this.#frontier = start.offset
+    this.#at = at
   }
 
   /** A second walk that goes on from here. */
-  copy(start: Start): Walk<T> {
-    const walk = new Walk(this.#fetch, start)
-    walk.#ended = this.#ended
-    walk.#offset = this.#offset
-    walk.#frontier = this.#frontier
-    walk.#near = this.#near
-    walk.#largest = this.#largest
-    walk.#progress = this.#progress.copy()
-    walk.#total = this.#total
-    walk.#count = this.#count
-    walk.#mark = this.#mark
-    walk.#rounds = this.#rounds
-    return walk
+  copy(start: Start = this.start): Walk<T> {
+    return new Walk(this.#fetch, start, { ...this.#at, progress: this.#at.progress.copy() })
   }
 
-  /** The first page, also if it is empty. */
-  async first(): Promise<FoundPage<T>> {
-    const { offset, limit, signal } = this.#start
-    return this.#take(await this.#fetch({ offset, limit, signal }))
+  /** The page at this place, also if it is empty. None is fetched ahead. */
+  async page(): Promise<FoundPage<T>> {
+    const { limit, signal } = this.start
+    return this.#take(await this.#fetch({ offset: this.#at.offset, limit, signal }))
   }
 
   /** The next page that has anything new. */
   async next(): Promise<FoundPage<T> | undefined> {
-    while (!this.#ended) {
-      const page = await this.#read()
-      if (page !== undefined && page.items.length > 0) return page
-    }
-    return undefined
+    return await this.#next(async () => {
+      const fetched = await this.#ahead.take(this.#at.offset)
+      return this.#at.ended || fetched === undefined ? undefined : this.#take(fetched)
+    })
+  }
+
+  /** The same without a page ahead: it may never be read, and nobody could cancel its request. */
+  async nextAlone(): Promise<FoundPage<T> | undefined> {
+    return await this.#next(() => this.page())
   }
 
   /** Ends the walk and cancels every request in flight. */
   stop(): void {
-    this.#ended = true
+    this.#at.ended = true
     this.#ahead.stop()
   }
 
-  async #read(): Promise<FoundPage<T> | undefined> {
-    try {
-      const fetched = await this.#ahead.take(this.#offset)
-      return this.#ended || fetched === undefined ? undefined : this.#take(fetched)
-    } catch (error) {
-      if (this.#ended) return undefined
-      this.#ended = true
-      throw error
-    } finally {
-      if (this.#ended) this.#ahead.stop()
+  async #next(read: () => Promise<FoundPage<T> | undefined>): Promise<FoundPage<T> | undefined> {
+    while (!this.#at.ended) {
+      try {
+        const page = await read()
+        if (page !== undefined && page.items.length > 0) return page
+      } catch (error) {
+        if (this.#at.ended) return undefined
+        this.#at.ended = true
+        throw error
+      } finally {
+        if (this.#at.ended) this.#ahead.stop()
+      }
     }
+    return undefined
   }
 
   #take({ items: rows, ids, total, hasMore, continues, info }: FetchedPage<T>): FoundPage<T> {
-    const offset = this.#offset
+    const at = this.#at
+    const { offset, near, progress } = at
     const received = rows.length
     const end = offset + received
-    const atFrontier = offset >= this.#frontier
+    const atFrontier = offset >= at.frontier
     const known = new Set(ids)
     // A first page needs no copy of its rows: most lists have no other page.
-    const items = this.#near.length === 0 && known.size === received ? rows : unseen(rows, ids, this.#near)
+    const items = near.length === 0 && known.size === received ? rows : unseen(rows, ids, near)
     if (received > 0) {
-      this.#largest = Math.max(this.#largest, received)
-      this.#near = enough([known, ...this.#near], 2 * this.#largest)
+      at.largest = Math.max(at.largest, received)
+      at.near = enough([known, ...near], 2 * at.largest)
     }
 
     if (atFrontier && received > 0) {
-      this.#progress.take(items.length > 0)
-      if (items.length > 0) this.#count++
+      progress.take(items.length > 0)
+      if (items.length > 0) at.count++
     }
-    this.#frontier = Math.max(this.#frontier, end)
-    this.#offset = end
-    const asked = this.#start.limit ?? DEFAULT_LIMIT
+    at.frontier = Math.max(at.frontier, end)
+    at.offset = end
+    const asked = this.start.limit ?? DEFAULT_LIMIT
     const told = saysEnd({ end, received, asked, total, hasMore })
-    if (received === 0 || (told && (hasMore === false || this.#progress.stale === 0))) this.#ended = true
+    if (received === 0 || (told && (hasMore === false || progress.stale === 0))) at.ended = true
 
     // A total below the rows already read is not believed: it counts a page, or the rows that
     // remain.
     const believable = total !== undefined && (received === 0 || total >= end)
     if (atFrontier && believable) {
-      const before = this.#total ?? total
-      this.#total = total
+      const before = at.total ?? total
+      at.total = total
       if (total < before && offset < before && !continues) {
         // As many rows may have moved from this page to earlier ones.
-        this.#offset = Math.max(this.#start.offset, offset - (before - total))
-        this.#ended = false
+        at.offset = Math.max(this.start.offset, offset - (before - total))
+        at.ended = false
       }
     }
-    if (atFrontier && !this.#ended) {
+    if (atFrontier && !at.ended) {
       // Pages without new rows may be alike: they are empty, or hold only rows that every page has.
       if (items.length > 0) this.#refuseCircles(ids, info)
-      this.#ended = this.#progress.isOver(info, 'no')
+      at.ended = progress.isOver(info, 'no')
     }
     return { items, offset, total, info }
   }
 
   /** The pages go round in a circle. */
   #refuseCircles(ids: readonly string[], info: InfoSource): void {
-    if (ids.length === this.#mark.length && ids.every((id, index) => id === this.#mark[index])) this.#rounds++
-    else if ((this.#count & (this.#count - 1)) === 0) {
+    const at = this.#at
+    if (ids.length === at.mark.length && ids.every((id, index) => id === at.mark[index])) at.rounds++
+    else if ((at.count & (at.count - 1)) === 0) {
       // Marks at page 1, 2, 4, 8, … find a circle of any length in constant memory.
-      this.#mark = ids
-      this.#rounds = 0
+      at.mark = ids
+      at.rounds = 0
     }
     // Once or twice, rows may have shifted by several whole pages.
-    if (this.#rounds > 2) throw unreadable('repeats its pages', info, 'no')
+    if (at.rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
 
