@@ -8,6 +8,7 @@ import engines from '../package/engines/package-lock.json' with { type: 'json' }
 import versions from '../package/versions/package-lock.json' with { type: 'json' }
 import { readPages } from './support/pages.ts'
 
+const { packages: own } = lockfile
 const { packages: engine } = engines
 const { packages: other } = versions
 
@@ -22,14 +23,14 @@ const TESTED: Readonly<Record<string, readonly string[]>> = {
   Bun: [engine['node_modules/bun'].version],
   Deno: [engine['node_modules/deno'].version],
   workerd: [engine['node_modules/workerd'].version],
-  esbuild: [engine['node_modules/esbuild'].version],
-  Vite: [engine['node_modules/vite'].version],
+  esbuild: [own['node_modules/esbuild'].version],
+  Vite: [own['node_modules/vite'].version],
   webpack: [engine['node_modules/webpack'].version],
-  Rollup: [engine['node_modules/rollup'].version],
+  Rollup: [own['node_modules/rollup'].version],
   TypeScript: [
     other['node_modules/typescript-5.0'].version,
-    lockfile.packages['node_modules/typescript'].version,
-    other['node_modules/typescript-7.0'].version,
+    own['node_modules/typescript'].version,
+    own['node_modules/typescript-native'].version,
   ],
 }
 

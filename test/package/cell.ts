@@ -2,7 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { it } from 'vitest'
+import { root } from '../../scripts/ensure-built.ts'
 import { notRun } from '../support/needs.ts'
+
+/** Where run-times, bundlers and test runners are installed that the project itself does not need. */
+export const engines: string = join(root, 'test/package/engines')
 
 /** A run-time, bundler or compiler that the package is tried with. */
 export interface Tool {
@@ -21,6 +25,12 @@ export function program(name: string, path: string): Tool {
 export function installed(name: string, folder: string, packageName = name.toLowerCase()): Tool {
   const file = join(folder, 'node_modules', packageName, 'package.json')
   return { name, version: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : undefined }
+}
+
+/** A bundler, which the project or the engines bring. */
+export function bundler(name: string): Tool {
+  const own = installed(name, root)
+  return own.version === undefined ? installed(name, engines) : own
 }
 
 /**

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
-import { describe, expect, inject, test } from 'vitest'
+import { expect, inject } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
+import { cell, engines, installed, type Tool } from './cell.ts'
 
-interface Runner {
-  readonly name: string
-  readonly flags: () => readonly string[]
+interface Runner extends Tool {
+  readonly flags: readonly string[]
   /** How it counts: four tests that fail on purpose, one that passes. */
   readonly counts: readonly RegExp[]
   /** How it shows what was wanted and what was found. */
@@ -19,17 +19,17 @@ const program = 'charged-twice.test.mjs'
 
 const runners: readonly Runner[] = [
   {
-    name: 'vitest',
-    flags: () => [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--globals', '--root', '.', program],
+    ...installed('vitest', root),
+    flags: [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--globals', '--root', '.', program],
     counts: [/Tests +4 failed \| 1 passed \(5\)/],
     compared: (wanted, found) => new RegExp(`- ${wanted}\\n\\+ ${found}\\n`),
   },
   {
-    name: 'jest',
+    ...installed('jest', engines),
     // Jest does not take Node's way of loading ES modules without this flag, and ky is nothing else.
-    flags: () => [
+    flags: [
       '--experimental-vm-modules',
-      join(inject('runners'), 'node_modules/jest/bin/jest.js'),
+      join(engines, 'node_modules/jest/bin/jest.js'),
       '--rootDir=.',
       `--testMatch=**/${program}`,
     ],
@@ -39,19 +39,21 @@ const runners: readonly Runner[] = [
   },
   {
     name: 'node:test',
-    flags: () => ['--test', '--test-reporter=spec', program],
+    version: process.version,
+    flags: ['--test', '--test-reporter=spec', program],
     counts: [/fail 4\n/, /pass 1\n/],
     compared: (wanted, found) => new RegExp(`actual: ${found},\\s+expected: ${wanted},`),
   },
 ]
 
-describe.each(runners)(
-  'under $name a failed assertion of the sandbox',
-  ({ name, flags, counts, compared }) => {
-    test('shows the message, both charges, the comparison and the line of the test', async () => {
-      const { output, exitCode } = await runWith(name, flags())
+for (const runner of runners)
+  cell(
+    runner,
+    'a failed assertion of the sandbox shows the message, both charges, the comparison and its line',
+    async () => {
+      const { output, exitCode } = await runWith(runner.name, runner.flags)
       expect(exitCode).toBe(1)
-      for (const count of counts) expect(output).toMatch(count)
+      for (const count of runner.counts) expect(output).toMatch(count)
       const charge = 'ord_\\w{12}: 500 EUR, key [\\w-]{36}, externalOrderId "cart-7"'
       for (const [message, wanted, found, line] of [
         ['expected exactly one charge for "cart-7", found 2:', 1, 2, "expectChargedOnce('cart-7')"],
@@ -65,13 +67,12 @@ describe.each(runners)(
         ],
       ] as const) {
         expect(output).toMatch(new RegExp(`${escaped(message)}\\n +${charge}\\n +${charge}\\n`))
-        expect(output).toMatch(compared(wanted, found))
+        expect(output).toMatch(runner.compared(wanted, found))
         const [row, column] = placeOf(line)
         expect(output).toContain(`${program}:${row}:${column}`)
       }
-    })
-  },
-)
+    },
+  )
 
 async function runWith(
   name: string,

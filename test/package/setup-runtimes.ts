@@ -1,9 +1,9 @@
-/** Installs other versions of Node and of compilers, runners of tests, and a project with the optional peers. */
+/** Installs other versions of Node and of compilers, and a project with the optional peers. */
 import { cp, mkdir, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { root } from '../../scripts/ensure-built.ts'
-import { installOnce } from './install-once.ts'
+import { installVersions } from './install-versions.ts'
 import setupPackage from './setup.ts'
 
 declare module 'vitest' {
@@ -12,15 +12,12 @@ declare module 'vitest' {
     readonly consumerWithPeers: string
     /** Folder of test/package/versions as installed. */
     readonly versions: string
-    /** Folder of test/package/runners as installed. */
-    readonly runners: string
   }
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [versions, runners] = await Promise.all([installOnce('versions'), installOnce('runners')])
+  const versions = await installVersions()
   project.provide('versions', versions)
-  project.provide('runners', runners)
   const tearDown = await setupPackage(project)
   const consumer = project.getProvidedContext().consumer
   const consumerWithPeers = join(dirname(consumer), 'consumer-with-peers')

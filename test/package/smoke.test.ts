@@ -7,11 +7,10 @@ import { afterAll, beforeAll, expect, inject } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
-import { cell, installed, program } from './cell.ts'
+import { bundler, cell, engines, installed, program } from './cell.ts'
 import { nodeBinary, nodeVersions } from './node-versions.ts'
 
 const run = promisify(execFile)
-const engines = join(root, 'test/package/engines')
 const bin = (name: string): string => join(engines, 'node_modules/.bin', name)
 const STEPS = ['services', 'lost response', 'remembered order', 'paging', 'typed error', 'abort']
 /** Ways to load the package, and the program that does. */
@@ -65,9 +64,9 @@ async function stepsOf(program: string, ...args: readonly string[]): Promise<unk
 }
 
 /** One file for browsers. */
-async function bundle(bundler: string, entry: string): Promise<string> {
-  const out = join(folder, `out/${bundler}.mjs`)
-  await run(process.execPath, [join(engines, 'build.mjs'), bundler, join(folder, entry), out], {
+async function bundle(name: string, entry: string): Promise<string> {
+  const out = join(folder, `out/${name}.mjs`)
+  await run(process.execPath, [join(engines, 'build.mjs'), name, join(folder, entry), out], {
     cwd: engines,
   })
   return out
@@ -99,9 +98,9 @@ cell(installed('workerd', engines), 'in a worker', async () => {
   expect(await stepsOf(process.execPath, join(engines, 'run-worker.mjs'), worker)).toEqual(STEPS)
 })
 
-for (const bundler of ['esbuild', 'Vite', 'webpack', 'Rollup'])
-  cell(installed(bundler, engines), 'bundled for browsers', async () => {
-    const file = await bundle(bundler.toLowerCase(), 'bundle.mjs')
+for (const name of ['esbuild', 'Vite', 'webpack', 'Rollup'])
+  cell(bundler(name), 'bundled for browsers', async () => {
+    const file = await bundle(name.toLowerCase(), 'bundle.mjs')
     expect(await readFile(file, 'utf8')).not.toMatch(/['"]node:/)
     expect(await stepsOf(process.execPath, 'run-bundle.mjs', file)).toEqual(STEPS)
   })

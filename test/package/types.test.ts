@@ -18,7 +18,7 @@ function compiler(folder: string, packageName: string): Compiler {
   return { ...installed('TypeScript', folder, packageName), tsc }
 }
 
-const newest = compiler(versions, 'typescript-7.0')
+const newest = compiler(root, 'typescript-native')
 const ours = compiler(root, 'typescript')
 /** The first that knows `bundler`. */
 const oldest = compiler(versions, 'typescript-5.0')

@@ -1,6 +1,6 @@
 /** Runs the matrix as often as told on every version, one line a cell and version that failed, and a count. */
 import { positiveInteger, readArguments } from '../../../scripts/arguments.ts'
-import { installOnce } from '../../package/install-once.ts'
+import { installVersions } from '../../package/install-versions.ts'
 import { nodeVersions } from '../../package/node-versions.ts'
 import { runMatrix } from './matrix.ts'
 
@@ -13,7 +13,7 @@ const rounds = readArguments(
   },
   ({ positionals: [rounds = '20'] }) => positiveInteger('ROUNDS', rounds),
 )
-const versions = await installOnce('versions')
+const versions = await installVersions()
 let cells = 0
 let failed = 0
 for (let round = 1; round <= rounds; round++) {

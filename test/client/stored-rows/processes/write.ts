@@ -12,4 +12,16 @@ for (const scene of SCENES) {
   const stored = await leave(scene)
   fixture[scene[0]] = { ...stored, decisions: await decisionsOver(stored) }
 }
-await writeFile(FIXTURE, `${JSON.stringify(fixture, null, 1)}\n`)
+await writeFile(FIXTURE, lines(fixture))
+
+/** JSON with a line for each scene's subject, each of its rows, and all its decisions. */
+function lines(scenes: Fixture): string {
+  const texts = Object.entries(scenes).map(([what, { subject, now, rows, decisions }]) => {
+    const list = rows.map((row) => `  ${JSON.stringify(row)}`).join(',\n')
+    return `${JSON.stringify(what)}: {
+ "subject": ${JSON.stringify(subject)}, "now": ${now}, "rows": [${list && `\n${list}\n `}],
+ "decisions": ${JSON.stringify(decisions)}
+}`
+  })
+  return `{\n${texts.join(',\n')}\n}\n`
+}

@@ -6,10 +6,10 @@ import { root } from '../../scripts/ensure-built.ts'
 
 const run = promisify(execFile)
 
-/** Installs what a folder beside this file names, unless it is there from an earlier run; says where. */
-export async function installOnce(name: 'versions' | 'runners'): Promise<string> {
-  const source = join(root, 'test/package', name)
-  const directory = join(root, '.tmp', name)
+/** Installs what the folder `versions` names, unless it is there from an earlier run; says where. */
+export async function installVersions(): Promise<string> {
+  const source = join(root, 'test/package/versions')
+  const directory = join(root, '.tmp/versions')
   const lockfile = await readFile(join(source, 'package-lock.json'), 'utf8')
   const installed = await readFile(join(directory, 'installed'), 'utf8').catch(() => '')
   if (installed === lockfile) return directory
