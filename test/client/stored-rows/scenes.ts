@@ -2,7 +2,14 @@
  * How stored rows of every state and origin come to be, and what a client does that finds one. The rows of
  * `test/fixtures/stored-rows.json` were written by the build of 2026-11-23 and stay as they are: shops have such rows.
  */
-import type { CreateOptions, CreateOrderRequest, StoredRow } from 'customer-ordering-sdk'
+import type {
+  ClientOptions,
+  CreateOptions,
+  CreateOrderRequest,
+  CustomerOrderingClient,
+  StoredRow,
+} from 'customer-ordering-sdk'
+import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { all } from '../../support/all.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 
@@ -28,10 +35,9 @@ export interface StoredRows {
   readonly rows: readonly StoredRow[]
 }
 
-type Scene = readonly [what: string, subject: Subject, leave: (lab: Lab) => Promise<unknown>]
-
 const K1 = { idempotencyKey: 'k1' }
-const conflict = {
+const NO_FUNDS = { type: 'status', status: 402, code: 'NO_FUNDS' } as const
+const CONFLICT = {
   type: 'bytes',
   status: 409,
   body: '{"code":"IDEMPOTENCY_CONFLICT"}',
@@ -39,315 +45,148 @@ const conflict = {
 } as const
 const once = { maxRetries: 0 }
 
+/** What an application does with the subject, or what befalls it. */
+type Step = (lab: Lab, subject: Subject) => Promise<unknown>
+type Scene = readonly [what: string, subject: Subject, ...steps: Step[]]
+
+const clientFor = (lab: Lab, { account }: Subject, options: ClientOptions = {}): CustomerOrderingClient =>
+  account ? lab.client(options) : lab.unlabelled(options)
+
+/** The order is asked for while the service does that, one fault a request; its options are those of the call. */
+const asks =
+  (faults: readonly FaultAction[] = [], client: ClientOptions = {}, options: CreateOptions = {}): Step =>
+  async (lab, subject) => {
+    for (const fault of faults) lab.fault(fault)
+    const { orders } = clientFor(lab, subject, client)
+    await told(orders.create(requestOf(subject.slot), { ...optionsOf(subject.slot), ...options }))
+  }
+/** The same service for as long as the call goes on. */
+const asksWhile =
+  (fault: FaultAction): Step =>
+  async (lab) => {
+    const end = lab.fault(fault, 'always')
+    await failure(lab.create())
+    end()
+  }
+const begins =
+  (client: ClientOptions = {}): Step =>
+  async (lab) => {
+    const controller = new AbortController()
+    const { orders } = lab.client(client)
+    const { ending } = await lab.begin(() => orders.create(order('r1'), { signal: controller.signal }))
+    controller.abort()
+    await failure(ending)
+  }
 /** The order is placed, its process is killed while the service is silent. */
-async function killed(lab: Lab, request = order('r1'), options: CreateOptions = {}): Promise<void> {
+const killed: Step = async (lab, { slot }) => {
   const process = lab.process()
   lab.fault({ type: 'stall' })
-  await lab.begin(() => process.client.orders.create(request, options))
+  await lab.begin(() => process.client.orders.create(requestOf(slot), optionsOf(slot)))
   process.kill()
 }
+const waits =
+  (milliseconds: number): Step =>
+  async (lab) =>
+    lab.runtime.jump(milliseconds)
 
-async function aborted(lab: Lab): Promise<void> {
-  const controller = new AbortController()
-  lab.fault({ type: 'stall' })
-  const { ending } = await lab.begin(() =>
-    lab.client().orders.create(order('r1'), { signal: controller.signal }),
-  )
-  controller.abort()
-  await failure(ending)
-}
-
-async function lost(lab: Lab, request = order('r1'), options: CreateOptions = {}): Promise<void> {
-  lab.fault({ type: 'commitThenDrop' })
-  await failure(lab.client(once).orders.create(request, options))
-}
-
-async function refused(lab: Lab, request = order('r1'), options: CreateOptions = {}): Promise<void> {
-  lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' })
-  await failure(lab.client(once).orders.create(request, options))
-}
-
+const created = asks()
+const lost = asks([{ type: 'commitThenDrop' }], once)
+const refused = asks([NO_FUNDS], once)
+const conflicting = asks([CONFLICT], once)
 /** Refused under its first key, and under the second one, which the call goes on with. */
-async function moved(lab: Lab): Promise<void> {
-  await refused(lab)
-  lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' }, 2)
-  await failure(lab.create())
-}
-
-async function conflicting(lab: Lab, request = order('r1'), options: CreateOptions = {}): Promise<void> {
-  lab.fault(conflict)
-  await failure(lab.client(once).orders.create(request, options))
-}
-
-async function unread(lab: Lab): Promise<void> {
-  const end = lab.fault({ type: 'cutBody' }, 'always')
-  await failure(lab.create())
-  end()
-}
+const moved: readonly Step[] = [refused, asks([NO_FUNDS, NO_FUNDS])]
+const unread = asksWhile({ type: 'cutBody' })
+const queued: Step = (lab, subject) =>
+  clientFor(lab, subject).orders.enqueue(requestOf(subject.slot), optionsOf(subject.slot))
+const abandoned: readonly Step[] = [
+  waits(1),
+  (lab, { slot }) => lab.client().orders.resolve(nameOf(slot), { as: 'abandoned' }),
+]
 
 /** Rows of every state, and how each came to be. */
 export const SCENES: readonly Scene[] = [
   ['open, its response was lost', NAMED, lost],
+  ['open, its response was lost, with a random key', UNLABELLED, lost],
   [
-    'open, its response was lost, with a random key',
-    UNLABELLED,
-    async (lab) => {
-      lab.fault({ type: 'commitThenDrop' })
-      await failure(lab.unlabelled(once).orders.create(order('r1')))
-    },
+    "open, its response was lost, under the caller's key",
+    NAMED,
+    asks([{ type: 'commitThenDrop' }], once, K1),
   ],
-  ["open, its response was lost, under the caller's key", NAMED, (lab) => lost(lab, order('r1'), K1)],
-  ['open, its response was lost, named by its key', KEYED, (lab) => lost(lab, anonymousOrder(), K1)],
-  ['open, its response was lost, without a name', ANONYMOUS, (lab) => lost(lab, anonymousOrder())],
+  ['open, its response was lost, named by its key', KEYED, lost],
+  ['open, its response was lost, without a name', ANONYMOUS, lost],
   [
     'open, its response was lost under its second key',
     NAMED,
-    async (lab) => {
-      await refused(lab)
-      lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' })
-      lab.fault({ type: 'commitThenDrop' })
-      await failure(lab.client({ maxRetries: 1 }).orders.create(order('r1')))
-    },
+    refused,
+    asks([NO_FUNDS, { type: 'commitThenDrop' }], { maxRetries: 1 }),
   ],
-  ['open, aborted by its caller', NAMED, aborted],
-  [
-    'open, refused after doubt',
-    NAMED,
-    async (lab) => {
-      lab.fault({ type: 'drop' })
-      lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' })
-      await failure(lab.create())
-    },
-  ],
-  [
-    'open, in conflict after doubt',
-    NAMED,
-    async (lab) => {
-      await lost(lab)
-      await conflicting(lab)
-    },
-  ],
+  ['open, aborted by its caller', NAMED, async (lab) => void lab.fault({ type: 'stall' }), begins()],
+  ['open, refused after doubt', NAMED, asks([{ type: 'drop' }, NO_FUNDS])],
+  ['open, in conflict after doubt', NAMED, lost, conflicting],
   ['busy', NAMED, killed],
-  ['busy, named by its key', KEYED, (lab) => killed(lab, anonymousOrder(), K1)],
-  ['busy, without a name', ANONYMOUS, (lab) => killed(lab, anonymousOrder())],
-  [
-    'busy, continued after doubt',
-    NAMED,
-    async (lab) => {
-      await lost(lab)
-      await killed(lab)
-    },
-  ],
-  ['queued', NAMED, (lab) => lab.client().orders.enqueue(order('r1'))],
-  ['queued, with a random key', UNLABELLED, (lab) => lab.unlabelled().orders.enqueue(order('r1'))],
-  ['queued, named by its key', KEYED, (lab) => lab.client().orders.enqueue(anonymousOrder(), K1)],
-  [
-    'queued again after a refusal',
-    NAMED,
-    async (lab) => {
-      await refused(lab)
-      await lab.client().orders.enqueue(order('r1'))
-    },
-  ],
-  [
-    'queued again after refusals under two keys',
-    NAMED,
-    async (lab) => {
-      await moved(lab)
-      await lab.client().orders.enqueue(order('r1'))
-    },
-  ],
-  [
-    'queued again after a conflict',
-    NAMED,
-    async (lab) => {
-      await conflicting(lab)
-      await lab.client().orders.enqueue(order('r1'))
-    },
-  ],
-  [
-    "queued again under the caller's key, which was refused",
-    KEYED,
-    async (lab) => {
-      await refused(lab, anonymousOrder(), K1)
-      await lab.client().orders.enqueue(anonymousOrder(), K1)
-    },
-  ],
+  ['busy, named by its key', KEYED, killed],
+  ['busy, without a name', ANONYMOUS, killed],
+  ['busy, continued after doubt', NAMED, lost, killed],
+  ['queued', NAMED, queued],
+  ['queued, with a random key', UNLABELLED, queued],
+  ['queued, named by its key', KEYED, queued],
+  ['queued again after a refusal', NAMED, refused, queued],
+  ['queued again after refusals under two keys', NAMED, ...moved, queued],
+  ['queued again after a conflict', NAMED, conflicting, queued],
+  ["queued again under the caller's key, which was refused", KEYED, refused, queued],
   [
     'queued, and not accepted when it was sent',
     NAMED,
+    queued,
     async (lab) => {
-      await lab.client().orders.enqueue(order('r1'))
       lab.fault({ type: 'status', status: 429 })
       await lab.client().orders.recover()
     },
   ],
-  [
-    'taken over by enqueue()',
-    NAMED,
-    async (lab) => {
-      await lost(lab)
-      await lab.client().orders.enqueue(order('r1'))
-    },
-  ],
-  ['created', NAMED, (lab) => lab.create()],
-  ['created, named by its key', KEYED, (lab) => lab.create(anonymousOrder(), K1)],
-  ['created, without a name', ANONYMOUS, (lab) => lab.create(anonymousOrder())],
-  [
-    'created twice, without a name',
-    ANONYMOUS,
-    async (lab) => {
-      await lab.create(anonymousOrder())
-      lab.runtime.jump(MINUTE)
-      await lab.create(anonymousOrder())
-    },
-  ],
-  [
-    'created once and in doubt once, without a name',
-    ANONYMOUS,
-    async (lab) => {
-      await lab.create(anonymousOrder())
-      lab.runtime.jump(MINUTE)
-      await lost(lab, anonymousOrder())
-    },
-  ],
-  [
-    'created as a duplicate, without a name',
-    ANONYMOUS,
-    (lab) => lab.create(anonymousOrder(), { allowDuplicate: true }),
-  ],
-  [
-    'created, of which only the id is kept',
-    NAMED,
-    (lab) => lab.client({ remember: 'id' }).orders.create(order('r1')),
-  ],
-  [
-    'created under its second key',
-    NAMED,
-    async (lab) => {
-      await refused(lab)
-      lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' })
-      await lab.create()
-    },
-  ],
+  ['taken over by enqueue()', NAMED, lost, queued],
+  ['created', NAMED, created],
+  ['created, named by its key', KEYED, created],
+  ['created, without a name', ANONYMOUS, created],
+  ['created twice, without a name', ANONYMOUS, created, waits(MINUTE), created],
+  ['created once and in doubt once, without a name', ANONYMOUS, created, waits(MINUTE), lost],
+  ['created as a duplicate, without a name', ANONYMOUS, asks([], {}, { allowDuplicate: true })],
+  ['created, of which only the id is kept', NAMED, asks([], { remember: 'id' })],
+  ['created under its second key', NAMED, refused, asks([NO_FUNDS])],
   ['created, unreadable, its id unknown', NAMED, unread],
   [
     'created, unreadable, its id known',
     NAMED,
-    async (lab) => {
-      const end = lab.fault({ type: 'transformBody', patch: [{ op: 'remove', path: '/status' }] }, 'always')
-      await failure(lab.create())
-      end()
-    },
+    asksWhile({ type: 'transformBody', patch: [{ op: 'remove', path: '/status' }] }),
   ],
-  [
-    'created, unreadable, and busy',
-    NAMED,
-    async (lab) => {
-      await unread(lab)
-      await killed(lab)
-    },
-  ],
+  ['created, unreadable, and busy', NAMED, unread, killed],
   ['refused', NAMED, refused],
-  [
-    'refused, with a random key',
-    UNLABELLED,
-    async (lab) => {
-      lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' })
-      await failure(lab.unlabelled().orders.create(order('r1')))
-    },
-  ],
-  ['refused, named by its key', KEYED, (lab) => refused(lab, anonymousOrder(), K1)],
-  ['refused, without a name', ANONYMOUS, (lab) => refused(lab, anonymousOrder())],
-  ['refused under two keys', NAMED, moved],
+  ['refused, with a random key', UNLABELLED, asks([NO_FUNDS])],
+  ['refused, named by its key', KEYED, refused],
+  ['refused, without a name', ANONYMOUS, refused],
+  ['refused under two keys', NAMED, ...moved],
   [
     "refused under two keys of the caller's",
     NAMED,
-    async (lab) => {
-      await refused(lab, order('r1'), { idempotencyKey: 'k0' })
-      await refused(lab, order('r1'), K1)
-    },
+    asks([NO_FUNDS], once, { idempotencyKey: 'k0' }),
+    asks([NO_FUNDS], once, K1),
   ],
-  [
-    'not looked at',
-    NAMED,
-    async (lab) => {
-      lab.fault({ type: 'status', status: 401 })
-      await failure(lab.create())
-    },
-  ],
-  [
-    'never sent',
-    NAMED,
-    async (lab) => {
-      lab.fault({ type: 'refuseConnection' })
-      await failure(lab.client(once).orders.create(order('r1')))
-    },
-  ],
-  [
-    'cancelled',
-    NAMED,
-    async (lab) => {
-      const controller = new AbortController()
-      const never = lab.client({ apiKey: () => new Promise<string>(() => {}) })
-      const { ending } = await lab.begin(() =>
-        never.orders.create(order('r1'), { signal: controller.signal }),
-      )
-      controller.abort()
-      await failure(ending)
-    },
-  ],
+  ['not looked at', NAMED, asks([{ type: 'status', status: 401 }])],
+  ['never sent', NAMED, asks([{ type: 'refuseConnection' }], once)],
+  ['cancelled', NAMED, begins({ apiKey: () => new Promise<string>(() => {}) })],
   ['in conflict', NAMED, conflicting],
-  [
-    'in conflict, with a random key',
-    UNLABELLED,
-    async (lab) => {
-      lab.fault(conflict)
-      await failure(lab.unlabelled().orders.create(order('r1')))
-    },
-  ],
-  ['in conflict, named by its key', KEYED, (lab) => conflicting(lab, anonymousOrder(), K1)],
-  [
-    'in conflict with what was refused',
-    NAMED,
-    async (lab) => {
-      await refused(lab)
-      await conflicting(lab)
-    },
-  ],
-  [
-    'abandoned',
-    NAMED,
-    async (lab) => {
-      await lost(lab)
-      lab.runtime.jump(1)
-      await lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
-    },
-  ],
-  [
-    'abandoned, named by its key',
-    KEYED,
-    async (lab) => {
-      await lost(lab, anonymousOrder(), K1)
-      lab.runtime.jump(1)
-      await lab.client().orders.resolve(K1, { as: 'abandoned' })
-    },
-  ],
-  [
-    'forgotten',
-    NAMED,
-    async (lab) => {
-      await lab.create()
-      await lab.client().orders.forget({ externalOrderId: 'r1' })
-    },
-  ],
-  ['nothing', NAMED, async () => {}],
+  ['in conflict, with a random key', UNLABELLED, asks([CONFLICT])],
+  ['in conflict, named by its key', KEYED, conflicting],
+  ['in conflict with what was refused', NAMED, refused, conflicting],
+  ['abandoned', NAMED, lost, ...abandoned],
+  ['abandoned, named by its key', KEYED, lost, ...abandoned],
+  ['forgotten', NAMED, created, (lab, { slot }) => lab.client().orders.forget(nameOf(slot))],
+  ['nothing', NAMED],
 ]
 
 /** Runs one scene and takes its rows. */
-export async function leave([, subject, run]: Scene): Promise<StoredRows> {
+export async function leave([, subject, ...steps]: Scene): Promise<StoredRows> {
   const lab = new Lab()
-  await run(lab)
+  for (const step of steps) await step(lab, subject)
   const { scope } = lab.place('', subject.account ? 'shop' : null)
   const { rows } = await lab.rows.list(scope, { limit: 100 })
   return { subject, now: lab.runtime.now(), rows }
@@ -360,38 +199,32 @@ const MOMENT_NAMES: readonly Moment[] = ['soon', 'later', 'late', 'clock back']
 
 type Act = (lab: Lab, subject: Subject) => Promise<string>
 
+/** What is done by the name of an order. */
+const named =
+  (call: (orders: CustomerOrderingClient['orders'], slot: Subject['slot']) => Promise<unknown>): Act =>
+  async (lab, subject) =>
+    subject.slot === 'anonymous' ? '-' : await saying(call(clientFor(lab, subject).orders, subject.slot))
+
 /** What the client does, to a service that has bought nothing so far. */
 const ACTS: Readonly<Record<string, Act>> = {
   create: (lab, subject) => create(lab, subject),
   'create, refused': (lab, subject) => {
-    lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' }, 'always')
+    lab.fault(NO_FUNDS, 'always')
     return create(lab, subject)
   },
   'create, another payload': (lab, subject) => create(lab, subject, { quantity: 20 }),
   'create, another key': (lab, subject) => create(lab, subject, {}, { idempotencyKey: 'k0' }),
   'create, another API key': (lab, subject) => create(lab, subject, {}, {}, SECOND_API_KEY),
-  enqueue: async (lab, { slot, account }) => {
-    if (slot === 'anonymous') return '-'
-    const orders = (account ? lab.client() : lab.unlabelled()).orders
-    return await saying(orders.enqueue(requestOf(slot), optionsOf(slot)))
-  },
+  enqueue: named((orders, slot) => orders.enqueue(requestOf(slot), optionsOf(slot))),
   recover: (lab, subject) => recover(lab, subject, {}),
   'recover, refused': (lab, subject) => {
-    lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' }, 'always', 'createOrder')
+    lab.fault(NO_FUNDS, 'always', 'createOrder')
     return recover(lab, subject, {})
   },
   'recover, taking over': (lab, subject) => recover(lab, subject, { takeOver: true }),
   'recover, replaying all': (lab, subject) => recover(lab, subject, { replay: 'all' }),
-  abandon: async (lab, { slot, account }) => {
-    if (slot === 'anonymous') return '-'
-    const orders = (account ? lab.client() : lab.unlabelled()).orders
-    return await saying(orders.resolve(nameOf(slot), { as: 'abandoned' }))
-  },
-  forget: async (lab, { slot, account }) => {
-    if (slot === 'anonymous') return '-'
-    const orders = (account ? lab.client() : lab.unlabelled()).orders
-    return await saying(orders.forget(nameOf(slot)))
-  },
+  abandon: named((orders, slot) => orders.resolve(nameOf(slot), { as: 'abandoned' })),
+  forget: named((orders, slot) => orders.forget(nameOf(slot))),
 }
 
 /** What a client does that finds the rows, by act, then by the moments at which it does so. */
@@ -428,14 +261,15 @@ async function decide({ subject, now, rows }: StoredRows, moment: Moment, act: A
 
 async function create(
   lab: Lab,
-  { slot, account }: Subject,
+  subject: Subject,
   changes: Partial<CreateOrderRequest> = {},
   options: CreateOptions = {},
   apiKey: string = lab.sandbox.apiKey,
 ): Promise<string> {
-  const { orders } = account ? lab.client({ apiKey }) : lab.unlabelled({ apiKey })
+  const { orders } = clientFor(lab, subject, { apiKey })
+  const request = { ...requestOf(subject.slot), ...changes }
   const { order, info, error } = await told(
-    orders.create({ ...requestOf(slot), ...changes }, { ...optionsOf(slot), ...options }),
+    orders.create(request, { ...optionsOf(subject.slot), ...options }),
   )
   if (error !== undefined) return `${error.code}, charged ${error.charged}`
   return order === undefined ? '' : `returns${info?.replayed === true ? ' what there was' : ''}`
@@ -443,11 +277,10 @@ async function create(
 
 async function recover(
   lab: Lab,
-  { account }: Subject,
+  subject: Subject,
   options: { readonly takeOver?: boolean; readonly replay?: 'all' },
 ): Promise<string> {
-  const { orders } = account ? lab.client() : lab.unlabelled()
-  const outcomes = await all(orders.recover(options))
+  const outcomes = await all(clientFor(lab, subject).orders.recover(options))
   return (
     outcomes.map(({ outcome, reason }) => (reason ? `${outcome} (${reason})` : outcome)).join(', ') ||
     'nothing'
