@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { effort } from '../support/effort.ts'
-import { caller, validBody } from './caller.ts'
+import { caller, scene, validBody } from './caller.ts'
 
 type ErrorShape = SandboxBehaviour['errorShape']
 
@@ -43,8 +43,7 @@ describe('options of serveSandbox', () => {
 
 describe('a malformed or impossible request gets its status and code in the error shape', () => {
   test.each(shapes)('%s', async (errorShape, shaped) => {
-    const sandbox = createSandbox({ behaviour: { errorShape: errorShape as ErrorShape } })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ behaviour: { errorShape: errorShape as ErrorShape } })
     const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
     const unmapped = sandbox.addApiKey({ customer: sandbox.addCustomer({ wallet: null }) })
     await api.order('used')

@@ -1,6 +1,6 @@
 import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, validBody } from './caller.ts'
+import { caller, scene, validBody } from './caller.ts'
 
 const withSwitches = (behaviour: Partial<SandboxBehaviour>) => {
   const sandbox = createSandbox({ behaviour })
@@ -65,14 +65,11 @@ describe('list envelopes', () => {
 
 describe('orders', () => {
   test('show every field or none beyond the documented three', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({
-      ...clock,
+    const { sandbox, api } = scene({
       behaviour: {
         orderFields: ['serviceId', 'target', 'quantity', 'currency', 'metadata', 'sourceSystem', 'createdAt'],
       },
     })
-    const api = caller(sandbox)
     const metadata = { externalOrderId: 'shop-1', sourceSystem: 'web', note: [1, null] }
     const { body } = await api.order('k', { ...validBody, metadata })
     expect(body).toEqual({
@@ -210,9 +207,7 @@ describe('lists', () => {
 })
 
 test('new orders can be unreadable for a while', async () => {
-  const clock = manualClock()
-  const sandbox = createSandbox({ ...clock, behaviour: { readLag: 1000, listEnvelope: 'array' } })
-  const api = caller(sandbox)
+  const { clock, sandbox, api } = scene({ behaviour: { readLag: 1000, listEnvelope: 'array' } })
   await api.order('k')
   const { orderId } = sandbox.expectChargedOnce('k')
   clock.advance(999)

@@ -1,4 +1,4 @@
-import type { Sandbox } from 'customer-ordering-sdk/sandbox'
+import { createSandbox, type Sandbox, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { complaintAbout, isMadeByFault } from './description.ts'
 import { record } from './recording.ts'
 
@@ -116,6 +116,13 @@ class ManualClock {
 
 export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   return new ManualClock(start)
+}
+
+/** A sandbox whose time moves by hand, and calls of its personal customer. */
+export function scene(options: SandboxOptions = {}) {
+  const clock = manualClock()
+  const sandbox = createSandbox({ ...clock, ...options })
+  return { clock, sandbox, api: caller(sandbox) }
 }
 
 /** Lets everything run that can run without time passing. */

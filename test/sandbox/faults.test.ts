@@ -1,6 +1,6 @@
 import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, settled, validBody } from './caller.ts'
+import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 function withFault(action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) {
   const clock = manualClock()
@@ -76,14 +76,13 @@ describe('lost connections', () => {
 
 describe('the log', () => {
   test('names the faults that acted on each request, and none that did not', async () => {
-    const sandbox = createSandbox({
+    const { sandbox, api } = scene({
       faults: [
         { action: { type: 'forgetKeys' } },
         { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
         { match: { operation: 'createOrder' }, times: 'always', action: { type: 'inProgress' } },
       ],
     })
-    const api = caller(sandbox)
     await failureOf(api.order('k'))
     await api.order('k')
     await api.get('/v1/balance')
@@ -97,8 +96,7 @@ describe('the log', () => {
 
 describe('otherOrder', () => {
   test.each([true, false])('answers with another order of the customer, commit %s', async (commit) => {
-    const sandbox = createSandbox()
-    const api = caller(sandbox)
+    const { sandbox, api } = scene()
     const other = await api.order('other')
     sandbox.faults.add({ times: 2, action: { type: 'otherOrder', commit } })
     expect(await api.order('k')).toMatchObject({ status: 201, body: other.body })
@@ -475,8 +473,7 @@ describe('rules', () => {
 
   test('act by chance, drawn from the seed', async () => {
     const run = async (seed: number) => {
-      const sandbox = createSandbox({ seed, faults: [{ times: Infinity, probability: 0.5, action: gone }] })
-      const api = caller(sandbox)
+      const { api } = scene({ seed, faults: [{ times: Infinity, probability: 0.5, action: gone }] })
       let pattern = ''
       for (let i = 0; i < 64; i++) pattern += (await api.get('/v1/balance')).status === 500 ? 'x' : '.'
       return pattern
@@ -490,14 +487,13 @@ describe('rules', () => {
   })
 
   test('form a script: one decides per request, the next waits for its turn', async () => {
-    const sandbox = createSandbox({
+    const { sandbox, api } = scene({
       faults: [
         { action: { type: 'drop' } },
         { action: { type: 'commitThenDrop' } },
         { action: { type: 'inProgress' } },
       ],
     })
-    const api = caller(sandbox)
     await expect(api.order('k')).rejects.toThrow('fetch failed')
     sandbox.expectCharges(0)
     await expect(api.order('k')).rejects.toThrow('fetch failed')

@@ -1,15 +1,13 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, settled, validBody } from './caller.ts'
+import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 const conflict = { status: 409, body: { code: 'IDEMPOTENCY_CONFLICT' } }
 const inProgress = { status: 409, body: { code: 'IDEMPOTENCY_IN_PROGRESS' } }
 
 describe('an Idempotency-Key', () => {
   test('whose first request is still running is in progress, then replayed', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, behaviour: { processingTime: 1000 } })
-    const api = caller(sandbox)
+    const { clock, sandbox, api } = scene({ behaviour: { processingTime: 1000 } })
     const first = api.order('k')
     await settled()
     expect(await api.order('k')).toMatchObject(inProgress)
@@ -21,8 +19,7 @@ describe('an Idempotency-Key', () => {
   })
 
   test('that was refused may be used again, with another payload too', async () => {
-    const sandbox = createSandbox()
-    const api = caller(sandbox)
+    const { api } = scene()
     expect(await api.order('k', { ...validBody, serviceId: 'svc_none' })).toMatchObject({ status: 404 })
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
@@ -46,9 +43,7 @@ describe('an Idempotency-Key', () => {
   })
 
   test('is forgotten when its lifetime is over', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, behaviour: { keyLifetime: 1000 } })
-    const api = caller(sandbox)
+    const { clock, sandbox, api } = scene({ behaviour: { keyLifetime: 1000 } })
     await api.order('k')
     clock.advance(999)
     await api.order('k')
@@ -65,9 +60,7 @@ describe('an Idempotency-Key', () => {
       ['firstUse', 2],
       ['lastUse', 1],
     ] as const) {
-      const clock = manualClock()
-      const sandbox = createSandbox({ ...clock, behaviour: { keyLifetime: 1000, keyLifetimeFrom } })
-      const api = caller(sandbox)
+      const { clock, sandbox, api } = scene({ behaviour: { keyLifetime: 1000, keyLifetimeFrom } })
       expect(await api.order('k', refused)).toMatchObject({ status: 404 })
       clock.advance(600)
       expect(await api.order('k')).toMatchObject({ status: 201 })
@@ -80,8 +73,7 @@ describe('an Idempotency-Key', () => {
   })
 
   test('that was refused may stay bound to its payload', async () => {
-    const sandbox = createSandbox({ balance: 0, behaviour: { refusedKeysChangePayload: false } })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ balance: 0, behaviour: { refusedKeysChangePayload: false } })
     expect(await api.order('k')).toMatchObject({ status: 402 })
     sandbox.topUp(sandbox.customerId, 10_000)
     expect(await api.order('k', { ...validBody, quantity: 3 })).toMatchObject(conflict)
@@ -90,9 +82,7 @@ describe('an Idempotency-Key', () => {
   })
 
   test('is forgotten on request, except while it is running', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock })
-    const api = caller(sandbox)
+    const { clock, sandbox, api } = scene()
     await api.order('done')
     sandbox.configure({ processingTime: 10 })
     const running = api.order('running')
@@ -107,9 +97,7 @@ describe('an Idempotency-Key', () => {
   })
 
   test('whose running mark outlived the key is another request’s when the first one ends', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, behaviour: { processingTime: 100, keyLifetime: 60 } })
-    const api = caller(sandbox)
+    const { clock, sandbox, api } = scene({ behaviour: { processingTime: 100, keyLifetime: 60 } })
     const first = api.order('k')
     await settled()
     clock.advance(60)
@@ -160,8 +148,7 @@ describe('remembered endings', () => {
     [404, { ...validBody, serviceId: 'svc_none' }],
     [422, { ...validBody, serviceId: 'svc_sold_out' }],
   ])('a refusal with %i is replayed after its cause has gone', async (status, body) => {
-    const sandbox = createSandbox({ preset: 'remembers-refusals' })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ preset: 'remembers-refusals' })
     const refused = await api.order('k', body)
     expect(refused.status).toBe(status)
     sandbox.topUp(sandbox.customerId, 100_000_000)
@@ -190,8 +177,7 @@ describe('remembered endings', () => {
   })
 
   test('a server error on a replay does not overwrite what the key remembers', async () => {
-    const sandbox = createSandbox({ behaviour: { rememberServerErrors: true } })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ behaviour: { rememberServerErrors: true } })
     const first = await api.order('k')
     sandbox.faults.add({ action: { type: 'status', status: 500, commit: true } })
     expect(await api.order('k')).toMatchObject({ status: 500 })
@@ -209,33 +195,29 @@ describe('remembered endings', () => {
 
 describe('the order of the checks', () => {
   test('with the key before the balance replays an order that emptied the wallet', async () => {
-    const sandbox = createSandbox({ balance: 500 })
-    const api = caller(sandbox)
+    const { api } = scene({ balance: 500 })
     await api.order('k')
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
   test('with the balance before the key answers 402 instead', async () => {
-    const sandbox = createSandbox({ balance: 500, preset: 'balance-before-key' })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ balance: 500, preset: 'balance-before-key' })
     await api.order('k')
     expect(await api.order('k')).toMatchObject({ status: 402 })
     sandbox.expectCharges(1)
   })
 
   test('with the balance before the key still refuses what was spent meanwhile', async () => {
-    const sandbox = createSandbox({ balance: 500, preset: 'balance-before-key' })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ balance: 500, preset: 'balance-before-key' })
     const answers = await Promise.all([api.order('a'), api.order('b')])
     expect(answers.map(({ status }) => status)).toEqual([201, 402])
     sandbox.expectCharges(1)
   })
 
   test('with the key first replays for an API key that was revoked since', async () => {
-    const sandbox = createSandbox({
+    const { sandbox, api } = scene({
       behaviour: { checks: ['key', 'auth', 'validation', 'service', 'balance'] },
     })
-    const api = caller(sandbox)
     const first = await api.order('k')
     sandbox.revokeApiKey(sandbox.apiKey)
     expect(await api.order('k')).toMatchObject({ status: 201, body: first.body })
@@ -255,10 +237,9 @@ describe('the order of the checks', () => {
   })
 
   test('with the service before the validation judges a valid service all the same', async () => {
-    const sandbox = createSandbox({
+    const { api } = scene({
       behaviour: { checks: ['auth', 'service', 'balance', 'validation', 'key'] },
     })
-    const api = caller(sandbox)
     expect(await api.order('k', { ...validBody, serviceId: 'none' })).toMatchObject({ status: 404 })
     expect(await api.order('k', { ...validBody, serviceId: 'svc_premium' })).toMatchObject({ status: 402 })
   })
@@ -277,16 +258,14 @@ describe('replays', () => {
     ['original', 'pending'],
     ['current', 'done'],
   ] as const)('show the %s order', async (replayBody, status) => {
-    const sandbox = createSandbox({ behaviour: { replayBody } })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ behaviour: { replayBody } })
     await api.order('k')
     sandbox.setOrderStatus(sandbox.expectChargedOnce('k').orderId, 'done')
     expect((await api.order('k')).body).toMatchObject({ status })
   })
 
   test('show the original of an order that was removed', async () => {
-    const sandbox = createSandbox({ behaviour: { replayBody: 'current' } })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ behaviour: { replayBody: 'current' } })
     const first = await api.order('k')
     sandbox.removeOrder(sandbox.expectChargedOnce('k').orderId)
     expect((await api.order('k')).body).toEqual(first.body)

@@ -1,6 +1,6 @@
 import { createSandbox, type Sandbox, SandboxAssertionError } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, settled, validBody } from './caller.ts'
+import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 describe('the ledger', () => {
   test('has every charge with the exact body', async () => {
@@ -50,8 +50,7 @@ describe('its assertions', () => {
   }
 
   test('throw an AssertionError with what was found', async () => {
-    const sandbox = createSandbox()
-    const api = caller(sandbox)
+    const { sandbox, api } = scene()
     await api.order('k1')
     await api.order('k2')
     const [first, second] = sandbox.ledger
@@ -143,8 +142,7 @@ describe('its assertions', () => {
   })
 
   test('keep long ledgers short', async () => {
-    const sandbox = createSandbox()
-    const api = caller(sandbox)
+    const { sandbox, api } = scene()
     for (let i = 0; i < 12; i++) await api.order(`k${i}`)
     const error = failing(() => sandbox.expectCharges(1))
     expect(error).toHaveProperty(
@@ -156,8 +154,7 @@ describe('its assertions', () => {
 
 describe('the request log', () => {
   test('has every request without the text of its API key', async () => {
-    const sandbox = createSandbox(manualClock(1000))
-    const api = caller(sandbox)
+    const { sandbox, api } = scene(manualClock(1000))
     await api.order('k', validBody, { headers: { 'x-trace': 't1' } })
     await api.get('/v1/orders?limit=2')
     await caller(sandbox, 'stranger').send('/nowhere', { method: 'PUT', body: 'x' })

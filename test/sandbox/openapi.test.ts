@@ -1,6 +1,6 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller } from './caller.ts'
+import { caller, scene } from './caller.ts'
 import { complaintAbout, description, operations, problemOf, type Schema } from './description.ts'
 
 const { schemas } = description.components
@@ -146,14 +146,13 @@ describe('the check of answers', () => {
   })
 
   test('leaves out what a fault made, and what is remembered of it', async () => {
-    const sandbox = createSandbox({
+    const { api } = scene({
       preset: 'remembers-refusals',
       faults: [
         { action: { type: 'status', status: 500, text: 'oops' } },
         { match: { method: 'GET' }, action: { type: 'status', status: 502, html: true } },
       ],
     })
-    const api = caller(sandbox)
     expect((await api.order('k')).body).toBe('oops')
     expect((await api.order('k')).body).toBe('oops')
     expect(await api.get('/v1/balance')).toMatchObject({ status: 502 })

@@ -1,6 +1,6 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, validBody } from './caller.ts'
+import { caller, scene, validBody } from './caller.ts'
 
 const code = (value: string) => expect.objectContaining({ code: value })
 
@@ -144,8 +144,7 @@ describe('creating an order', () => {
   })
 
   test('never lets two orders spend the same money', async () => {
-    const sandbox = createSandbox({ balance: 700 })
-    const api = caller(sandbox)
+    const { sandbox, api } = scene({ balance: 700 })
     const statuses = (await Promise.all([api.order('a'), api.order('b')])).map(({ status }) => status)
     expect(statuses.sort()).toEqual([201, 402])
     sandbox.expectCharges(1)

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { createSandbox, type Sandbox, type SandboxState } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, settled, validBody } from './caller.ts'
+import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 const copyOf = (state: SandboxState): SandboxState => JSON.parse(JSON.stringify(state))
 
@@ -81,12 +81,9 @@ describe('dump and load', () => {
   })
 
   test('turn running requests into orphans and cut their connections', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({
-      ...clock,
+    const { clock, sandbox, api } = scene({
       behaviour: { processingTime: 100, orphanedMarkLifetime: 1000 },
     })
-    const api = caller(sandbox)
     const lost = api.order('k').catch((error: unknown) => error)
     await settled()
     const state = copyOf(sandbox.dump())
@@ -184,14 +181,11 @@ describe('reset', () => {
 
 describe('determinism', () => {
   const run = async (seed: number) => {
-    const clock = manualClock()
-    const sandbox = createSandbox({
-      ...clock,
+    const { sandbox, api } = scene({
       seed,
       behaviour: { ordering: 'random' },
       faults: [{ times: Infinity, probability: 0.3, action: { type: 'status', status: 500 } }],
     })
-    const api = caller(sandbox)
     for (let i = 0; i < 20; i++) await api.order(`k${i}`)
     const { body } = await api.get('/v1/orders')
     return JSON.stringify([sandbox.apiKey, body, sandbox.dump(), sandbox.requests])

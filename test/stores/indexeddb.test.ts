@@ -3,7 +3,7 @@ import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import * as imitation from 'fake-indexeddb'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { EVERYTHING, makeRow, makeRows, nextVersion, SCOPE, walk } from '../../src/stores/contract/rows.ts'
-import { codeOf, failureOf } from './support/failures.ts'
+import { codeOf, expectFailure, failureOf } from './support/failures.ts'
 
 const { IDBFactory, IDBKeyRange, IDBObjectStore, IDBDatabase: ImitatedDatabase } = imitation
 const NAME = 'orders'
@@ -142,9 +142,7 @@ describe('a transaction of IndexedDbStore', () => {
     async (name) => {
       const store = open()
       await abortNextInsert(store, name)
-      const failure = await failureOf(() => store.insert(makeRow(1)))
-      expect(codeOf(failure)).toBe(name)
-      expect(failure.message).toMatch(/may or may not have been\.$/)
+      await expectFailure(() => store.insert(makeRow(1)), /may or may not have been\.$/, name)
       expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     },
   )
@@ -193,7 +191,7 @@ describe('a transaction of IndexedDbStore', () => {
       () => store.update(nextVersion(makeRow(1)), 1),
       () => store.listOpen(SCOPE, { limit: 10 }),
     ]) {
-      expect((await failureOf(call)).message).toMatch(/holds something that is no row of it/)
+      await expectFailure(call, /holds something that is no row of it/)
     }
   })
 })
@@ -213,7 +211,7 @@ describe('pages and batches of IndexedDbStore', () => {
   })
 
   it('do not go on from something that is no end of a page', async () => {
-    expect((await failureOf(() => open().list(SCOPE, { limit: 1, after: 'x' }))).message).toMatch(/`after`/)
+    await expectFailure(() => open().list(SCOPE, { limit: 1, after: 'x' }), /`after`/)
   })
 
   it('keep apart rows that changed at the same time, whatever is in their ids', async () => {
@@ -229,7 +227,7 @@ describe('opening', () => {
   it('needs a platform with IndexedDB', async () => {
     for (const none of [undefined, null]) {
       vi.stubGlobal('indexedDB', none)
-      expect((await failureOf(() => open().insert(makeRow(1)))).message).toMatch(/needs IndexedDB/)
+      await expectFailure(() => open().insert(makeRow(1)), /needs IndexedDB/)
     }
   })
 
@@ -312,15 +310,12 @@ describe('opening', () => {
 
   it('refuses a database that is something else', async () => {
     ;(await openElsewhere()).close()
-    const failure = await failureOf(() => open().insert(makeRow(1)))
-    expect(codeOf(failure)).toBe('NotFoundError')
-    expect(failure.message).toMatch(/something else uses the same name/)
+    await expectFailure(() => open().insert(makeRow(1)), /something else uses the same name/, 'NotFoundError')
   })
 
   it('refuses a database that a newer version made', async () => {
     ;(await openElsewhere(2)).close()
-    const failure = await failureOf(() => open().insert(makeRow(1)))
-    expect(failure.message).toMatch(/a newer version of customer-ordering-sdk/)
+    await expectFailure(() => open().insert(makeRow(1)), /a newer version of customer-ordering-sdk/)
   })
 })
 
@@ -331,8 +326,7 @@ describe('a database that somebody else changes', () => {
     const newer = await openElsewhere(2)
     expect(newer.version).toBe(2)
     newer.close()
-    const failure = await failureOf(() => store.get(SCOPE, makeRow(1).id))
-    expect(failure.message).toMatch(/a newer version/)
+    await expectFailure(() => store.get(SCOPE, makeRow(1).id), /a newer version/)
   })
 
   it('is given up to be deleted, and not made anew by this store', async () => {
@@ -340,7 +334,7 @@ describe('a database that somebody else changes', () => {
     await store.insert(makeRow(1))
     expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
     for (const call of [() => store.insert(makeRow(1)), () => store.listOpen(SCOPE, { limit: 1 })]) {
-      expect((await failureOf(call)).message).toMatch(/was deleted while its order store was in use/)
+      await expectFailure(call, /was deleted while its order store was in use/)
     }
     expect(await indexedDB.databases()).toEqual([])
     expect(await open().insert(makeRow(1))).toEqual({ inserted: true })
@@ -352,7 +346,7 @@ describe('a database that somebody else changes', () => {
     await store.insert(makeRow(1))
     opened[0]?.close()
     await ended(indexedDB.deleteDatabase(NAME))
-    expect((await failureOf(() => store.insert(makeRow(1)))).message).toMatch(/was deleted/)
+    await expectFailure(() => store.insert(makeRow(1)), /was deleted/)
     expect(await indexedDB.databases()).toEqual([])
   })
 
@@ -363,7 +357,7 @@ describe('a database that somebody else changes', () => {
     opened[0]?.close()
     await ended(indexedDB.deleteDatabase(NAME))
     await open().insert(makeRow(2))
-    expect((await failureOf(() => store.get(SCOPE, makeRow(1).id))).message).toMatch(/was deleted/)
+    await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was deleted/)
   })
 })
 
@@ -401,7 +395,7 @@ describe('closing', () => {
     const store = open()
     const [result] = await Promise.all([store.insert(makeRow(1)), store.close()])
     expect(result).toEqual({ inserted: true })
-    expect((await failureOf(() => store.get(SCOPE, makeRow(1).id))).message).toMatch(/was closed/)
+    await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was closed/)
     expect(await open().get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 

@@ -31,6 +31,7 @@ import {
   callsOf,
   callsWithHalfACharacter,
   codeOf,
+  expectFailure,
   expectFailures,
   expectOrderNotSent,
   failureOf,
@@ -376,8 +377,7 @@ describe('opening a file', () => {
       if (name === 'node:sqlite') throw new Error(`No such built-in module: ${name}`)
       return original(name)
     }) as typeof process.getBuiltinModule)
-    const error = await failureOf(() => new SqliteStore({ path }))
-    expect(error.message).toContain('SqliteStore needs the module node:sqlite')
+    await expectFailure(() => new SqliteStore({ path }), 'SqliteStore needs the module node:sqlite')
     expect(readdirSync(directory)).toEqual([])
   })
 
@@ -487,8 +487,7 @@ describe('failures', () => {
     const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
     expect(error.message).toContain('returned something that is no row of the order store')
     database.exec('DROP TABLE customer_ordering_rows')
-    const missing = await failureOf(() => store.insert(makeRow(2)))
-    expect(missing.message).toContain('no such table: customer_ordering_rows')
+    await expectFailure(() => store.insert(makeRow(2)), 'no such table: customer_ordering_rows')
   })
 
   it('reject when a number is not a whole one', async () => {
@@ -568,7 +567,7 @@ describe('a file that is taken away while the store is open', () => {
     await new SqliteStore({ path: join(directory, 'other.db') }).close()
     rmSync(link())
     symlinkSync('other.db', link())
-    expect((await failureOf(() => store.insert(makeRow(2)))).message).toContain('was deleted or replaced')
+    await expectFailure(() => store.insert(makeRow(2)), 'was deleted or replaced')
     await store.close()
   })
 
@@ -729,8 +728,7 @@ describe('a connection handed in', () => {
       // Newer versions of Node ignore OFF unless told otherwise.
       const database = new DatabaseSync(path, { defensive: false })
       database.exec(`PRAGMA journal_mode = ${mode}`)
-      const error = await failureOf(() => new SqliteStore({ database }))
-      expect(error.message).toContain(`its journal mode is "${mode.toLowerCase()}"`)
+      await expectFailure(() => new SqliteStore({ database }), `its journal mode is "${mode.toLowerCase()}"`)
       expect(database.prepare('SELECT * FROM sqlite_schema').all()).toEqual([])
       database.close()
     },

@@ -17,7 +17,7 @@ import {
   walk,
 } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
-import { failureOf } from '../support/failures.ts'
+import { expectFailure, failureOf } from '../support/failures.ts'
 import { describeWith, RedisServers } from '../support/redis.ts'
 import {
   type ClientName,
@@ -84,7 +84,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
         const store = await storeWith(name)
         await servers().ask('config', 'set', 'appendonly', 'no')
         for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
-          expect((await failureOf(call)).message).toContain('with its setting `appendonly no`')
+          await expectFailure(call, 'with its setting `appendonly no`')
         }
         expect(await servers().ask('dbsize')).toEqual(['0'])
         const assuming = await storeWith(name, { persistence: 'assume' })
@@ -111,8 +111,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
     it('refuses a server that removes keys of any kind, and passes one that removes only keys that expire', async () => {
       const store = await storeWith('node-redis')
       await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
-      const error = await failureOf(() => store.insert(makeRow(1)))
-      expect(error.message).toContain('with its setting `maxmemory-policy allkeys-lru`')
+      await expectFailure(() => store.insert(makeRow(1)), 'with its setting `maxmemory-policy allkeys-lru`')
       const assuming = await storeWith('node-redis', { eviction: 'assume' })
       expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
       await servers().ask('config', 'set', 'maxmemory-policy', 'volatile-lru')
@@ -177,7 +176,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
       // What a start forgets is the scripts.
       await servers().ask('script', 'flush')
-      expect((await failureOf(() => store.insert(makeRow(2)))).message).toContain('allkeys-lru')
+      await expectFailure(() => store.insert(makeRow(2)), 'allkeys-lru')
       expect(await servers().ask('keys', '*:row:*')).toHaveLength(1)
     })
 
@@ -192,7 +191,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
         clock.mockReturnValue(3_599_999)
         expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
         clock.mockReturnValue(3_600_000)
-        expect((await failureOf(() => store.insert(makeRow(3)))).message).toContain('appendonly no')
+        await expectFailure(() => store.insert(makeRow(3)), 'appendonly no')
       } finally {
         clock.mockRestore()
       }
@@ -416,8 +415,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
         await user(`-${command}`)
         const next = nextVersion(makeRow(1), CREATED)
-        const error = await failureOf(() => store.update(next, 1))
-        expect(error.message).toContain('may not do this. Allow it EVAL, EVALSHA, GET,')
+        await expectFailure(() => store.update(next, 1), 'may not do this. Allow it EVAL, EVALSHA, GET,')
         expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
         expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
         expect(await servers().ask('keys', '*created')).toEqual([])
@@ -455,8 +453,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
         }
         await servers().ask('config', 'set', name, bad)
         try {
-          const error = await failureOf(() => client.orders.create(request))
-          expect(error.message).toContain(reason)
+          const error = await expectFailure(() => client.orders.create(request), reason)
           expect(error.charged).toBe('no')
           expect(sandbox.requests).toEqual([])
         } finally {
@@ -473,8 +470,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       const store = new RedisStore({ client })
       await store.get(SCOPE, 'warm')
       await client.multi({ pipeline: false })
-      const error = await failureOf(() => store.insert(makeRow(1)))
-      expect(error.message).toContain('Hand in a client that is not inside a transaction')
+      await expectFailure(() => store.insert(makeRow(1)), 'Hand in a client that is not inside a transaction')
     })
 
     it('include something else under a key of the store', async () => {
@@ -488,7 +484,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
         () => store.update(nextVersion(makeRow(1)), 1),
         () => store.listOpen(SCOPE, { limit: 1 }),
       ]) {
-        expect((await failureOf(call)).message).toContain('that is no row of it')
+        await expectFailure(call, 'that is no row of it')
       }
       await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
       const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))

@@ -2,7 +2,7 @@ import { type RedisClient, RedisStore } from 'customer-ordering-sdk/stores/redis
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { failureOf } from '../support/failures.ts'
+import { expectFailure, failureOf } from '../support/failures.ts'
 
 /** What a server with the settings that the store asks for says of itself. */
 const INFO = 'role:master\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n'
@@ -62,8 +62,7 @@ describe('the inspection of the server', () => {
     ['maxmemory_policy', 'x', /does not answer INFO with `maxmemory_policy`.*pass `eviction: 'assume'`/],
     ['role:master', 'role:slave', /it is a replica\. Connect the client to the primary/],
   ])('refuses a server that says, instead of %s, "%s"', async (good, bad, message) => {
-    const error = await failureOf(() => open(INFO.replace(good, bad)))
-    expect(error.message).toMatch(message)
+    await expectFailure(() => open(INFO.replace(good, bad)), message)
   })
 
   it.each([
@@ -71,9 +70,8 @@ describe('the inspection of the server', () => {
     ["ERR The user executing the script can't run this command or subcommand"],
   ])('asks for the overrides, one after the other, where INFO is answered with %s', async (text) => {
     const refused = new Error(text)
-    expect((await failureOf(() => open(refused))).message).toContain("`persistence: 'assume'`")
-    const second = await failureOf(() => open(refused, { persistence: 'assume' }))
-    expect(second.message).toContain("`eviction: 'assume'`")
+    await expectFailure(() => open(refused), "`persistence: 'assume'`")
+    await expectFailure(() => open(refused, { persistence: 'assume' }), "`eviction: 'assume'`")
   })
 
   it('does not ask at all when both are vouched for', async () => {
@@ -82,8 +80,7 @@ describe('the inspection of the server', () => {
       persistence: 'assume',
       eviction: 'assume',
     })
-    const error = await failureOf(() => store.insert(makeRow(1)))
-    expect(error.message).toContain('no row of it')
+    await expectFailure(() => store.insert(makeRow(1)), 'no row of it')
   })
 
   it('reports a server that cannot be asked now as what it is', async () => {

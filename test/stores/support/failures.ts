@@ -23,6 +23,18 @@ export async function failureOf(action: () => unknown): Promise<StoreError> {
 export const codeOf = ({ cause }: StoreError): unknown =>
   cause instanceof Error ? Reflect.get(cause, 'code') : undefined
 
+/** Fails unless the call fails with this in its message, and with this code of the database; returns the error. */
+export async function expectFailure(
+  action: () => unknown,
+  message: string | RegExp,
+  code?: unknown,
+): Promise<StoreError> {
+  const error = await failureOf(action)
+  expect(error.message).toMatch(message)
+  if (code !== undefined) expect(codeOf(error)).toBe(code)
+  return error
+}
+
 /** Every call that reads, of row 1 where it reads one. */
 export const readsOf = (store: OrderStore): readonly Call[] => [
   () => store.get(SCOPE, makeRow(1).id),
