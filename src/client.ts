@@ -23,13 +23,13 @@ type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Na
   : object
 
 /**
- * Client of the Customer Ordering API. Make one and share it: it may be used from anywhere at once.
+ * Client of the Customer Ordering API. Make one and share it: concurrent calls are safe.
  *
  * @example
  * const client = new CustomerOrderingClient({
  *   baseUrl: 'https://api.example.com',
  *   apiKey: process.env.ORDERING_API_KEY,
- *   account: 'shop-eu',
+ *   account: 'example.com/shop-eu',
  *   store: new SqliteStore({ path: 'orders.db' }),
  * })
  */

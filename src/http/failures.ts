@@ -109,7 +109,7 @@ const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
 /** What an HTML page in place of a response means. */
 const PAGE = [
   "an HTML page, not this service's response",
-  'Check baseUrl and what stands before the service',
+  'Check baseUrl and the proxy or gateway before the service',
   true,
 ] as const
 const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
@@ -120,16 +120,16 @@ const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "did not trust the server's certificate",
   transport_closed: 'found its transport closed',
-  late: 'connected after the time until which it may be sent',
+  late: 'connected only after its time to send was over',
 }
 
 const TIME: Advice = ['Allow more time']
 const ADDRESS: Advice = ['Check baseUrl']
 const NETWORK: Advice = ['Check the network and baseUrl']
-const AWAKE: Advice = ['Let the machine stay awake', true]
+const AWAKE: Advice = ['Keep the machine awake', true]
 const RENEW: Advice = ['Make a new transport, and a client with it', true]
 const NO_TLS: Advice = ['Check the scheme and the port of baseUrl: the server may not speak TLS there', true]
-const BETWEEN: Advice = ['Check what stands before the service', true]
+const BETWEEN: Advice = ['Check the proxy or gateway before the service', true]
 
 /**
  * Codes that tell more than their kind: undici's for a transport that its owner closed, OpenSSL's
@@ -145,8 +145,8 @@ const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
 
 /** Why a success could not be read: the error, what happened, and what to do next. */
 const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, ...Advice]>> = {
-  none: [InvalidResponseError, 'is not what it should be', ...ADDRESS],
-  aborted: [InvalidResponseError, 'is not what it should be', ...ADDRESS],
+  none: [InvalidResponseError, 'is not as documented', ...ADDRESS],
+  aborted: [InvalidResponseError, 'is not as documented', ...ADDRESS],
   too_large: [InvalidResponseError, 'is larger than this client reads', ...ADDRESS],
   undecodable: [InvalidResponseError, 'could not be decompressed', ...BETWEEN],
   cut: [ConnectionError, 'was cut off: the connection was lost', ...NETWORK],
@@ -164,9 +164,9 @@ const LONGEST_MESSAGE = 500
 export function chargedSentence(charged: Charged): string {
   return {
     no: 'The wallet was not charged.',
-    yes: 'The wallet was charged; do not order again under another reference or key.',
+    yes: 'The wallet was charged. Do not order again under another reference or key.',
     unknown:
-      'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.',
   }[charged]
 }
 
@@ -174,7 +174,7 @@ export function chargedSentence(charged: Charged): string {
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent, so it had no effect.'
-    : 'It may have had its effect, and nothing is remembered of it: check before you send it again.'
+    : 'It may have taken effect, and the client keeps no record of it: check before you send it again.'
 }
 
 /** The same for a reference or key that belongs to another order. */
@@ -234,7 +234,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
     return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
   }
   if (end === 'aborted' || last?.kind === 'aborted') {
-    const what = `${call} was ended by the caller's signal.${next(['Decide if it is still wanted'])}`
+    const what = `${call} was aborted by the caller's signal.${next(['Decide if it is still wanted'])}`
     return new RequestAbortedError(what, { ...facts, cause: context.reason })
   }
   const outOfTime = end === 'deadline'
@@ -245,7 +245,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
     const what = trail.attempts === 0 ? 'was not sent' : 'got no complete response'
     return new TimeoutError(`${call} ${what} ${WITHIN[deadline]}.${next(TIME)}`, { ...facts, deadline })
   }
-  const late = outOfTime ? ' No time was left for another try.' : ''
+  const late = outOfTime ? ' No time was left for another attempt.' : ''
   if (last.kind === 'failed') return notConnected(last, call, late, facts, context)
   const requestId = requestIdOf(last.headers, trail.secrets)
   const answered: ErrorFacts = { ...facts, status: last.status, requestId }

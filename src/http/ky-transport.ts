@@ -216,7 +216,8 @@ function isNodeFetch(candidate: typeof fetch): boolean {
 /** True for an Agent of undici that dispatches by itself, to connections that do, too. */
 function isPlainAgent(dispatcher: unknown): boolean {
   if (!isObject(dispatcher)) return false
-  // A composed dispatcher is a proxy that answers `dispatch` itself, so it differs from its prototype's.
+  // A composed dispatcher is a proxy with a `dispatch` of its own, so it differs from its
+  // prototype's.
   const prototype: unknown = Object.getPrototypeOf(dispatcher)
   const factory = Object.getOwnPropertySymbols(dispatcher).find(
     ({ description }) => description === 'factory',

@@ -234,8 +234,8 @@ export class Progress {
 
   /**
    * Ends the list after a second page without new rows. One such page may be rows that shifted by a
-   * whole page. Two in a row are the end, for services that answer an offset past the end with the
-   * last page.
+   * whole page. Two in a row are the end, because some services return the last page for any offset
+   * past it.
    * @param charged what an error over this list says about the wallet
    * @throws {InvalidResponseError} if the service never respected `offset`: there may be more rows,
    * which it never shows

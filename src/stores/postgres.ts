@@ -361,7 +361,7 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
   if (database['standby'] === 'true')
     return 'this server is a standby, which lags behind. Connect to the primary.'
   if (database['server_encoding'] !== 'UTF8' || database['client_encoding'] !== 'UTF8')
-    return 'database and connection must have the encoding UTF8, so that every text comes back as it was.'
+    return 'database and connection must have the encoding UTF8, so that every string comes back as it was.'
   if (database['has_schema'] !== 'true')
     return `there is no schema ${schema}. Create it, or give the name of another as the option \`schema\`.`
   if (database['persistence'] === 'u')

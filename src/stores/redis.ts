@@ -110,7 +110,7 @@ export class RedisStore implements OrderStore {
       await this.#inspect(key)
     })
     if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
-      throw new StoreError('The option `prefix` of RedisStore must be a text without braces.')
+      throw new StoreError('The option `prefix` of RedisStore must be a string without braces.')
     }
     this.#prefix = storable(prefix)
     this.#vouched = {

@@ -98,9 +98,9 @@ export class SqliteStore implements OrderStore {
   /**
    * Opens the database and brings its tables up to date.
    *
-   * @throws {StoreError} if an option is wrong, the file cannot be opened, is not an SQLite
-   * database, was written by a newer version of this package, or stays locked for longer than
-   * `busyTimeout`; also if this runtime has no `node:sqlite`
+   * @throws {StoreError} if an option is wrong, or this runtime has no `node:sqlite`; if the file
+   * cannot be opened, is not an SQLite database, or stays locked for longer than `busyTimeout`; if
+   * a newer version of this package wrote it
    */
   constructor(options: SqliteStoreOptions) {
     // Any value may be passed: the next check rejects one without a path.

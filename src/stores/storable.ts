@@ -7,8 +7,8 @@ import { StoreError } from '../errors.ts'
 export function storable(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {
     throw new StoreError(
-      'The order store cannot keep text with half of a surrogate pair in it. ' +
-        'Let the `codec` return well-formed text, such as base64, and use well-formed account labels.',
+      'The order store cannot keep a string with half of a surrogate pair in it. ' +
+        'Let the `codec` return a well-formed string, such as base64, and use well-formed account labels.',
     )
   }
   return text

@@ -84,8 +84,8 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  *   longer fits. So a write must be one conditional statement, never a read and a separate write.
  *   Never swallow a failure.
  * - A `StoreError` with `applied: false` says that a rejected write certainly had no effect (a full
- *   disk, a read-only database), and that neither it nor an earlier write of this store object to
- *   the same row will have one. Reject with it only if that is certain.
+ *   disk, a read-only database). Nor will it, or an earlier write of this store object to the same
+ *   row, have one later. Reject with it only if that is certain.
  * - Reads after a resolved write see it (no lagging replicas).
  * - Rows are never shared: later changes to the caller's object do not reach the store.
  */

@@ -189,7 +189,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
       window.store = new window.IndexedDbStore({ name: 'blocked', openTimeout: 200 })
       return window.failureOf(window.store.insert(window.makeRow('1')))
     })
-    expect(first?.message).toMatch(/^StoreError: .* did not answer within 200 ms.* Nothing was written\.$/)
+    expect(first?.message).toMatch(/^StoreError: .* did not respond within 200 ms.* Nothing was written\.$/)
     await stubborn.evaluate(() => window.connection.close())
     await expect.poll(() => nextCall(page), { timeout: 10_000 }).toBeUndefined()
     expect(await page.evaluate(() => window.store.get('scope', '1'))).toBeUndefined()

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Page, proseOf, readPages } from './support/pages.ts'
+import { comments, messages, sentencesOf } from './support/source.ts'
 
 /** Figures of measurements, written by a program, and a table whose cells quote titles of tests. */
 const GENERATED = new Set(['docs/performance.md', 'docs/protocol.md', 'docs/verification.md'])
@@ -15,6 +16,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\bfill the wallet\b/i, 'top up the wallet'],
   [/\basks? again\b/i, 'retry, poll, call again'],
   [/\b(?:is|are|was|were) looked at\b/i, 'checked, polled'],
+  [/\bmust be given\b/i, 'required, missing'],
 ]
 
 /** Lines of text without tables, inline code and addresses, each with its number. */
@@ -69,4 +71,23 @@ test('pages use the words of CONTRIBUTING.md', () => {
           ),
   )
   expect(wrong).toEqual([])
+})
+
+/** The rest of the protocol follows: its files are being rewritten. */
+const source = [...comments, ...messages].filter(({ at }) => !at.startsWith('src/orders/'))
+
+test('comments and messages of src use the words of CONTRIBUTING.md', () => {
+  const wrong = source.flatMap(({ at, text }) =>
+    WORDS.filter(([word]) => word.test(text)).map(([word, better]) => `${at}: ${word} -> ${better}`),
+  )
+  expect(wrong).toEqual([])
+})
+
+test('no sentence of a comment or message of src has more than 32 words', () => {
+  const long = source.flatMap((words) =>
+    sentencesOf(words)
+      .filter((sentence) => sentence.split(' ').length > 32)
+      .map((sentence) => `${words.at}: ${sentence}`),
+  )
+  expect(long).toEqual([])
 })

@@ -283,7 +283,7 @@ describe('opening', () => {
     vi.spyOn(indexedDB, 'open').mockReturnValue(request)
     const failure = failureOf(() => open().insert(makeRow(1)))
     await vi.advanceTimersByTimeAsync(3_000)
-    expect((await failure).message).toMatch(/did not answer within 3000 ms/)
+    expect((await failure).message).toMatch(/did not respond within 3000 ms/)
     request.onsuccess?.(new Event('success'))
     expect(close).toHaveBeenCalledOnce()
   })
@@ -380,7 +380,7 @@ describe('closing', () => {
     const closed = store.close()
     await vi.advanceTimersByTimeAsync(3_000)
     await closed
-    expect((await failure).message).toMatch(/did not answer within 3000 ms/)
+    expect((await failure).message).toMatch(/did not respond within 3000 ms/)
     expect(vi.getTimerCount()).toBe(0)
   })
 

@@ -105,7 +105,7 @@ export async function serveSandbox(
   // Node would send a response without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
-    if (status !== null) onNotice(`no HTTP request, answered with ${status} (${messageOf(error)})`)
+    if (status !== null) onNotice(`no HTTP request, refused with ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
   const address = server.address() as AddressInfo

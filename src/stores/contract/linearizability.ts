@@ -41,8 +41,8 @@ export type RecordedCall =
 const LISTED = 16
 
 /**
- * Searches for an order of the calls in which a store that makes one call at a time would have
- * returned the same results, with every call between its start and its end. That is
+ * Searches for an order of the calls in which a store without concurrency would have returned the
+ * same results. In that order, every call lies between its start and its end. That is
  * linearizability, checked row by row by the search of Wing and Gong, with Lowe's cache of visited
  * positions. Rows must not be pruned meanwhile.
  *

@@ -160,7 +160,7 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
     `Cannot open the order store in the IndexedDB database "${name}": ` +
       (blocked
         ? 'another page of this site keeps an older version of it open. Close or reload its other tabs.'
-        : `the browser did not answer within ${timeout} ms. Another page of this site may stand in the way: ` +
+        : `the browser did not respond within ${timeout} ms. Another page of this site may block it: ` +
           'close its other tabs and try again.') +
       ' Nothing was written.',
     { applied: false },

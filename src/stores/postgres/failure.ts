@@ -27,7 +27,7 @@ const TROUBLES: readonly Trouble[] = [
     '53300',
   ],
   [
-    'no connection came free in time, or none could be made. Nothing was written; look for connections that are not released, or allow more of them.',
+    'no connection came free in time, or none could be made. Nothing was written; find connections that are not released, or allow more of them.',
     'POOL_TIMEOUT',
   ],
   [
@@ -35,18 +35,18 @@ const TROUBLES: readonly Trouble[] = [
     ...['CLIENT_CLOSED', 'CONNECTION_ENDED'],
   ],
   [
-    'the statement was cancelled, or took longer than statement_timeout allows. Nothing was written; look for what holds it up.',
+    'the statement was cancelled, or took longer than statement_timeout allows. Nothing was written; find the lock that delays it.',
     '57014',
   ],
   [
-    'the answer did not come within the time that the client allows. A write may or may not have happened.',
+    'no response came within the time limit of the client. A write may or may not have happened.',
     'QUERY_TIMEOUT',
   ],
   [
-    'somebody else locks the row for longer than lock_timeout allows. Nothing was written; look for a transaction that is left open.',
+    'another transaction locks the row for longer than lock_timeout allows. Nothing was written; find the transaction that is left open.',
     '55P03',
   ],
-  ['others kept writing the same row at the same time. Nothing was written; try again.', '40001', '40P01'],
+  ['concurrent transactions kept writing the same row. Nothing was written; try again.', '40001', '40P01'],
   ['the connection is inside a transaction that has failed. Nothing was written; roll it back.', '25P02'],
   [
     'the database is read-only, such as a standby. Nothing was written; connect to the primary.',
@@ -65,14 +65,14 @@ const TROUBLES: readonly Trouble[] = [
     '42P01',
   ],
   [
-    'a table of that name exists and is none of the store. Give another name as the option `table`.',
+    'a table of that name exists and does not belong to the store. Give another name as the option `table`.',
     ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
   [`${KEYLESS} Nothing was written.`, '42P10'],
   ['the disk is full. Make room; nothing was written.', '53100'],
   ['the server is out of memory. Nothing was written.', '53200'],
-  ['a text is too long for the database. Nothing was written.', '54'],
-  ['a number is not a whole one, or too large. Nothing was written.', '22P02', '22003'],
+  ['a string is too long for the database. Nothing was written.', '54'],
+  ['a number is not an integer, or too large. Nothing was written.', '22P02', '22003'],
   ['the disk or file system of the server failed. Check it; a write may or may not have happened.', '58'],
   ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
 ]

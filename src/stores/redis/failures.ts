@@ -6,9 +6,8 @@ const REPLIES: Readonly<Record<string, string>> = {
   OOM: 'its memory is full. Give it more (`maxmemory`) or prune.',
   READONLY: 'it is a replica. Connect the client to the primary.',
   LOADING: 'it was just started and is still loading its data. Try again.',
-  MISCONF: 'it cannot write to its disk. Make room there or look at its log.',
-  NOREPLICAS:
-    'fewer replicas are in step than its `min-replicas-to-write` asks for. Look after the replicas.',
+  MISCONF: 'it cannot write to its disk. Make room there or read its log.',
+  NOREPLICAS: 'fewer replicas are in sync than its `min-replicas-to-write` requires. Check the replicas.',
   CLUSTERDOWN: 'the cluster does not serve all slots: nodes are down or it is failing over. Try again.',
   MASTERDOWN: 'it is a replica that lost its primary. Connect the client to the primary.',
   TRYAGAIN: 'the cluster is moving the slot of these keys to another node. Try again when that is done.',
@@ -27,7 +26,7 @@ const REPLIES: Readonly<Record<string, string>> = {
 
 const CONNECTION =
   'the client has no connection to it. Check that the server runs and that the client was connected.'
-const TIMEOUT = "it did not answer in the client's time."
+const TIMEOUT = 'it did not respond within the time limit of the client.'
 
 /**
  * Codes that prove that nothing was written. Other codes of servers do not prove it for every call.

@@ -51,8 +51,8 @@ function checkPersistence(enabled: string | undefined): void {
   if (enabled === '1') return
   if (enabled === undefined) {
     throw new StoreError(
-      'The order store cannot find out whether this Redis server keeps what it acknowledged: it does not answer INFO ' +
-        'with `aof_enabled`. Make sure that it has `appendonly yes`, or keeps every write in another way, then pass ' +
+      'The order store cannot find out whether this Redis server keeps what it acknowledged: INFO does not return ' +
+        '`aof_enabled`. Make sure that it has `appendonly yes`, or keeps every write in another way, then pass ' +
         "`persistence: 'assume'`.",
       NOT_APPLIED,
     )
@@ -69,8 +69,8 @@ function checkEviction(policy: string | undefined): void {
   if (policy === 'noeviction' || policy?.startsWith('volatile-')) return
   if (policy === undefined) {
     throw new StoreError(
-      'The order store cannot find out whether this Redis server removes keys when its memory is full: it does not ' +
-        'answer INFO with `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
+      'The order store cannot find out whether this Redis server removes keys when its memory is full: INFO ' +
+        'does not return `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
         "`eviction: 'assume'`.",
       NOT_APPLIED,
     )

@@ -234,7 +234,7 @@ describeWith('server', 'PostgresStore and its server', () => {
         "CREATE TABLE customer_ordering_rows (mine text); INSERT INTO customer_ordering_rows VALUES ('x')",
       )
       const error = await failureOf(() => new PostgresStore({ client: openPool() }).migrate())
-      expect(error.message).toContain('a table of that name exists and is none of the store')
+      expect(error.message).toContain('a table of that name exists and does not belong to the store')
       expect(await execute(url, 'SELECT * FROM customer_ordering_rows')).toEqual([{ mine: 'x' }])
     })
 
@@ -727,7 +727,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const error = await failureOf(() => store.insert(makeRow(2)))
       expect(codeOf(error)).toBe('40001')
       expect(error.message).toContain(
-        'others kept writing the same row at the same time. Nothing was written',
+        'concurrent transactions kept writing the same row. Nothing was written',
       )
       expect(await countRows()).toBe(1)
     })
@@ -816,11 +816,11 @@ describeWith('server', 'PostgresStore and its server', () => {
     })
 
     it.each([
-      [{ updatedAt: 1.5 }, '22P02', 'a number is not a whole one'],
-      [{ createdAt: Number.NaN }, '22P02', 'a number is not a whole one'],
-      [{ version: 1e21 }, '22P02', 'a number is not a whole one, or too large'],
-      [{ updatedAt: 1e20 }, '22003', 'a number is not a whole one, or too large'],
-      [{ scope: noise(9_000) }, '54000', 'a text is too long for the database'],
+      [{ updatedAt: 1.5 }, '22P02', 'a number is not an integer'],
+      [{ createdAt: Number.NaN }, '22P02', 'a number is not an integer'],
+      [{ version: 1e21 }, '22P02', 'a number is not an integer, or too large'],
+      [{ updatedAt: 1e20 }, '22003', 'a number is not an integer, or too large'],
+      [{ scope: noise(9_000) }, '54000', 'a string is too long for the database'],
     ])('reject a row that cannot be kept: %#', async (fields, code, text) => {
       const store = new PostgresStore({ client: openPool() })
       await expectFailure(() => store.insert(makeRow(1, fields)), text, code)

@@ -57,9 +57,9 @@ describe('the inspection of the server', () => {
 
   it.each([
     ['aof_enabled:1', 'aof_enabled:0', /with its setting `appendonly no` a restart forgets orders/],
-    ['aof_enabled:1', '', /does not answer INFO with `aof_enabled`.*pass `persistence: 'assume'`/],
+    ['aof_enabled:1', '', /INFO does not return `aof_enabled`.*pass `persistence: 'assume'`/],
     ['noeviction', 'allkeys-lfu', /`maxmemory-policy allkeys-lfu` it removes orders when its memory is full/],
-    ['maxmemory_policy', 'x', /does not answer INFO with `maxmemory_policy`.*pass `eviction: 'assume'`/],
+    ['maxmemory_policy', 'x', /INFO does not return `maxmemory_policy`.*pass `eviction: 'assume'`/],
     ['role:master', 'role:slave', /it is a replica\. Connect the client to the primary/],
   ])('refuses a server that says, instead of %s, "%s"', async (good, bad, message) => {
     await expectFailure(() => open(INFO.replace(good, bad)), message)
@@ -120,7 +120,7 @@ describe('failures of RedisStore', () => {
     ["NOPERM this user has no permissions to access one of the keys 'k'", 'NOPERM', /may not do this/],
     ['ERR unknown command `EVALSHA`, with args beginning with: `secret`', 'ERR', /the client reports ERR\./],
     ['Connection is closed.', 'CONNECTION_CLOSED', /no connection to it/],
-    ['Command timed out', 'COMMAND_TIMEOUT', /did not answer in the client's time/],
+    ['Command timed out', 'COMMAND_TIMEOUT', /did not respond within the time limit of the client/],
     [
       'connect secret',
       'Error',
@@ -156,7 +156,7 @@ describe('failures of RedisStore', () => {
     'include the reply %j, which is none of a script',
     async (reply) => {
       const error = await failureOf(() => new RedisStore({ client: answering(reply) }).insert(makeRow(1)))
-      expect(error.message).toContain('something that is no answer of a script')
+      expect(error.message).toContain('something that is not the result of a script')
     },
   )
 

@@ -76,7 +76,7 @@ describe('an HTML page in place of a response', () => {
     expect(error).toBeInstanceOf(Class)
     expect(error.message).toBe(
       `POST /v1/orders returned ${status} (an HTML page, not this service's response). ` +
-        `Check baseUrl and what stands before the service. ${chargedSentence('unknown')}`,
+        `Check baseUrl and the proxy or gateway before the service. ${chargedSentence('unknown')}`,
     )
   })
 
@@ -218,7 +218,7 @@ describe('a failure without an answer', () => {
   test('a connection that came too late, which a machine that stays awake would not have', () => {
     const result = failed('late', { name: 'Late', code: 'LATE' })
     expect(fail(result, { charged: 'no' }).message).toBe(
-      'POST /v1/orders connected after the time until which it may be sent, so nothing was sent (LATE). The wallet was not charged. Let the machine stay awake, then call again.',
+      'POST /v1/orders connected only after its time to send was over, so nothing was sent (LATE). The wallet was not charged. Keep the machine awake, then call again.',
     )
   })
 
@@ -264,7 +264,7 @@ describe('a failure without an answer', () => {
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
     expect(error.message).toBe(
-      "POST /v1/orders was ended by the caller's signal. Decide if it is still wanted, then call again.",
+      "POST /v1/orders was aborted by the caller's signal. Decide if it is still wanted, then call again.",
     )
   })
 
@@ -302,8 +302,8 @@ describe('a success that is none', () => {
 
   test.each([
     ['too_large', 'is larger than this client reads'],
-    ['aborted', 'is not what it should be'],
-    [undefined, 'is not what it should be'],
+    ['aborted', 'is not as documented'],
+    [undefined, 'is not as documented'],
   ] as const)('because of %s is an invalid response', (problem, why) => {
     const error = fail(success(problem))
     expect(error).toBeInstanceOf(InvalidResponseError)
@@ -328,10 +328,10 @@ describe('what a message says', () => {
   describe.each(Object.entries(results))('of %s', (_name, result) => {
     test.each([
       ['no', 'The wallet was not charged.'],
-      ['yes', 'The wallet was charged; do not order again under another reference or key.'],
+      ['yes', 'The wallet was charged. Do not order again under another reference or key.'],
       [
         'unknown',
-        'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+        'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.',
       ],
     ] as const)('ends with what is known of the wallet: %s', (charged, sentence) => {
       const error = fail(result, { charged })
@@ -363,7 +363,7 @@ describe('what a message says', () => {
   })
 
   test('says that no time was left, where a further try was wanted', () => {
-    const sentence = 'No time was left for another try.'
+    const sentence = 'No time was left for another attempt.'
     for (const name of ['a server error', 'a failure', 'a cut success']) {
       expect(fail(results[name] as AttemptResult, { outOfTime: true }).message).toContain(sentence)
       expect(fail(results[name] as AttemptResult).message).not.toContain(sentence)
@@ -415,12 +415,12 @@ describe('a whole message', () => {
     [answer(500, ''), 'returned 500 (server error)', 'Wait'],
     [redirect(307), 'returned a redirect (307), which is never followed', 'Check baseUrl', true],
     [redirect(0), 'returned a redirect, which is never followed', 'Check baseUrl', true],
-    [success(), 'returned 200, but its body is not what it should be', 'Check baseUrl'],
+    [success(), 'returned 200, but its body is not as documented', 'Check baseUrl'],
     [success('too_large'), 'returned 200, but its body is larger than this client reads', 'Check baseUrl'],
     [
       success('undecodable'),
       'returned 200, but its body could not be decompressed',
-      'Check what stands before the service',
+      'Check the proxy or gateway before the service',
       true,
     ],
     [
@@ -438,7 +438,7 @@ describe('a whole message', () => {
       'got no complete response within the time of one attempt (timeout)',
       'Allow more time',
     ],
-    [{ kind: 'aborted' }, "was ended by the caller's signal", 'Decide if it is still wanted'],
+    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'Decide if it is still wanted'],
     [failed(false), 'got no complete response: fetch failed (TypeError)', 'Check the network and baseUrl'],
     [
       failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
@@ -470,10 +470,10 @@ describe('a whole message', () => {
         `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
       )
       expect(message('unknown')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.`,
+        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.`,
       )
       expect(message('yes')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet was charged; do not order again under another reference or key.`,
+        `POST /v1/orders ${what}. ${first}The wallet was charged. Do not order again under another reference or key.`,
       )
     },
   )
@@ -506,11 +506,11 @@ describe('a whole message', () => {
       ', so nothing was sent',
       'The wallet was not charged. Check the network and baseUrl, then call again.',
     ],
-    ['yes', '', 'The wallet was charged; do not order again under another reference or key.'],
+    ['yes', '', 'The wallet was charged. Do not order again under another reference or key.'],
     [
       'unknown',
       ', so this attempt was not sent, but an earlier one may have been',
-      'The wallet may have been charged: call create() again with the same request and reference (or key), or run orders.recover(); never order again under another one.',
+      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.',
     ],
   ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
     const given = charged === undefined ? {} : { charged }
@@ -526,7 +526,7 @@ describe('a whole message', () => {
     ['no', 'Nothing was sent, so it had no effect. Allow more time, then call again.'],
     [
       'unknown',
-      'It may have had its effect, and nothing is remembered of it: check before you send it again.',
+      'It may have taken effect, and the client keeps no record of it: check before you send it again.',
     ],
   ] as const)(
     "of a request of the caller's own speaks of its effect and of no order: %s",

@@ -45,7 +45,7 @@ const toggles: readonly {
   },
   {
     name: 'Respond 3 seconds late',
-    hint: 'processed at once',
+    hint: 'processed immediately',
     rule: { action: { type: 'delay', ms: 3000, when: 'after' } },
   },
   {

@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { root } from '../../../scripts/ensure-built.ts'
+
+/** A comment or a message of `src`. */
+export interface Words {
+  /** File and line, for example `src/client.ts:12`. */
+  readonly at: string
+  /** Without the marks of a comment, its code and its examples. An expression in a message is `…`. */
+  readonly text: string
+}
+
+/** Neither sentences nor words of ours: SQL, Lua, HTML, CSS and the help of a command. */
+const OTHER_LANGUAGE = /^\s*(?:[.$<:]|local )|\b(?:SELECT|CREATE|INSERT|UPDATE|DELETE|PRAGMA)\b|\n {2}/
+
+function wordsOfComment(comment: string): string {
+  return comment
+    .replace(/\*\/$/, '')
+    .replaceAll(/^\/\*\*?|^[ \t]*(?:\*|\/\/) ?/gm, '')
+    .replaceAll(/^@example[\s\S]*?(?=^@|$(?![\s\S]))/gm, '')
+    .replaceAll(/`[^`]*`/g, 'code')
+    .replaceAll(/\{@link ([^}]*)\}/g, '$1')
+}
+
+/** The comments of a file and the strings that read as sentences. Comments of a line each are one if they follow. */
+function wordsOf(path: string): { readonly comments: Words[]; readonly messages: Words[] } {
+  const text = readFileSync(join(root, path), 'utf8')
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
+  const at = (position: number): string => `${path}:${file.getLineAndCharacterOfPosition(position).line + 1}`
+  const ranges = new Map<number, ts.CommentRange>()
+  const messages: Words[] = []
+  const add = (node: ts.Node, message: string): void => {
+    if (/\w \w/.test(message) && !OTHER_LANGUAGE.test(message))
+      messages.push({ at: at(node.getStart(file)), text: message.replaceAll(/`[^`]*`/g, 'code') })
+  }
+  const visit = (node: ts.Node): void => {
+    for (const range of [
+      ...(ts.getLeadingCommentRanges(text, node.getFullStart()) ?? []),
+      ...(ts.getTrailingCommentRanges(text, node.getEnd()) ?? []),
+    ])
+      ranges.set(range.pos, range)
+    if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) add(node, node.text)
+    if (ts.isTemplateExpression(node))
+      add(node, node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join(''))
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  visit(file.endOfFileToken)
+  const comments: Words[] = []
+  let end = 0
+  for (const range of [...ranges.values()].toSorted((a, b) => a.pos - b.pos)) {
+    const words = wordsOfComment(text.slice(range.pos, range.end))
+    const last = comments.at(-1)
+    const follows =
+      range.kind === ts.SyntaxKind.SingleLineCommentTrivia && /^\n *$/.test(text.slice(end, range.pos))
+    end = range.kind === ts.SyntaxKind.SingleLineCommentTrivia ? range.end : -1
+    if (last !== undefined && follows)
+      comments[comments.length - 1] = { ...last, text: `${last.text}\n${words}` }
+    else comments.push({ at: at(range.pos), text: words })
+  }
+  return { comments, messages }
+}
+
+const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.ts'))
+  .toSorted()
+  .map((name) => wordsOf(`src/${name}`))
+
+/** All comments of `src`. */
+export const comments: readonly Words[] = files.flatMap((file) => file.comments)
+/** All messages of `src`: whatever string has several words. */
+export const messages: readonly Words[] = files.flatMap((file) => file.messages)
+
+/** The sentences of a comment or message; a paragraph, an item of a list and a tag each begin a new one. */
+export function sentencesOf({ text }: Words): readonly string[] {
+  return text.split(/\n\s*\n|\n(?=\s*(?:@|- ))/).flatMap((paragraph) =>
+    paragraph
+      .replaceAll(/\s+/g, ' ')
+      .trim()
+      .split(/[.!?;:] /),
+  )
+}
