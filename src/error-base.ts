@@ -14,8 +14,11 @@ export type MissingResource = 'order' | 'service' | 'service_or_customer' | 'wal
 
 /** The ids that the service asks for in support requests (API document, "POST /v1/orders"). */
 export interface SupportReference {
+  /** Identifier of the order. */
   readonly orderId?: string
+  /** Idempotency-Key of the order. */
   readonly idempotencyKey?: string
+  /** The caller's own reference of the order. */
   readonly externalOrderId?: string
 }
 
@@ -23,31 +26,45 @@ export interface SupportReference {
 export interface Issue {
   /** Path of the field, for example `metadata.externalOrderId`; empty for the value as a whole. */
   readonly path: string
+  /** What is wrong with it. Never quotes the value. */
   readonly message: string
 }
 
 /** Facts of an error. Every field is copied by name, so nothing else ever hangs off an error. */
 export interface ErrorFacts {
+  /** See {@link CustomerOrderingError.charged}. Default `'no'`. */
   readonly charged?: Charged | undefined
   /** HTTP requests made by the call, 0 when nothing was sent. */
   readonly attempts?: number | undefined
+  /** HTTP status of the last response. */
   readonly status?: number | undefined
   /** Machine-readable code from the service's error body. */
   readonly serverCode?: string | undefined
   /** Message from the service's error body, truncated. Never enumerable, never printed. */
   readonly serverMessage?: string | undefined
+  /** Request id from the response's headers. */
   readonly requestId?: string | undefined
+  /** Idempotency-Key of the order. */
   readonly idempotencyKey?: string | undefined
+  /** The caller's own reference of the order. */
   readonly externalOrderId?: string | undefined
+  /** Identifier of the order. */
   readonly orderId?: string | undefined
+  /** See {@link InvalidRequestError.issues}. */
   readonly issues?: readonly Issue[] | undefined
+  /** See {@link PermissionDeniedError.requiredPermission}. */
   readonly requiredPermission?: Permission | undefined
+  /** See {@link NotFoundError.resource}. */
   readonly resource?: MissingResource | undefined
   /** Milliseconds the service asked to wait. */
   readonly retryAfter?: number | undefined
+  /** See {@link IdempotencyConflictError.local}. */
   readonly local?: boolean | undefined
+  /** See {@link IdempotencyConflictError.fields}. */
   readonly fields?: readonly string[] | undefined
+  /** See {@link TimeoutError.deadline}. */
   readonly deadline?: 'attempt' | 'total' | undefined
+  /** The error or reason behind this one. */
   readonly cause?: unknown
 }
 

@@ -10,6 +10,7 @@ export interface CallEvent {
   readonly method: string
   /** Path below the base URL, ids included, without the query. */
   readonly path: string
+  /** Idempotency-Key of the order; absent for reads. */
   readonly idempotencyKey?: string
 }
 
@@ -23,7 +24,9 @@ export interface RequestEvent extends CallEvent {
 export interface ResponseEvent extends RequestEvent {
   /** `answer`: a response of any status; `redirect` is never followed. */
   readonly outcome: 'answer' | 'redirect' | 'failed' | 'timeout' | 'aborted'
+  /** HTTP status, if a response arrived. */
   readonly status?: number
+  /** Request id from the response's headers. */
   readonly requestId?: string
   /** System or network error code, for example `ECONNRESET`. */
   readonly failure?: string
@@ -42,6 +45,7 @@ export interface RetryEvent extends RequestEvent {
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */
   readonly delayMs: number
+  /** HTTP status of the attempt before the wait, if it had a response. */
   readonly status?: number
   /** Milliseconds that the service asked to wait (`Retry-After`). */
   readonly retryAfter?: number
@@ -49,15 +53,21 @@ export interface RetryEvent extends RequestEvent {
 
 /** The call ended. For orders, its outcome is stored. */
 export interface SettledEvent extends CallEvent {
+  /** True if the call returned a result. */
   readonly ok: boolean
   /** HTTP requests made. */
   readonly attempts: number
+  /** Milliseconds from the start of the call to its end. */
   readonly durationMs: number
   /** `code` of the error, if the call failed. */
   readonly code?: string
+  /** HTTP status of the last response. */
   readonly status?: number
+  /** Whether the wallet was charged; absent for reads. */
   readonly charged?: Charged
+  /** The caller's own reference of the order. */
   readonly externalOrderId?: string
+  /** Identifier of the order, if known. */
   readonly orderId?: string
   /** Orders only: false if the outcome could not be stored. Storing is retried in the background. */
   readonly remembered?: boolean
@@ -85,9 +95,13 @@ export interface Hooks {
 
 /** Where log lines go; `console`, pino, winston and consola fit. pino gets the fields first. */
 export interface Logger {
+  /** Requests, responses and calls that succeeded. */
   debug(message: string, fields?: object): void
+  /** Retries, and calls that failed. */
   info(message: string, fields?: object): void
+  /** Orders whose outcome is unknown or not stored. */
   warn(message: string, fields?: object): void
+  /** Hooks that throw. */
   error(message: string, fields?: object): void
 }
 

@@ -18,6 +18,7 @@ export interface Codec {
    * contain secrets.
    */
   encrypt(text: string): string | Promise<string>
+  /** Returns the string that `encrypt` was called with. */
   decrypt(text: string): string | Promise<string>
 }
 

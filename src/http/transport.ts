@@ -1,9 +1,12 @@
 /** One complete HTTP request: nothing is added or changed on its way. */
 export interface TransportRequest {
+  /** HTTP method, upper case. */
   readonly method: string
   /** Absolute URL. */
   readonly url: string
+  /** Headers by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
+  /** The body, or undefined for none. */
   readonly body: string | undefined
   /** Ends the attempt and the read of its body, when its time is up or the caller aborts. */
   readonly signal: AbortSignal
@@ -18,6 +21,7 @@ export interface TransportRequest {
 export interface TransportResponse {
   /** 0 for a redirect that the platform does not show. */
   readonly status: number
+  /** The headers of the response. */
   readonly headers: ResponseHeaders
   /** Reads the body as a string, at most `maxBytes` of it after decompression. Never rejects. */
   read(maxBytes: number): Promise<BodyText>
@@ -49,12 +53,15 @@ export type Unsent = 'unreachable' | 'certificate' | 'transport_closed' | 'late'
 
 /** The part of a response's headers that the client reads. */
 export interface ResponseHeaders {
+  /** Returns the value of a header, or null. Names are case-insensitive. */
   get(name: string): string | null
+  /** Calls back once for each header, with its lower-case name. */
   forEach(each: (value: string, name: string) => void): void
 }
 
 /** The decoded part of a body. */
 export interface BodyText {
+  /** The body as a string. */
   readonly text: string
   /** Undefined if the body is complete. */
   readonly problem: 'cut' | 'too_large' | 'undecodable' | undefined

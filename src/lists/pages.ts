@@ -55,7 +55,13 @@ export class Pages<T> extends Lazy<T, Page<T>> {
     this.#walk = walk
   }
 
-  /** Iterates whole pages, without those that have nothing new. */
+  /**
+   * Iterates whole pages, without those that have nothing new.
+   *
+   * @throws {ApiError} from the iteration, if a page cannot be read: a subclass for each status
+   * @example
+   * for await (const page of client.orders.list().pages()) console.log(page.offset, page.items.length)
+   */
   pages(): AsyncIterable<Page<T>> {
     return {
       [Symbol.asyncIterator]: () => {
@@ -71,6 +77,11 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   /**
    * The first items as an array, at most `max`. Fetches no page that they do not need. The cap is
    * required: an array of a whole list could fill the memory.
+   *
+   * @throws {InvalidRequestError} if `max` is not a positive integer
+   * @throws {ApiError} if a page cannot be read: a subclass for each status
+   * @example
+   * const newest = await client.orders.list().toArray({ max: 500 })
    */
   async toArray(options: { readonly max: number }): Promise<T[]> {
     const max: unknown = options?.max

@@ -3,6 +3,7 @@ import { SCOPE } from './conventions.ts'
 
 /** The part of a client that {@link observeOpenOrders} reads. */
 export interface UnresolvedOrders {
+  /** The client's orders. */
   readonly orders: { unresolved(): AsyncIterable<{ readonly createdAt: number }> }
 }
 

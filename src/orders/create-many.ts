@@ -4,19 +4,27 @@ import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 
 /** A row whose order exists and was paid. */
 export interface CreateManySuccess<Output> {
+  /** True: `order` exists. */
   readonly ok: true
+  /** The row's order, as the source gave it. */
   readonly request: CreateOrderRequest
+  /** The order, new or remembered. */
   readonly order: Output
   /** True if the order existed before, false if this call made it, undefined when nobody can know. */
   readonly replayed: boolean | undefined
+  /** The wallet was charged, by this run or before. */
   readonly charged: 'yes'
 }
 
 /** A row that ended in an error. */
 export interface CreateManyFailure {
+  /** False: `error` says why. */
   readonly ok: false
+  /** The row's order, as the source gave it. */
   readonly request: CreateOrderRequest
+  /** Why the row failed. */
   readonly error: AnyCustomerOrderingError
+  /** Whether the wallet was charged for this order. */
   readonly charged: Charged
 }
 

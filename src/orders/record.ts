@@ -16,7 +16,9 @@ export type RejectionKind = 'refused' | 'not_processed' | 'conflict' | 'cancelle
 
 /** Why an order was not bought. */
 export interface Rejection {
+  /** Why the order was not placed. */
   readonly kind: RejectionKind
+  /** HTTP status of the refusal. */
   readonly status?: number
   /** Machine-readable code out of the service's answer. */
   readonly code?: string
@@ -30,9 +32,11 @@ export interface OrderRecord {
   readonly key: string
   /** Which key of the intent this is, from 0 on. */
   readonly generation: number
+  /** `open` until the outcome is known, then `created` or `rejected`. */
   readonly state: RecordState
   /** True if an attempt under the current key may have reached the service and no trustworthy answer came back. */
   readonly ambiguous: boolean
+  /** Your own reference of the order. */
   readonly externalOrderId?: string
   /** The order as the service returned it; only `id` may be known where the answer was flawed. Absent if never readable. */
   readonly order?: Partial<Order>

@@ -33,7 +33,9 @@ export type AttentionReason =
 export interface RecoveredOrder<Output = Order> {
   /** An order exists and was paid. */
   readonly outcome: 'created'
+  /** What is remembered of the order. */
   readonly record: OrderRecord
+  /** The order. */
   readonly order: Output
   readonly error?: undefined
   readonly reason?: undefined
@@ -43,10 +45,12 @@ export interface RecoveredOrder<Output = Order> {
 export interface UnreadableOrder {
   /** An order exists and was paid; its id is in `record.order`, if that is known. */
   readonly outcome: 'created'
+  /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
   /** Why it could not be read, where that was tried; also if your own schema refuses it. */
   readonly error?: AnyCustomerOrderingError
+  /** The order cannot be read. */
   readonly reason: 'unreadable'
 }
 
@@ -57,6 +61,7 @@ export interface RecoveredRecord {
    * `still_open`: the service could not be asked, try again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
+  /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
   /** What the service or the connection answered, where that is why the record is still open. */
@@ -68,9 +73,12 @@ export interface RecoveredRecord {
 export interface RecordInNeed {
   /** Nothing safe is left to do without a person. */
   readonly outcome: 'needs_attention'
+  /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
+  /** The error of the last request, if there was one. */
   readonly error?: AnyCustomerOrderingError
+  /** Why a person is needed. */
   readonly reason: AttentionReason
 }
 

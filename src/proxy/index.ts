@@ -36,6 +36,7 @@ export interface ProxyOptions {
 
 /** A request without a response that could be passed on. */
 export interface ProxyLoss {
+  /** HTTP method of the request. */
   readonly method: string
   /** Below the base URL, without the query. */
   readonly path: string

@@ -25,6 +25,13 @@ export class Wallet<S extends Schemas = Schemas> {
   /**
    * Returns the balance: the user's wallet for a personal API key, the organization's for one of an
    * organization.
+   *
+   * @throws {ApiError} if the service refused the request: a subclass for each status
+   * @throws {ConnectionError} or {@link TimeoutError} if no complete response came
+   * @throws {InvalidResponseError} if the response is not a balance
+   * @throws {RequestAbortedError} if `signal` ended the call
+   * @example
+   * const { amount, currency } = await client.balance.retrieve()
    */
   async retrieve(options?: RequestOptions): Promise<BalanceOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))

@@ -13,9 +13,11 @@ export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** A request to an endpoint that this package does not know. */
 export interface RawRequest<Schema extends StandardSchemaV1 | undefined = StandardSchemaV1 | undefined> {
+  /** HTTP method. */
   readonly method: RequestMethod
   /** Path below `baseUrl`, percent-encoded, for example `/v1/orders/ord_1/refunds`. Without query. */
   readonly path: string
+  /** Query parameters. Undefined ones are left out. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   /** Sent as JSON. Not for GET and HEAD. */
   readonly body?: unknown

@@ -25,9 +25,10 @@ export class Services<S extends Schemas = Schemas> {
   }
 
   /**
-   * The published services, fetched page by page while they are iterated; `await` fetches the first page. Their
-   * `productId` is an order's `serviceId`.
+   * Lists the published services, with pagination built in: pages are fetched while you iterate, and
+   * `await` fetches the first one. Their `productId` is an order's `serviceId`.
    *
+   * @throws {InvalidRequestError} if `limit` or `offset` is wrong
    * @example
    * for await (const service of client.services.list()) console.log(service.productId, service.amount)
    */
@@ -35,7 +36,14 @@ export class Services<S extends Schemas = Schemas> {
     return listPages(this.#context, this.#list, readArguments.list(params), options)
   }
 
-  /** One service: current price, quantity limits and stock state. */
+  /**
+   * Retrieves one service: current price, quantity limits and stock state.
+   *
+   * @throws {NotFoundError} if there is no such service
+   * @throws {InvalidResponseError} if the response shows another service
+   * @example
+   * const service = await client.services.retrieve('svc_standard')
+   */
   async retrieve(serviceId: string, options?: RequestOptions): Promise<ServiceOf<S>> {
     const path = `${PATH}/${segment('serviceId', serviceId)}`
     const settings = callSettings(this.#context.defaults, readArguments.call(options))

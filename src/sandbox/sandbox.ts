@@ -87,6 +87,7 @@ export interface Sandbox extends SandboxAssertions {
    * @throws {TypeError} if there is no such customer
    */
   customer(customer: string | { readonly id: string }): SandboxCustomer
+  /** Adds a customer and returns it. */
   addCustomer(customer?: NewCustomer): SandboxCustomer
   /** Adds an API key and returns its secret, for the Authorization header. */
   addApiKey(apiKey: NewApiKey): string

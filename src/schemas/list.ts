@@ -9,6 +9,7 @@ import type { Service } from './service.ts'
  * list.
  */
 export interface ListEnvelope {
+  /** The rows of the page. */
   readonly items: unknown[]
   /** Rows in the whole list. */
   readonly total?: number

@@ -44,6 +44,7 @@ export interface CreateOrderRequest {
   readonly target: string
   /** Ordered quantity, a positive safe integer; must respect the service's bounds and step. */
   readonly quantity: number
+  /** Your own reference for the order, and other metadata. */
   readonly metadata?: OrderMetadata
 }
 

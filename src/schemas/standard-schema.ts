@@ -3,6 +3,7 @@
  * arktype and others produce schemas of this shape, so none of their types appears in our signatures.
  */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {
+  /** The schema, by version 1 of the interface. */
   readonly '~standard': StandardSchemaV1.Props<Input, Output>
 }
 

@@ -61,6 +61,7 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * const store = new IndexedDbStore({ name: 'orders' })
  */
 export class IndexedDbStore implements OrderStore {
+  /** Survives the end of the page and of the browser. */
   readonly durability: StoreDurability = 'device'
   readonly #name: string
   readonly #connection: Connection

@@ -75,6 +75,7 @@ const INSERT_ATTEMPTS = 3
  * const store = new PostgresStore({ client: new Pool() })
  */
 export class PostgresStore implements OrderStore {
+  /** Shared by all machines that use the database. */
   readonly durability: StoreDurability = 'server'
   readonly #session: Session
   readonly #names: Names

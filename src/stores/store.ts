@@ -48,7 +48,9 @@ export interface ListRowsOptions {
  * empty, and still have a `next`.
  */
 export interface RowPage {
+  /** The rows of the page. */
   readonly rows: readonly StoredRow[]
+  /** The cursor of the next page. */
   readonly next?: string
 }
 
@@ -90,6 +92,7 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  * - Rows are never shared: later changes to the caller's object do not reach the store.
  */
 export interface OrderStore {
+  /** What an acknowledged write survives. */
   readonly durability: StoreDurability
   /** Returns the row, or undefined. */
   get(scope: string, id: string): Promise<StoredRow | undefined>

@@ -4,7 +4,11 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
 
 /**
  * Reads fault rules from a file: an array of rules without functions, in JSON or YAML 1.2 without
- * aliases. Throws a TypeError with the line of the first mistake and its reason.
+ * aliases.
+ *
+ * @throws {TypeError} with the line of the first mistake and its reason
+ * @example
+ * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
  */
 export function parseFaultRules(text: string, format: DataFormat = 'json'): readonly FaultRule[] {
   return parseDataFile(text, format, '$', readFaultRules)

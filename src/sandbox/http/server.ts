@@ -44,6 +44,7 @@ const serveOptionsShape = record({}, SERVE_OPTIONS)
 export interface SandboxServer {
   /** Base URL, for example `http://127.0.0.1:4010`. */
   readonly url: string
+  /** Port on which it listens. */
   readonly port: number
   /** Whether it serves the live page and the control API. */
   readonly control: boolean

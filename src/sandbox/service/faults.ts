@@ -16,12 +16,15 @@ export type SandboxOperation =
 export interface SandboxRequestView {
   /** Null for paths and methods that the API does not have. */
   readonly operation: SandboxOperation | null
+  /** HTTP method, upper case. */
   readonly method: string
   /** Path without the query, for example `/v1/orders`. */
   readonly path: string
+  /** Query parameters. */
   readonly query: URLSearchParams
   /** Label of the API key, or null if it is unknown. */
   readonly apiKeyId: string | null
+  /** Idempotency-Key, or null. */
   readonly idempotencyKey: string | null
   /** `metadata.externalOrderId` of the body, or null. */
   readonly externalOrderId: string | null
@@ -31,13 +34,17 @@ export interface SandboxRequestView {
 
 /** Which requests a rule applies to. All given conditions must hold. */
 export interface FaultMatch {
+  /** Endpoint of the API. */
   readonly operation?: SandboxOperation
   /** Upper case, for example `POST`. */
   readonly method?: string
   /** Start of the path, or a pattern that matches part of it. */
   readonly path?: string | RegExp
+  /** `metadata.externalOrderId` of the body. */
   readonly externalOrderId?: string
+  /** Idempotency-Key of the request. */
   readonly idempotencyKey?: string
+  /** A condition in code. Not possible in a file. */
   readonly when?: (request: SandboxRequestView) => boolean
 }
 
@@ -165,6 +172,7 @@ export interface FaultRule {
    * 1.
    */
   readonly probability?: number
+  /** What goes wrong. */
   readonly action: FaultAction
 }
 
@@ -213,6 +221,7 @@ export interface SandboxFaults {
 export interface SandboxFaultStatus {
   /** Set when the rule is added, and never used again. */
   readonly id: number
+  /** The rule as it was added. */
   readonly rule: FaultRule
   /** Requests that its `match` fits. */
   readonly matched: number

@@ -43,6 +43,7 @@ export function sortedJson(value: unknown): string {
 
 /** One step of RFC 6902; `move`, `copy` and `test` are left out. */
 export interface JsonPatchStep {
+  /** The kind of change. */
   readonly op: 'add' | 'replace' | 'remove'
   /** JSON pointer (RFC 6901), for example `/amount` or `/data/0/id`. */
   readonly path: string

@@ -5,7 +5,9 @@ export type SandboxAssertion = 'expectChargedOnce' | 'expectNotCharged' | 'expec
 
 /** Thrown by the sandbox's assertions. Test runners show it like an error of `node:assert`. */
 export class SandboxAssertionError extends Error {
+  /** The name that test runners look for. */
   override readonly name = 'AssertionError' as const
+  /** The code that test runners look for. */
   readonly code = 'ERR_ASSERTION' as const
   /** False: the message was written for this failure. Jest leaves such messages out when it is true. */
   readonly generatedMessage = false as const

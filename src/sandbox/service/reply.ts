@@ -20,6 +20,7 @@ export type SandboxDelivery =
 export interface SandboxResponse {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
+  /** The body as sent. */
   readonly body: string
 }
 
@@ -27,10 +28,13 @@ export interface SandboxResponse {
 export interface SandboxRequest {
   /** 1 for the first request, also after a `sandbox.reset()`. */
   readonly number: number
+  /** Endpoint, or null if there is none. */
   readonly operation: SandboxOperation | null
+  /** HTTP method. */
   readonly method: string
   /** Path and query. */
   readonly path: string
+  /** Idempotency-Key, or null. */
   readonly idempotencyKey: string | null
   /** Label of the API key, or null if it is missing or unknown. */
   readonly apiKeyId: string | null
@@ -59,10 +63,13 @@ export interface SandboxRequest {
 
 /** A description of a response, which `sandbox.fetch` and the real server carry out. */
 export interface SandboxReply {
+  /** HTTP status. */
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
+  /** The whole body, also if less of it is delivered. */
   readonly body: string
+  /** How the response travels. */
   readonly delivery: SandboxDelivery
   /** The entry in `sandbox.requests`. */
   readonly request: SandboxRequest
@@ -70,11 +77,13 @@ export interface SandboxReply {
 
 /** A request as plain values, for adapters without a `Request`. */
 export interface SandboxMessage {
+  /** HTTP method. */
   readonly method: string
   /** Absolute URL, or a path from the root of `baseUrl`. */
   readonly url: string
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
+  /** The body, or null for none. */
   readonly body: string
   /**
    * Fires when the caller disconnects. Processing goes on, as on a real server. Only the response

@@ -34,7 +34,9 @@ export interface SandboxWallet {
 
 /** A user or an organization that owns a wallet and orders. */
 export interface SandboxCustomer {
+  /** Identifier of the customer. */
   readonly id: string
+  /** A user or an organization. */
   readonly type: 'personal' | 'organization'
   /** Null if no wallet is mapped: reading the balance and ordering then return 404. */
   readonly wallet: SandboxWallet | null
@@ -42,9 +44,13 @@ export interface SandboxCustomer {
 
 /** An API key. `secret` goes into the Authorization header, `id` is its label in logs. */
 export interface SandboxApiKey {
+  /** Label of the key in logs. */
   readonly id: string
+  /** The key itself. */
   readonly secret: string
+  /** The customer that the key acts for. */
   readonly customerId: string
+  /** What the key may do. */
   readonly permissions: readonly SandboxPermission[]
   /** The integration the key belongs to; used when the switch `sourceSystemFrom` is `'apiKey'`. */
   readonly sourceSystem: string | null
@@ -54,12 +60,17 @@ export interface SandboxApiKey {
 
 /** A product of the catalogue. */
 export interface SandboxService {
+  /** Identifier of the service. */
   readonly productId: string
   /** Price in minor currency units. */
   readonly amount: number
+  /** ISO 4217 currency code. */
   readonly currency: string
+  /** Smallest orderable quantity. */
   readonly minQuantity: number
+  /** Largest orderable quantity. */
   readonly maxQuantity: number
+  /** Step that a quantity must respect. */
   readonly stepQuantity: number
   /** Units left, or null for any number. */
   readonly stock: number | null
@@ -69,15 +80,23 @@ export interface SandboxService {
 
 /** An order as the sandbox keeps it. The switch `orderFields` decides what callers see of it. */
 export interface SandboxOrder {
+  /** Identifier of the order. */
   readonly id: string
+  /** The customer who paid. */
   readonly customerId: string
+  /** The ordered service. */
   readonly serviceId: string
+  /** What the order is applied to. */
   readonly target: string
+  /** Ordered quantity. */
   readonly quantity: number
   /** Amount charged, in minor currency units. */
   readonly amount: number
+  /** ISO 4217 currency code. */
   readonly currency: string
+  /** Metadata of the request, or null. */
   readonly metadata: JsonObject | null
+  /** The integration that placed it, or null. */
   readonly sourceSystem: string | null
   /** A status set by hand. Null while the switch `statuses` decides. */
   readonly status: string | null
@@ -97,9 +116,11 @@ export type SandboxKeyAnswer =
 export interface SandboxKeyEntry {
   /** Scope of the key: an API key's id or a customer's id. */
   readonly scope: string
+  /** The Idempotency-Key. */
   readonly key: string
   /** The first request's body, byte for byte. */
   readonly payload: string
+  /** When the first request with the key began, milliseconds since the epoch. */
   readonly startedAt: number
   /** When the running request died, or null. */
   readonly orphanedAt: number | null
@@ -109,12 +130,17 @@ export interface SandboxKeyEntry {
 
 /** One debit of a wallet. */
 export interface SandboxCharge {
+  /** The order that was paid. */
   readonly orderId: string
   /** Minor currency units. */
   readonly amount: number
+  /** ISO 4217 currency code. */
   readonly currency: string
+  /** The customer whose wallet was debited. */
   readonly customerId: string
+  /** Idempotency-Key of the request. */
   readonly idempotencyKey: string
+  /** The caller's own reference, or null. */
   readonly externalOrderId?: string
   /** The request's body, byte for byte. */
   readonly body: string
@@ -127,14 +153,21 @@ export interface SandboxCharge {
  * log.
  */
 export interface SandboxState {
+  /** Version of this format. */
   readonly version: 1
   /** Positions of the seeded random sequences. */
   readonly random: { readonly ids: number; readonly lists: number; readonly faults: number }
+  /** Customers with their wallets. */
   readonly customers: readonly SandboxCustomer[]
+  /** API keys, revoked ones included. */
   readonly apiKeys: readonly SandboxApiKey[]
+  /** The catalogue. */
   readonly services: readonly SandboxService[]
+  /** Orders, oldest first. */
   readonly orders: readonly SandboxOrder[]
+  /** The idempotency table, oldest row first. */
   readonly keys: readonly SandboxKeyEntry[]
+  /** Charges, oldest first. */
   readonly ledger: readonly SandboxCharge[]
 }
 

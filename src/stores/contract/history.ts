@@ -15,6 +15,7 @@ export interface HistoryOptions {
 
 /** The recorded calls of the clients. */
 export interface RecordedHistory {
+  /** The recorded calls with their results. */
   readonly calls: readonly RecordedCall[]
   /**
    * Errors of rejected calls. Rejected writes are in `calls` with an unknown result, rejected reads
@@ -37,6 +38,10 @@ const LONGEST_PAUSE = 4
  * {@link explainHistory}. The store must not have rows yet.
  *
  * @param stores handles to the same rows, shared out among the clients
+ * @throws {RangeError} if `stores` is empty
+ * @example
+ * const { calls } = await recordHistory([new MyStore()])
+ * console.log(explainHistory(calls) ?? 'linearizable')
  */
 export async function recordHistory(
   stores: readonly OrderStore[],

@@ -5,6 +5,7 @@ import { sameRow, show } from './expect.ts'
  * Time and client of a call. Times are ticks of one clock that all clients share; no two are equal.
  */
 export interface CallSpan {
+  /** Number of the client, from 0. */
   readonly client: number
   /** Before the store was called. */
   readonly called: number
@@ -48,6 +49,9 @@ const LISTED = 16
  *
  * @returns undefined if there is such an order for every row, otherwise the first call that
  * contradicts all orders
+ * @example
+ * const { calls } = await recordHistory([new MyStore()])
+ * console.log(explainHistory(calls) ?? 'linearizable')
  */
 export function explainHistory(calls: readonly RecordedCall[]): string | undefined {
   const rows = new Map<string, RecordedCall[]>()

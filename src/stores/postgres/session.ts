@@ -12,6 +12,7 @@ export type PostgresParameter = string | boolean
  * a `PGlite`, or an adapter around another client.
  */
 export interface PostgresClient {
+  /** Runs one statement with its parameters. */
   query(text: string, parameters?: PostgresParameter[]): Promise<{ readonly rows: readonly unknown[] }>
   /**
    * `'I'` if the connection is outside of any transaction. A pg `Client` has this. Without it the

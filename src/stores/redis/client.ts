@@ -3,7 +3,9 @@ import type { Script } from './scripts.ts'
 
 /** Parameters of a script, in node-redis's words. */
 export interface NodeRedisScriptOptions {
+  /** Keys that the script uses. */
   keys: string[]
+  /** Other parameters of the script. */
   arguments: string[]
 }
 
@@ -18,13 +20,17 @@ interface Connecting {
  * package `redis`.
  */
 export interface NodeRedisClient extends Connecting {
+  /** Runs a script. */
   eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
+  /** Runs a script that the server knows, by its digest. */
   evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
 }
 
 /** The part of ioredis that the store uses: a `Redis` or a `Cluster`. */
 export interface IoredisClient extends Connecting {
+  /** Runs a script. */
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
+  /** Runs a script that the server knows, by its digest. */
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
 

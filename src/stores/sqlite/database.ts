@@ -6,14 +6,19 @@ import { nodeModule } from './node-module.ts'
 
 /** A prepared statement, as `node:sqlite` and better-sqlite3 both have it. */
 export interface SqliteStatement {
+  /** Runs the statement and returns the number of changed rows. */
   run(...parameters: (string | number)[]): { readonly changes: number | bigint }
+  /** Returns the first row, or undefined. */
   get(...parameters: (string | number)[]): unknown
+  /** Returns all rows. */
   all(...parameters: (string | number)[]): unknown[]
 }
 
 /** An open SQLite connection: a `DatabaseSync` of `node:sqlite`, a better-sqlite3 `Database`, or anything of their shape. */
 export interface SqliteDatabase {
+  /** Runs statements without results. */
   exec(sql: string): unknown
+  /** Prepares a statement. */
   prepare(sql: string): SqliteStatement
 }
 

@@ -1,0 +1,123 @@
+import { join } from 'node:path'
+import ts from 'typescript'
+import { expect, test } from 'vitest'
+import { root } from '../../scripts/ensure-built.ts'
+
+const ENTRIES = [
+  'index',
+  'stores/sqlite',
+  'stores/postgres',
+  'stores/redis',
+  'stores/indexeddb',
+  'stores/contract',
+  'undici/index',
+  'proxy/index',
+  'opentelemetry/index',
+  'sandbox/index',
+  'sandbox/http/server',
+  'sandbox/http/msw',
+].map((name) => join(root, `src/${name}.ts`))
+
+/** Called by the language, or by the client through an interface that documents them. */
+const NOT_FOR_CALLERS = new Set(['toJSON', 'then', 'catch', 'finally'])
+const STORES = /^(?:Memory|Sqlite|Postgres|Redis|IndexedDb)Store$/
+const CALLED_BY_THE_CLIENT = new Set(['get', 'insert', 'update', 'listOpen', 'list', 'prune', 'close'])
+
+/** Only the source: neither the library of the language nor that of any package says what ours means. */
+function readSource(): ts.Program {
+  const options: ts.CompilerOptions = {
+    noLib: true,
+    types: [],
+    target: ts.ScriptTarget.Latest,
+    module: ts.ModuleKind.NodeNext,
+    allowImportingTsExtensions: true,
+  }
+  const host = ts.createCompilerHost(options)
+  host.resolveModuleNameLiterals = (literals, from) =>
+    literals.map(({ text }) => ({
+      resolvedModule: text.startsWith('.')
+        ? { resolvedFileName: join(from, '..', text), extension: ts.Extension.Ts }
+        : undefined,
+    }))
+  return ts.createProgram(ENTRIES, options, host)
+}
+
+interface Named {
+  /** For example `CustomerOrderingClient.close`. */
+  readonly name: string
+  readonly documented: boolean
+  /** Names of its block tags, such as `example`. */
+  readonly tags: ReadonlySet<string>
+  /** True for what callers call: an exported function, or a method of an exported class. */
+  readonly called: boolean
+}
+
+function publicNames(): readonly Named[] {
+  const program = readSource()
+  const checker = program.getTypeChecker()
+  const describe = (symbol: ts.Symbol, name: string, called: boolean): Named => ({
+    name,
+    called,
+    documented: symbol.getDocumentationComment(checker).length > 0,
+    tags: new Set(symbol.getJsDocTags(checker).map((tag) => tag.name)),
+  })
+  const membersOf = (owner: ts.Symbol): readonly Named[] =>
+    [...(owner.members?.values() ?? [])].flatMap((member) => {
+      const declaration = member.declarations?.[0]
+      if (declaration === undefined) return []
+      const hidden =
+        ts.getCombinedModifierFlags(declaration) & ts.ModifierFlags.Private ||
+        !(member.flags & (ts.SymbolFlags.Method | ts.SymbolFlags.Property | ts.SymbolFlags.Accessor)) ||
+        member.name.startsWith('__@') ||
+        member.name.startsWith('#') ||
+        // A field that an option must not have: `busyTimeout?: undefined`.
+        /\?: (?:undefined|never)$/.test(declaration.getText())
+      if (hidden) return []
+      const called =
+        (owner.flags & ts.SymbolFlags.Class) !== 0 &&
+        (member.flags & ts.SymbolFlags.Method) !== 0 &&
+        !NOT_FOR_CALLERS.has(member.name) &&
+        !(STORES.test(owner.name) && CALLED_BY_THE_CLIENT.has(member.name))
+      return [describe(member, `${owner.name}.${member.name}`, called)]
+    })
+  const exported = ENTRIES.flatMap((entry) => {
+    const file = program.getSourceFile(entry)
+    const module = file && checker.getSymbolAtLocation(file)
+    return module === undefined ? [] : checker.getExportsOfModule(module)
+  }).map((symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol))
+  return [...new Set(exported)].flatMap((symbol) => [
+    describe(symbol, symbol.name, (symbol.flags & ts.SymbolFlags.Function) !== 0),
+    ...membersOf(symbol),
+  ])
+}
+const names = publicNames()
+
+test('every public name and every member of one says what it means', () => {
+  expect(names.length).toBeGreaterThan(400)
+  expect(names.filter(({ documented }) => !documented).map(({ name }) => name)).toEqual([])
+})
+
+test('every function and method that callers call has an example', () => {
+  const without = names.filter(({ called, tags }) => called && !tags.has('example'))
+  expect(without.map(({ name }) => name)).toEqual([])
+})
+
+/** They neither reject an argument nor reach the network. */
+const NEVER_THROW = new Set([
+  'isCustomerOrderingError',
+  'suggestedStatus',
+  'responseInfo',
+  'observeOpenOrders',
+  'traceHeaders',
+  'createTestClock',
+  'storeContract',
+  'explainHistory',
+  'sandboxHandlers',
+])
+
+test('every function and method that callers call names the errors that it throws', () => {
+  const without = names.filter(
+    ({ called, name, tags }) => called && !tags.has('throws') && !NEVER_THROW.has(name),
+  )
+  expect(without.map(({ name }) => name)).toEqual([])
+})
