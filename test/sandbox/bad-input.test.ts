@@ -163,9 +163,9 @@ describe('what hardly is a request', () => {
 
     const headers = { authorization: `Bearer ${sandbox.apiKey}` }
     expect((await fetch(`${server.url}/v1/balance`, { headers })).status).toBe(200)
-    expect(
-      log.filter((line) => line.startsWith('no HTTP request, refused with 400')).length,
-    ).toBeGreaterThan(100)
+    expect(log.filter((line) => line.startsWith('no HTTP request, refused with 400')).length).toBeGreaterThan(
+      100,
+    )
     sandbox.expectCharges(0)
   })
 
