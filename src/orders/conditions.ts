@@ -202,8 +202,8 @@ export const unsettled: Condition<JournalRecord> = (record) => isPending(record)
 
 /** A call wrote the record after a person decided to give it up: it may have sent the order, which that person has not seen. */
 export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedAt, now }) =>
-  // What is far ahead was written before, by a clock that is wrong.
-  updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW
+  // Once the clock went back, nobody can tell. What is far ahead was written before, by a clock that is wrong.
+  decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId

@@ -1,0 +1,418 @@
+/** What each command does with what it finds, line by line: tests ask for each line, and the model whether one is wrong. */
+import type { Facts, Wanted } from '../../../src/orders/conditions.ts'
+import { ADOPTION_WINDOW, CLOCK_SKEW, PLAIN_FACTS } from '../../../src/orders/conditions.ts'
+import type { JournalRecord, RejectionKind } from '../../../src/orders/record.ts'
+import { type Command, decide } from '../../../src/orders/rules.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
+import { MINUTE, NOW, WINDOW } from '../../support/place.ts'
+
+export const TOTAL = 2 * MINUTE
+
+export const here = { ...PLAIN_FACTS, now: NOW, safeRetryWindow: WINDOW, totalTimeout: TOTAL }
+
+/** The changes to a record; what is undefined is left out of it. */
+type Changes = { readonly [Field in keyof JournalRecord]?: JournalRecord[Field] | undefined }
+
+/** A record of an order with a reference, opened a minute ago by a call that is gone. */
+export function record(changes: Changes = {}): JournalRecord {
+  const times = { firstSentAt: NOW - MINUTE, createdAt: NOW - MINUTE, updatedAt: NOW - MINUTE }
+  const made: JournalRecord = { ...LEFT_OPEN, ...times, key: 'key-0', version: 1, fingerprint: 'same' }
+  for (const [field, value] of Object.entries(changes)) {
+    if (value === undefined) Reflect.deleteProperty(made, field)
+    else Reflect.set(made, field, value)
+  }
+  return made
+}
+
+type Line = readonly [
+  when: string,
+  expected: string,
+  found?: Changes,
+  wanted?: Partial<Wanted> | undefined,
+  at?: Partial<Facts> | undefined,
+]
+
+export const busy = { busyUntil: NOW + 1, updatedAt: NOW - 1 } as const
+export const order = { id: 'ord_1', status: 'pending', amount: 1 }
+export const created = { state: 'created', readable: true, order } as const
+export const unreadable = { state: 'created', readable: false } as const
+const known = { ...unreadable, order: { id: 'ord_1' } }
+export const rejected = (kind: RejectionKind, changes: Changes = {}): Changes => ({
+  state: 'rejected',
+  rejection: { kind },
+  ...changes,
+})
+export const refused = (changes: Changes = {}): Changes => rejected('refused', changes)
+const first = (sentAt: number) => ({ first: { sentAt, refused: true } })
+export const unclaimed = { ambiguous: false, apiKeyTag: '' }
+
+const MISFIT = { path: 'quantity', message: 'is too much' }
+const payload = { fingerprint: 'other' }
+const key = { idempotencyKey: 'mine' }
+const otherApiKey = { sameApiKey: false }
+const tight = NOW - WINDOW + TOTAL
+const caller = { keyOrigin: 'caller' } as const
+const random = { keyOrigin: 'random' } as const
+
+/** What `create()` does with what it finds under a reference: open, created, and closed without an order. */
+const NAMED: readonly Line[] = [
+  ['open and a live call has it', 'wait', busy],
+  ['open and a live call has it, past the window', 'wait', { ...busy, firstSentAt: 0 }],
+  ['open, nobody has it, inside the window', 'send stored'],
+  ['open, its claim ran out', 'send stored', { busyUntil: NOW }],
+  [
+    'open, its claim is from the future',
+    'send stored',
+    { busyUntil: NOW + TOTAL, updatedAt: NOW + CLOCK_SKEW + 1, firstSentAt: NOW },
+  ],
+  ['open, under a key that the caller gives again', 'send stored', caller, { idempotencyKey: 'key-0' }],
+  ['open, sent with another API key', 'refuse api_key', {}, {}, otherApiKey],
+  ['open, past the window', 'refuse window', { firstSentAt: NOW - WINDOW }],
+  ['open, with room for exactly one call', 'send stored', { firstSentAt: tight }],
+  ['open, with too little room for a call', 'refuse window', { firstSentAt: tight - 1 }],
+  ['open, sent in the future by a clock that went back', 'refuse window', { firstSentAt: NOW + 60 * MINUTE }],
+  [
+    'open, never sent as far as is known, but old',
+    'refuse window',
+    { createdAt: NOW - WINDOW, firstSentAt: undefined },
+  ],
+  [
+    'open and claimed by nobody yet, however old and whatever the API key',
+    'send stored',
+    { createdAt: 0, updatedAt: 0, firstSentAt: undefined, apiKeyTag: '' },
+    {},
+    { isNotListed: true },
+  ],
+  ['open with another payload', 'refuse payload', {}, payload],
+  ['open with another payload, busy', 'refuse payload', busy, payload],
+  ['open under another key', 'refuse key', {}, key],
+  ['enqueued again after a refusal, whose window is over', 'send stored', { ...unclaimed, firstSentAt: 0 }],
+  [
+    'enqueued again under the caller’s key after a refusal, whose window is over',
+    'refuse window',
+    { ...unclaimed, ...caller, firstSentAt: 0 },
+  ],
+
+  ['created', 'tell', created],
+  ['created, long ago, with another API key', 'tell', { ...created, firstSentAt: 0 }, {}, otherApiKey],
+  ['created with another payload', 'refuse payload', created, payload],
+  ['created under another key', 'refuse key', created, key],
+  ['created but unreadable, inside the window', 'send stored', unreadable],
+  ['created but unreadable, id known, past the window', 'read', { ...known, firstSentAt: 0 }],
+  ['created but unreadable, id known, other API key', 'read', known, {}, otherApiKey],
+  ['created but unreadable, its body gone', 'read', { ...known, body: undefined }],
+  [
+    'created but unreadable, id not known, past the window',
+    'refuse unreadable',
+    { ...unreadable, firstSentAt: 0 },
+  ],
+  ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
+
+  ['refused', 'send same', refused()],
+  ['refused, changed payload', 'send same', refused(), payload],
+  ['refused, other API key', 'send same', refused(), {}, otherApiKey],
+  ['refused under a first key whose window is over', 'send next', refused({ firstSentAt: 0 })],
+  [
+    'refused under a later key, while the window of the first is open',
+    'send first',
+    refused({ generation: 2, ...first(NOW - MINUTE) }),
+  ],
+  [
+    'refused under a later key, and there is no room for the call in the window of the first',
+    'send next',
+    refused({ generation: 2, ...first(tight - 1) }),
+  ],
+  [
+    'closed under a later key that the service never looked at, after the window of the first',
+    'send same',
+    rejected('not_processed', { generation: 1, firstSentAt: undefined, ...first(0) }),
+  ],
+  [
+    'refused under a later key by a package that did not note the first one, and opened lately',
+    'send first',
+    refused({ generation: 1 }),
+  ],
+  // No other store could compute the first one.
+  ['refused under a later random key', 'send same', refused({ generation: 1, ...random })],
+  ['refused under a random key whose window is over', 'send next', refused({ ...random, firstSentAt: 0 })],
+  [
+    'refused by a clock that has gone back since',
+    'send next',
+    refused({ firstSentAt: NOW + CLOCK_SKEW + 1 }),
+  ],
+  ['refused under the caller’s key inside its window', 'send same', refused(caller)],
+  // No other key may take its place.
+  [
+    'refused under the caller’s key, and its window is over',
+    'refuse spent',
+    refused({ ...caller, firstSentAt: 0 }),
+  ],
+  ['refused, a new key is given', 'send given', refused(), key],
+  [
+    'in conflict inside the window',
+    'send same',
+    rejected('conflict', { generation: 1, ...first(NOW - MINUTE) }),
+  ],
+  ['in conflict past the window', 'refuse window', rejected('conflict', { firstSentAt: 0 })],
+  [
+    'not looked at, under a key that belongs to another payload, past the window',
+    'refuse window',
+    rejected('not_processed', { firstSentAt: 0, foreign: true }),
+  ],
+  ['not processed, a new key is given', 'refuse key', rejected('not_processed'), key],
+  ['never sent, a new key is given', 'send given', rejected('cancelled', { attempts: 0 }), key],
+  ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
+  ['given up by a person, a new key is given', 'send given', rejected('abandoned'), key],
+  ['another payload has the key', 'send same', rejected('conflict', { foreign: true })],
+  [
+    'another payload has the key, a new key is given',
+    'refuse key',
+    rejected('conflict', { foreign: true }),
+    key,
+  ],
+  [
+    'refused once, but the key is another payload’s, a new key is given',
+    'refuse key',
+    refused({ foreign: true }),
+    key,
+  ],
+]
+
+/** What it does with what it finds of an order without a name. */
+const ANONYMOUS: readonly Line[] = [
+  ['open and a live call has it', 'refuse duplicate', busy],
+  ['touched just now', 'send stored'],
+  ['touched this moment', 'send stored', { updatedAt: NOW }],
+  ['touched by a clock as far ahead as clocks may be', 'send stored', { updatedAt: NOW + CLOCK_SKEW }],
+  ['touched 15 minutes ago', 'send stored', { updatedAt: NOW - ADOPTION_WINDOW }],
+  ['touched longer ago', 'refuse age', { updatedAt: NOW - ADOPTION_WINDOW - 1 }],
+  ['touched in the future', 'refuse age', { updatedAt: NOW + CLOCK_SKEW + 1 }],
+  ['past the window', 'refuse window', { firstSentAt: NOW - WINDOW }],
+  ['created, to make room for a new order', 'send new', created],
+  ['created but unreadable, so that there is no second order', 'send stored', unreadable],
+  ['refused, which makes it a new order', 'send new', refused()],
+]
+
+/** What `enqueue()` does, where that is not what `create()` does. */
+const ENQUEUED: readonly Line[] = [
+  ['queued', 'tell', unclaimed],
+  ['queued, another payload', 'refuse payload', unclaimed, payload],
+  ['queued under another key', 'refuse key', unclaimed, key],
+  ['busy', 'refuse busy', busy],
+  ['busy, another payload', 'refuse payload', busy, payload],
+  ['busy under another key', 'refuse key', busy, key],
+  ['open', 'take_over'],
+  ['open, another payload', 'refuse payload', {}, payload],
+  ['open under another key', 'refuse key', {}, key],
+  ['open, aborted by its caller', 'refuse held', { hold: 'aborted' }],
+  ['past the window', 'refuse window', { firstSentAt: 0 }],
+  ['past the window, another payload', 'refuse payload', { firstSentAt: 0 }, payload],
+  ['past the window under another key', 'refuse key', { firstSentAt: 0 }, key],
+  ['created', 'tell', created],
+  ['created, another payload', 'refuse payload', created, payload],
+  ['created under another key', 'refuse key', created, key],
+  ['unreadable', 'tell', unreadable],
+  ['unreadable, another payload', 'refuse payload', unreadable, payload],
+  ['unreadable under another key', 'refuse key', unreadable, key],
+  ['refused', 'write again', refused()],
+  ['refused, another payload', 'write again', refused(), payload],
+  ['refused, a new key is given', 'write given', refused(), key],
+  ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],
+  ['refused under a key that is given again', 'refuse spent', refused({ left: ['mine'] }), key],
+  ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
+  ['in conflict past the window', 'refuse window', rejected('conflict', { firstSentAt: 0 })],
+  ['refused under the caller’s key, past its window', 'refuse spent', refused({ ...caller, firstSentAt: 0 })],
+]
+
+export const stale = { firstSentAt: 0 } as const
+const old = { ...unclaimed, firstSentAt: undefined, updatedAt: 0 } as const
+const notGenuine = { isGenuine: () => false }
+
+/** What `recover()` does. */
+const RECOVERED: readonly Line[] = [
+  ['queued', 'send stored', unclaimed],
+  ['queued, its row damaged', 'look_up corrupt', unclaimed, {}, notGenuine],
+  ['queued long ago', 'look_up past_window', old],
+  ['queued long ago, and not in the whole list', 'send stored', old, {}, { isNotListed: true }],
+  ['queued long ago without a reference', 'send stored', { ...old, externalOrderId: undefined }],
+  ['queued long ago, all is repeated', 'send stored', old, {}, { replaysAll: true }],
+  ['busy', 'leave', busy],
+  ['busy, taken over', 'send stored', busy, {}, { outwaited: true }],
+  ['busy in this process, taken over', 'leave', busy, {}, { outwaited: true, isLive: true }],
+  ['open', 'send stored'],
+  ['open, its row damaged', 'look_up corrupt', {}, {}, notGenuine],
+  [
+    'open, other API key, all is repeated',
+    'look_up api_key_changed',
+    {},
+    {},
+    { ...otherApiKey, replaysAll: true },
+  ],
+  ['open, aborted by its caller', 'look_up aborted', { hold: 'aborted' }],
+  ['open, refused after doubt', 'look_up refused_after_doubt', { hold: 'refused' }],
+  [
+    'open, refused after doubt, all is repeated',
+    'send stored',
+    { hold: 'refused' },
+    {},
+    { replaysAll: true },
+  ],
+  ['past the window', 'look_up past_window', stale],
+  ['past the window, its row damaged', 'look_up corrupt', stale, {}, notGenuine],
+  ['past the window, other API key', 'look_up api_key_changed', stale, {}, otherApiKey],
+  ['past the window, aborted', 'look_up aborted', { ...stale, hold: 'aborted' }],
+  ['past the window, refused after doubt', 'look_up refused_after_doubt', { ...stale, hold: 'refused' }],
+  ['past the window, all is repeated', 'send stored', stale, {}, { replaysAll: true }],
+  ['created', 'tell', created],
+  ['unreadable', 'send stored', unreadable],
+  ['unreadable, its body gone', 'look_up unreadable', { ...unreadable, body: undefined }],
+  ['unreadable, its row damaged', 'look_up corrupt', unreadable, {}, notGenuine],
+  ['unreadable, other API key', 'look_up api_key_changed', unreadable, {}, otherApiKey],
+  ['unreadable, past the window', 'look_up past_window', { ...unreadable, ...stale }],
+  [
+    'unreadable, past the window, all is repeated',
+    'send stored',
+    { ...unreadable, ...stale },
+    {},
+    { replaysAll: true },
+  ],
+  ['refused', 'tell', refused()],
+  ['refused, asked for again in this process', 'tell', refused(), {}, { isLive: true }],
+  ['in conflict', 'look_up conflict', rejected('conflict')],
+  ['in conflict, asked for again in this process', 'leave', rejected('conflict'), {}, { isLive: true }],
+]
+
+const live = { isLive: true }
+const found = { orderId: 'ord_1' }
+const unseen = { decidedAt: NOW - 2 * MINUTE }
+const seen = { decidedAt: NOW - MINUTE }
+
+/** What a person's word does: that the order exists, that it is given up, that it is to be forgotten. */
+const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 'forget'>, ...Line])[] = [
+  ...[unclaimed, {}, stale, unreadable, rejected('conflict'), refused()].map(
+    (changes) => ['resolve', JSON.stringify(changes), 'verify', changes, {}, found] as const,
+  ),
+  ['resolve', 'created', 'verify', created, {}, found],
+  ['resolve', 'created under another id', 'refuse other_order', created, {}, { orderId: 'ord_2' }],
+  ['resolve', 'unreadable under another id', 'refuse other_order', known, {}, { orderId: 'ord_2' }],
+  ['resolve', 'busy', 'refuse busy', busy],
+  ['resolve', 'created, and read by a call of this process', 'refuse busy', created, {}, live],
+  ['resolve', 'refused, and asked for again in this process', 'refuse busy', refused(), {}, live],
+
+  ...[unclaimed, {}, stale, rejected('conflict')].flatMap((changes) => [
+    ['abandon', JSON.stringify(changes), 'close', changes, {}, seen] as const,
+    ['abandon', `${JSON.stringify(changes)}, written since`, 'refuse changed', changes, {}, unseen] as const,
+  ]),
+  ['abandon', 'written far in the future', 'close', { updatedAt: NOW + CLOCK_SKEW + 1 }, {}, seen],
+  ['abandon', 'written a little ahead', 'refuse changed', { updatedAt: NOW + CLOCK_SKEW }, {}, seen],
+  [
+    'abandon',
+    'open, and the clock went back since the decision',
+    'refuse changed',
+    {},
+    {},
+    { decidedAt: NOW + 1 },
+  ],
+  ['abandon', 'busy', 'refuse busy', busy],
+  ['abandon', 'created', 'refuse created', created],
+  ['abandon', 'created, and asked for in this process', 'refuse busy', created, {}, live],
+  ['abandon', 'unreadable', 'refuse created', unreadable],
+  ['abandon', 'refused', 'tell', refused()],
+  ['abandon', 'refused, and asked for again in this process', 'refuse busy', refused(), {}, live],
+
+  ...[unclaimed, {}, stale, busy, unreadable, rejected('conflict')].map(
+    (changes) => ['forget', JSON.stringify(changes), 'refuse unsettled', changes] as const,
+  ),
+  ['forget', 'created', 'empty', created],
+  ['forget', 'created, and asked for in this process', 'refuse unsettled', created, {}, live],
+  ['forget', 'refused', 'empty', refused()],
+  ['forget', 'refused, and asked for again in this process', 'refuse unsettled', refused(), {}, live],
+]
+
+const MORE_NAMED: readonly Line[] = [
+  ['queued', 'send stored', unclaimed],
+  ['queued long ago', 'look_up past_window', old],
+  ['queued long ago, and not in the whole list', 'send stored', old, {}, { isNotListed: true }],
+  ['queued, another payload', 'refuse payload', unclaimed, payload],
+  ['queued under another key', 'refuse key', unclaimed, key],
+  ['queued, its row damaged', 'refuse corrupt', unclaimed, { misfit: MISFIT }, notGenuine],
+  ['queued long ago, a service is given that does not fit', 'refuse misfit', old, { misfit: MISFIT }],
+  ['busy, and outwaited', 'send stored', busy, {}, { outwaited: true }],
+  ['busy under another key', 'refuse key', busy, key],
+  ['open, a service is given that does not fit', 'send stored', {}, { misfit: MISFIT }],
+  ['open, its row damaged', 'refuse corrupt', {}, {}, notGenuine],
+  ['past the window, another payload', 'refuse payload', stale, payload],
+  ['past the window under another key', 'refuse key', stale, key],
+  ['unreadable, another payload', 'refuse payload', unreadable, payload],
+  ['unreadable under another key', 'refuse key', unreadable, key],
+  ['unreadable, its row damaged', 'refuse corrupt', unreadable, {}, notGenuine],
+  ['refused, its row damaged', 'refuse corrupt', refused(), { misfit: MISFIT }, notGenuine],
+  ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],
+  ['refused, its row damaged, a new key is given', 'send given', refused(), key, notGenuine],
+  ['refused under a key that is given again', 'refuse spent', refused({ left: ['mine'] }), key],
+  ['created, a service is given that does not fit', 'tell', created, { misfit: MISFIT }],
+]
+
+const MORE_ANONYMOUS: readonly Line[] = [
+  ['created by the call that was in doubt when this one began', 'tell', created, {}, { asked: 'key-0' }],
+  ['created, a service is given that does not fit', 'refuse misfit', created, { misfit: MISFIT }],
+  ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],
+  ['refused, its row damaged', 'send new', refused(), {}, notGenuine],
+  ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
+]
+
+/** Where nothing is remembered. */
+const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
+  ['create', 'not remembered', 'send new'],
+  ['create', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, { misfit: MISFIT }],
+  ['enqueue', 'not remembered', 'write new'],
+  [
+    'enqueue',
+    'not remembered, a service is given that does not fit',
+    'refuse misfit',
+    {},
+    { misfit: MISFIT },
+  ],
+  ['recover', 'not remembered', 'nothing'],
+  ['resolve', 'not remembered', 'refuse unknown'],
+  ['abandon', 'not remembered', 'refuse unknown'],
+  ['forget', 'not remembered', 'nothing'],
+]
+
+/** One line: `said` is the step that the rules say, in words. */
+export interface RuleLine {
+  readonly title: string
+  readonly expected: string
+  said(): string
+}
+
+const lineOf = (
+  command: Command,
+  slot: string,
+  [when, expected, found, wanted, at]: Line,
+  remembered = true,
+): RuleLine => ({
+  title: `${command} of an order${slot.startsWith('anon:') ? ' without a name' : ''} that is ${when}: ${expected}`,
+  expected,
+  said: () => {
+    const wish = { slot, fingerprint: 'same', ...wanted }
+    const stored = remembered ? { record: record({ slot, ...found }) } : {}
+    return Object.values(decide(command, stored, { ...here, wanted: wish, ...at })).join(' ')
+  },
+})
+
+export const LINES: readonly RuleLine[] = [
+  ...[...NAMED, ...MORE_NAMED].map((line) => lineOf('create', 'ref:r1', line)),
+  ...[...ANONYMOUS, ...MORE_ANONYMOUS].map(([when, expected, found, wanted, at]) =>
+    lineOf('create', 'anon:same', [when, expected, { ...random, ...found }, wanted, at]),
+  ),
+  ...ENQUEUED.map((line) => lineOf('enqueue', 'ref:r1', line)),
+  ...RECOVERED.map((line) => lineOf('recover', 'ref:r1', line)),
+  ...BY_A_PERSON.map(([command, ...line]) => lineOf(command, 'ref:r1', line)),
+  ...UNKNOWN.map(([command, ...line]) => lineOf(command, 'ref:r1', line, false)),
+]
+
+/** The first line that the rules, as they are now, do not say. */
+export function wrongLine(): string | undefined {
+  return LINES.find(({ expected, said }) => said() !== expected)?.title
+}
