@@ -42,9 +42,9 @@ const PROGRAMS = {
     brief: ['record'],
   },
   model: {
-    about: '200,000 runs of the model, and as many of calls side by side',
+    about: 'every state of two processes over one order, and 200,000 runs of the model',
     commands: [node('test/harness/model/run.ts')],
-    brief: ['1000'],
+    brief: ['1000', '--states', '20000'],
   },
   histories: {
     about: '1,000 concurrent histories of each store',

@@ -1,6 +1,6 @@
 /**
  * The promises I1 to I12 of docs/invariants.md, each one function over the log of a run. Whatever harness logs runs (the
- * simulation, the enumeration of crashes, killed processes, the fleet, killed browsers, the model's calls side by side) judges
+ * simulation, the enumeration of crashes, killed processes, the fleet, killed browsers) judges
  * them by these, so that a promise is stated once.
  *
  * A function returns what is broken, one sentence each; an empty list means that the promise held.
