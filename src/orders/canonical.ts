@@ -1,35 +1,41 @@
 /**
- * Canonical JSON text (RFC 8785, "JSON Canonicalization Scheme"): one value, one text, whoever writes it and whenever.
- * The text is an order's request body, byte-identical on every attempt and in every process, and it is what keys and
- * fingerprints are derived from. What JSON cannot carry is refused, never dropped or replaced: a payload that quietly
- * lost a field would be an order nobody placed.
+ * Canonical JSON (RFC 8785, "JSON Canonicalization Scheme"): one value always gives the same
+ * string. That string is the body of an order's request, byte-identical on every attempt and in
+ * every process, and keys and fingerprints derive from it. What JSON cannot carry is an error: a
+ * payload that silently lost a field would be an order that nobody placed.
  */
 
-/** Deepest nesting of objects and arrays that is accepted; the outermost one counts as 1. */
+/** Deepest accepted nesting of objects and arrays. The outermost one counts as 1. */
 const MAX_DEPTH = 200
 
-/** Text that JSON writes as it is: no quote, backslash, control character or surrogate (checked apart) in it. */
+/**
+ * Strings that JSON writes unchanged: no quote, backslash or control character. Surrogates are
+ * checked apart.
+ */
 const PLAIN_TEXT = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
-/** A surrogate without its partner: with the `u` flag, a pair is one character and not in this range. */
+/**
+ * A surrogate without its partner. With the `u` flag a pair is one character, outside of this
+ * range.
+ */
 const LONE_SURROGATE = /[\ud800-\udfff]/u
 
 /** Names that a path shows as `.name`; all others as `["name"]`. */
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 
 /**
- * A value cannot be written as canonical JSON without changing it.
+ * A value that canonical JSON cannot represent unchanged.
  *
  * The message and `path` quote names of members, never their values.
  */
 export class CanonicalJsonError extends Error {
-  /** Where the value is, for example `metadata.items[2].name`; empty for the value as a whole. */
+  /** Path of the value, for example `metadata.items[2].name`. Empty for the value as a whole. */
   readonly path: string
   /** What is wrong with it. */
   readonly problem: string
 
   /**
-   * @param path where the value is; empty for the value as a whole
+   * @param path path of the value; empty for the value as a whole
    * @param problem what is wrong with it, for example `is NaN`
    */
   constructor(path: string, problem: string) {
@@ -39,7 +45,7 @@ export class CanonicalJsonError extends Error {
   }
 
   static {
-    // On the prototype, so that it is neither an own field nor lost to a minifier.
+    // On the prototype: not an own field, and safe from minifiers.
     Object.defineProperty(CanonicalJsonError.prototype, 'name', {
       value: 'CanonicalJsonError',
       configurable: true,
@@ -71,15 +77,18 @@ export function canonicalJson(value: unknown): string {
   return text
 }
 
-/** The way from the outermost value to the one being written; entries past the current depth are left-overs. */
+/**
+ * The path from the outermost value to the current one. Entries past the current depth are left
+ * over.
+ */
 interface Trail {
   /** At each depth the member's name or the element's index. */
   readonly names: (string | number)[]
-  /** At each depth the object or array that is being written. */
+  /** The object or array that is being written, by depth. */
   readonly holders: object[]
 }
 
-/** @returns undefined for undefined, which the caller drops or refuses, depending on where it is */
+/** @returns undefined for undefined, which the caller drops or rejects, depending on its place */
 function write(value: unknown, depth: number, trail: Trail): string | undefined {
   switch (typeof value) {
     case 'string':
@@ -106,7 +115,7 @@ function writeText(text: string, depth: number, trail: Trail): string {
 }
 
 function writeObject(value: object, depth: number, trail: Trail): string | undefined {
-  // A cycle always gets here as well, so that no other watch for cycles is needed on the way down.
+  // A cycle always reaches this depth, so no other check for cycles is needed on the way down.
   if (depth === MAX_DEPTH) throw tooDeep(value, depth, trail)
   trail.holders[depth] = value
   const toJson = jsonMethod(value)
@@ -119,7 +128,7 @@ function writeObject(value: object, depth: number, trail: Trail): string | undef
   return writeMembers(plain, named, depth, trail)
 }
 
-/** @param toJson what the object's own member `toJSON`, if any, was read as: no getter is read twice */
+/** @param toJson the value of the object's own `toJSON`: no getter is read twice */
 function writeMembers(value: object, toJson: unknown, depth: number, trail: Trail): string {
   if (Array.isArray(value)) return writeArray(value, depth, trail)
   if (!isPlain(value)) throw refusal('is an object of a class without toJSON', depth, trail)
@@ -142,8 +151,9 @@ function writeName(name: string, depth: number, trail: Trail): string {
 }
 
 function writeArray(value: readonly unknown[], depth: number, trail: Trail): string {
-  // Keys list the indices first and in order, so a last key that fits the length leaves no room for a hole, which could
-  // otherwise read a value off Array.prototype, nor for a named member, which JSON would lose.
+  // Keys list the indices first and in order. So a last key that fits the length leaves no room for
+  // a hole, which could read a value from Array.prototype, nor for a named member, which JSON would
+  // lose.
   const keys = Object.keys(value)
   const { length } = value
   if (keys.length !== length || (length > 0 && keys[length - 1] !== String(length - 1))) {
@@ -161,8 +171,8 @@ function writeArray(value: readonly unknown[], depth: number, trail: Trail): str
 }
 
 /**
- * The value's `toJSON`, its own or its class's. The built-in prototypes (of any window or context: Object.prototype has
- * no prototype, Array.prototype is an array) are not asked: a `toJSON` there is pollution, not a wish of the value.
+ * The `toJSON` of the value or its class. The built-in prototypes of any realm are skipped
+ * (Object.prototype has no prototype, Array.prototype is an array): a `toJSON` there is pollution.
  */
 function jsonMethod(value: object): unknown {
   for (let holder = value; ; ) {
@@ -172,14 +182,17 @@ function jsonMethod(value: object): unknown {
   }
 }
 
-/** Whether the object is a literal or has no prototype. Objects of another window or context count. */
+/** Whether the object is a literal or has no prototype. Objects of other realms count. */
 function isPlain(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
 }
 
-/** Sorts in place by UTF-16 code units, which is what `<` on texts and a sort without comparator compare. */
+/**
+ * Sorts in place by UTF-16 code units, the order of `<` on strings and of a sort without a
+ * comparator.
+ */
 function sorted(names: string[]): string[] {
   for (let index = 1; index < names.length; index++) {
     if ((names[index - 1] as string) > (names[index] as string)) return names.sort()
@@ -196,7 +209,7 @@ function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonErr
   return new CanonicalJsonError(path, problem)
 }
 
-/** Tells a cycle, at the place where it closes, from a value that is merely too deep. */
+/** Distinguishes a cycle, at the place where it closes, from a value that is too deep. */
 function tooDeep(value: object, depth: number, trail: Trail): CanonicalJsonError {
   const seen = new Set<object>()
   for (const [at, holder] of [...trail.holders, value].entries()) {

@@ -15,7 +15,7 @@ import type { Sends } from './rules.ts'
 import type { IntentKey } from './transitions.ts'
 import { apply } from './transitions.ts'
 
-/** How a call begins. */
+/** The start of a call. */
 export interface Beginning {
   readonly totalTimeout: number
   /** Key of a deliberate duplicate. */
@@ -23,8 +23,8 @@ export interface Beginning {
 }
 
 /**
- * What a call continues or begins.
- * @param record what is remembered of this intent; absent for a new one
+ * The order that a call continues or begins.
+ * @param record the record of this intent; absent for a new one
  */
 export function begunContent(
   context: OrderContext,
@@ -44,8 +44,8 @@ export function begunContent(
 }
 
 /**
- * An open record that no call has claimed: a new order, or a closed one that is asked for again.
- * @param closed what is remembered of the same order
+ * An open record that no call has claimed: a new order, or a closed one that is ordered again.
+ * @param closed the record of the same order
  */
 export function askedContent(
   context: OrderContext,
@@ -67,7 +67,7 @@ export function askedContent(
   return apply(closed, { type: 'asked', order: intent, key, moved, heard, claim })
 }
 
-/** What recovery sends again, and what a call sends that was enqueued. */
+/** The request that recovery repeats, or that a call sends for an enqueued order. */
 export function repeatedContent(
   context: OrderContext,
   record: JournalRecord,
@@ -75,12 +75,12 @@ export function repeatedContent(
 ): RecordContent {
   const { connection, safeRetryWindow } = context
   const timing = { now: connection.runtime.now(), safeRetryWindow, totalTimeout }
-  // Nothing is in doubt, so an unsent order is sent as if it were asked for again now.
+  // The order is unambiguous and was never sent, so it is sent as if it were placed now.
   const start = isUnsent(record) ? startOf(record, timing) : undefined
   return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
 }
 
-/** The record as a call claims it; the write of it is what allows the call to send. */
+/** The record as a call claims it. Its write permits the call to send. */
 export function claimedContent(
   context: OrderContext,
   content: RecordContent,
@@ -99,7 +99,7 @@ export function claimedContent(
   })
 }
 
-/** The record with the key with which it is sent when it is asked for again. */
+/** The record with the key under which it is ordered again. */
 export function startedWith(context: OrderContext, record: JournalRecord, start: Start): RecordContent {
   if (start === 'same') return record
   if (start === 'next') return apply(record, { type: 'moved_on', key: nextKey(context, record) })
@@ -107,7 +107,7 @@ export function startedWith(context: OrderContext, record: JournalRecord, start:
   return apply(record, { type: 'went_back', key: keyOf(context, record, 0), createdAt })
 }
 
-/** What was heard under the key with which an order is sent again. */
+/** The refusal under the key with which an order is sent again. */
 export function heardUnder(
   record: JournalRecord,
   { key, generation }: Pick<RecordContent, 'key' | 'generation'>,
@@ -116,7 +116,7 @@ export function heardUnder(
   return generation === 0 ? record.first?.rejection : undefined
 }
 
-/** A key for a generation of an intent: derived where everything it is derived from is known, else random. */
+/** A key for a generation of an intent: derived if everything for it is known, otherwise random. */
 export function makeKey(
   context: OrderContext,
   externalOrderId: string | undefined,
@@ -137,14 +137,17 @@ export function nextKey(context: OrderContext, record: RecordContent): IntentKey
   return keyOf(context, record, highestGeneration(record) + 1)
 }
 
-/** The key of a generation of a remembered order. Without the body there are no tags, and a conflict names no fields then. */
+/**
+ * The key for a generation of a remembered order. Without the body there are no tags, and a
+ * conflict then names no fields.
+ */
 export function keyOf(context: OrderContext, record: RecordContent, generation: number): IntentKey {
   const made = makeKey(context, record.externalOrderId, generation)
   const fields = fieldTags(context.connection.runtime.deriveId, made.key, requestOf(record))
   return { ...made, generation, fields }
 }
 
-/** The key of an order that begins: the remembered one, the caller's, or one of our own. */
+/** The key of a new order: the remembered one, the caller's, or one of our own. */
 export function beginningKey(
   context: OrderContext,
   { idempotencyKey, externalOrderId, request }: Intent,
@@ -176,8 +179,8 @@ export function beginningKey(
 
 /**
  * Tag of the API key that sends a record's key.
- * @param stored the tag that the record has. A page that was opened again knows it before the proxy has responded, and
- * sends it along: the proxy then refuses to send the order with any other API key.
+ * @param stored the record's tag. A page that was reopened knows it before the proxy's first
+ * response, and sends it: the proxy then refuses to send the order under any other API key.
  */
 export function tagOf(context: OrderContext, key: string, credential: string | null, stored = ''): string {
   const { credentials, runtime } = context.connection
@@ -187,7 +190,7 @@ export function tagOf(context: OrderContext, key: string, credential: string | n
   return isProxied(stored) ? stored : apiKeyTag(runtime.deriveId, key, null)
 }
 
-/** True if the record's key may be sent again with this API key. */
+/** True if the record's key may be sent again under this API key. */
 export function sameApiKey(context: OrderContext, record: RecordContent, credential: string | null): boolean {
   return (
     context.idempotencyScope === 'customer' ||

@@ -10,7 +10,9 @@ export interface CreateManySuccess<Output> {
   readonly request: CreateOrderRequest
   /** The order, new or remembered. */
   readonly order: Output
-  /** True if the order existed before, false if this call made it, undefined when nobody can know. */
+  /**
+   * True if the order existed before, false if this call created it, undefined if nobody can know.
+   */
   readonly replayed: boolean | undefined
   /** The wallet was charged, by this run or before. */
   readonly charged: 'yes'

@@ -1,6 +1,7 @@
 /**
- * Whether an order that the service shows may be the one that a record stands for. Responses get shifted, proxies return
- * another request's, and another integration of the same customer may use the same references.
+ * Decides whether an order from the service may be the one of a record. Responses get mixed up,
+ * proxies return those of other requests, and another integration of the same customer may use the
+ * same references.
  */
 import { REDACTED } from '../http/redact.ts'
 import { parseJson } from '../http/request.ts'
@@ -9,7 +10,7 @@ import { CanonicalJsonError } from './canonical.ts'
 import { type Derive, fieldTags } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
-/** What an order repeats of the request that bought it, where it has the type of what was sent. */
+/** The fields that an order repeats from its request, if they have the type that was sent. */
 export interface Echo {
   readonly externalOrderId?: string | undefined
   readonly serviceId?: string | undefined
@@ -17,29 +18,29 @@ export interface Echo {
   readonly target?: string | undefined
 }
 
-/** An order as a list shows it. */
+/** An order in a list. */
 export interface ListedOrder extends Echo {
   readonly id: string
-  /** The order, where it is readable as one. */
+  /** The order, if it is readable as one. */
   readonly order?: Order
 }
 
-/** What is known of the order that an {@link Echo} is compared with. */
+/** The facts that an {@link Echo} is compared with. */
 export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | 'body'>
 
 /**
- * How strictly an order is judged. The response to our own request is ours once the reference agrees. An order found in a
- * list needs more: another integration may use the same reference.
+ * How strictly an order is compared. The response to our own request is ours once the reference
+ * agrees. An order from a list needs more: another integration may use the same reference.
  */
 export type FoundIn = 'response' | 'list'
 
-/** What a record's body asks for; nothing once that was dropped. */
+/** The order in a record's body. Undefined once the body was dropped. */
 export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
   const request = parseJson(body ?? '')?.json
   return typeof request === 'object' ? { ...request } : {}
 }
 
-/** Reads what an order repeats; of inherited properties, nothing. */
+/** Reads the repeated fields of an order. Ignores inherited properties. */
 export function echoOf(order: object): Echo {
   const metadata = own(order, 'metadata')
   const nested =
@@ -53,7 +54,10 @@ export function echoOf(order: object): Echo {
   }
 }
 
-/** The field in which an order differs from what was asked for, as the caller wrote it; nothing if it may be the same. */
+/**
+ * The field in which an order differs from its request, as the caller wrote it. Undefined if it may
+ * be the same order.
+ */
 export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: FoundIn): string | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId !== undefined) {
     if (!mayBe(asked.externalOrderId, echo.externalOrderId)) return 'metadata.externalOrderId'
@@ -71,14 +75,15 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: F
 }
 
 /**
- * True if a listed order shows another target than was asked for. That proves nothing: the service may spell targets in its
- * own way, or another integration may use the same reference. So it is neither adopted nor bought once more.
+ * True if a listed order has another target than the request. That proves nothing: the service may
+ * spell targets differently, or another integration may use the same reference. So the order is
+ * neither adopted nor bought again.
  */
 export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): boolean {
   return target !== undefined && !mayHaveTag(derive, asked, 'target', target)
 }
 
-/** The source system that a request names, at the top or in its metadata. */
+/** The source system of a request, at the top or in its metadata. */
 export function sourceSystemOf(asked: Asked): string | undefined {
   const request = requestOf(asked)
   const { metadata } = request
@@ -86,19 +91,22 @@ export function sourceSystemOf(asked: Asked): string | undefined {
   return stringOf(own(request, 'sourceSystem')) || stringOf(nested) || undefined
 }
 
-/** Where an API key was cut out of what is shown, nothing can be compared. */
+/** A redacted API key cannot be compared. */
 function mayBe(asked: unknown, shown: string | number): boolean {
   return typeof asked !== typeof shown || asked === shown || String(shown).includes(REDACTED)
 }
 
-/** By the tag of the field, which stays when the body is dropped. A field without a tag says nothing. */
+/**
+ * By the tag of the field, which stays when the body is dropped. A field without a tag proves
+ * nothing.
+ */
 function mayHaveTag(derive: Derive, { key, fields }: Asked, field: string, shown: string | number): boolean {
   if (!Object.hasOwn(fields, field) || String(shown).includes(REDACTED)) return true
   try {
     return fieldTags(derive, key, { [field]: shown })[field] === fields[field]
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    // What has no canonical form was never sent.
+    // A value without a canonical form was never sent.
     return false
   }
 }

@@ -1,35 +1,38 @@
 /**
- * Which calls are the same order, and under which key the service knows it. Pure functions; the one ingredient from
- * outside is {@link Derive}.
+ * Decides which calls are the same order, and under which key the service knows it. Pure functions;
+ * their only input from outside is {@link Derive}.
  *
- * Everything here is frozen for ever. Records on disk are found by these names, and a first key that
- * is computed again after a store was lost protects the wallet only if it comes out the same in every
- * version of this package. A better rule gets a new version tag (`k2`, …) beside the old one; test
+ * Everything here is frozen for ever. Records on disk have these names. A first key that is
+ * computed again after a store was lost protects the wallet only if every version of this package
+ * computes the same one. A better rule gets a new version tag (`k2`, …) next to the old one. Test
  * vectors pin the present ones.
  */
 import { canonicalJson } from './canonical.ts'
 
 /**
- * Namespace of every UUID v5 that this package derives. Drawn once at random and never changed: another value would
- * rename all records and all derived keys.
+ * Namespace of every derived UUID v5. Drawn once at random and never changed: another value would
+ * rename all records and change all derived keys.
  */
 export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
 
 /**
- * Turns a name into a UUID, always the same: UUID v5 (SHA-1, RFC 9562 section 5.5) of the name's UTF-8 bytes within
- * {@link KEY_NAMESPACE}, in lower-case text form.
+ * Turns a name into a UUID, always the same: UUID v5 (SHA-1, RFC 9562 section 5.5) of the name's
+ * UTF-8 bytes within {@link KEY_NAMESPACE}, in lower case.
  *
- * Version 5 because it is a published rule that any language can repeat, runs synchronously without WebCrypto (absent
- * on insecure origins), and its 36 characters fit every limit on idempotency keys we know of. SHA-1 is enough: keys
- * have to be repeatable and distinct, not secret, and a caller who forges a collision collides with himself.
+ * Version 5 because any language can repeat it, it runs synchronously without WebCrypto (absent on
+ * insecure origins), and its 36 characters fit every known limit on idempotency keys. SHA-1 is
+ * enough: keys must be repeatable and distinct, not secret.
  */
 export type Derive = (name: string) => string
 
-/** What an intent can be recognised by. Absent and `undefined` mean the same. */
+/** The identity of an intent. Absent and `undefined` mean the same. */
 export interface IntentNames {
-  /** The caller's own reference for the order. Not empty: an empty one would make all orders without one the same. */
+  /**
+   * The caller's own reference for the order. Not empty: all orders with an empty reference would
+   * be the same.
+   */
   readonly externalOrderId?: string | undefined
-  /** The idempotency key that the caller gave. */
+  /** The caller's own idempotency key. */
   readonly idempotencyKey?: string | undefined
   /** {@link fingerprintOf} the request. */
   readonly fingerprint: string
@@ -38,11 +41,11 @@ export interface IntentNames {
 const ANONYMOUS = 'anon:'
 
 /**
- * The slot of an intent: the name under which it is remembered. Two calls are the same order if and only if they have
- * the same slot (within one {@link scopeOf}).
+ * The slot of an intent: the name of its record. Two calls are the same order if and only if they
+ * have the same slot (within one {@link scopeOf}).
  *
- * The reference comes first, because it is the caller's word for "this order" and outlives processes; then the key the
- * caller gave; then, for lack of a name, what is being bought. The prefixes keep the three from meeting.
+ * The reference comes first, because it is the caller's name for the order and outlives processes.
+ * Then comes the caller's key, then the payload. The prefixes keep the three apart.
  *
  * @returns `ref:<externalOrderId>`, `key:<idempotencyKey>` or `anon:<fingerprint>`
  */
@@ -52,42 +55,45 @@ export function slotOf(names: IntentNames): string {
   return `${ANONYMOUS}${names.fingerprint}`
 }
 
-/** True of the slot of an intent without a name: the next order of the same payload has the same slot. */
+/**
+ * True for the slot of an intent without a name. The next order with the same payload has the same
+ * slot.
+ */
 export function isAnonymous(slot: string): boolean {
   return slot.startsWith(ANONYMOUS)
 }
 
-/** What a derived key is made of. */
+/** The input of a derived key. */
 export interface DerivedKeyParts {
-  /** Label of the service, see {@link normalizeServer}: sandbox and production must not share keys. */
+  /** Label of the service ({@link normalizeServer}): sandbox and production must not share keys. */
   readonly server: string
   /** Label of the customer account: two tenants may both have an `order-1`. Never the API key, which rotates. */
   readonly account: string
   /** The caller's own reference for the order. */
   readonly externalOrderId: string
-  /** Which key of the intent: 0 for the first, one more for each further one. */
+  /** Generation of the key: 0 for the first, one more for each later one. */
   readonly generation: number
 }
 
 /**
- * The idempotency key of an order with a reference, computed instead of drawn. A process that has
- * forgotten the order computes the first one (generation 0) again, and the service recognises the
- * repetition. Later ones depend on what the store remembers: docs/guide/lost-store.md, "What a lost store still
- * protects".
+ * Computes the idempotency key of an order with a reference. A process that has lost the record
+ * computes the first key (generation 0) again, and the service recognises the repetition. Later
+ * keys depend on the store: docs/guide/lost-store.md, "What a lost store still protects".
  *
- * The payload is left out on purpose. With it, the same reference and a changed quantity would be a new key, hence a
- * second charge; without it, the service answers IDEMPOTENCY_CONFLICT and nothing is bought twice.
+ * The payload is left out on purpose. With it, the same reference with another quantity would have
+ * another key, hence a second charge. Without it, the service returns IDEMPOTENCY_CONFLICT and
+ * nothing is bought twice.
  *
- * @returns a UUID in lower-case text form
- * @throws {CanonicalJsonError} if a text has a lone surrogate
+ * @returns a UUID in lower case
+ * @throws {CanonicalJsonError} if a string has a lone surrogate
  */
 export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
   return derive(canonicalJson(['k1', parts.server, parts.account, parts.externalOrderId, parts.generation]))
 }
 
 /**
- * What a request buys, as one UUID: every top-level field that is sent, except `metadata`, which describes the order for
- * the caller and may differ between two tries of it. Fields that this package does not know count.
+ * The content of a request as one UUID: every top-level field, unknown ones included, except
+ * `metadata`. That describes the order for the caller and may differ between two attempts.
  *
  * @param request plain data as it will be sent; `undefined` fields count as absent
  * @throws {CanonicalJsonError} if a field cannot be written as JSON unchanged
@@ -98,14 +104,14 @@ export function fingerprintOf(derive: Derive, request: Readonly<Record<string, u
 }
 
 /**
- * A short tag of each top-level field's value, except `metadata`. Tags stay in a record after its body was dropped, so
- * that a conflict can still name the fields that differ.
+ * A short tag of each top-level field's value, except `metadata`. Tags stay in a record after its
+ * body was dropped, so that a conflict can still name the fields that differ.
  *
- * The salt keeps a stolen record from being searched for known values with a table made once for all records; 32 bits
- * keep it from proving any guess. Two values that share a tag by chance (1 in 4 billion) only lose their name in a
- * message: whether requests differ is decided by {@link fingerprintOf}.
+ * The salt stops one precomputed table from searching all stolen records for known values. With 32
+ * bits, a tag proves no guess. Two values that share a tag by chance (1 in 4 billion) only lose
+ * their name in a message: {@link fingerprintOf} decides whether requests differ.
  *
- * @param salt random text that is kept beside the tag
+ * @param salt random string that is kept next to the tag
  * @returns eight lower-case hexadecimal characters for each field that is sent
  * @throws {CanonicalJsonError} if a field cannot be written as JSON unchanged
  */
@@ -124,7 +130,7 @@ export function fieldTags(
 }
 
 /**
- * The fields whose tags differ, those present on one side only included.
+ * The fields whose tags differ, including those that only one side has.
  *
  * @param a tags of one request, by {@link fieldTags}
  * @param b tags of another request, made with the same salt
@@ -148,13 +154,13 @@ function sameMember(
 }
 
 /**
- * A short mark of the API key that sent a request. An ambiguous order is repeated only under the key that sent it,
- * because the service may keep idempotency keys apart by API key.
+ * A short tag of the API key that sent a request. An ambiguous order is repeated only under the key
+ * that sent it, because the service may scope idempotency keys by API key.
  *
- * 32 bits: enough to notice a rotation (a miss in 1 of 4 billion), far too few to tell whether a guessed API key is the
- * right one. The salt, different in each record, keeps marks of two records from being compared.
+ * 32 bits are enough to notice a rotation (1 miss in 4 billion) and far too few to confirm a
+ * guessed API key. The salt of each record keeps tags of two records from being compared.
  *
- * @param salt random text that is kept beside the tag
+ * @param salt random string that is kept next to the tag
  * @param apiKey the API key, or null if a proxy adds it
  * @returns eight lower-case hexadecimal characters, or `none` without an API key
  */
@@ -162,20 +168,20 @@ export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): 
   return apiKey === null ? 'none' : shortTag(derive, ['a1', salt, apiKey])
 }
 
-/** Begins the tag of an API key that a proxy adds. */
+/** Prefix of the tag of an API key that a proxy adds. */
 const BY_PROXY = 'p'
 
 /**
  * The tag of an API key that a proxy adds. The proxy computes it as well, and compares.
  *
  * @param salt as in {@link apiKeyTag}
- * @param proxyTag what the proxy calls the API key, in every response
+ * @param proxyTag the proxy's name for the API key, in every response
  */
 export function proxiedTag(derive: Derive, salt: string, proxyTag: string): string {
   return BY_PROXY + apiKeyTag(derive, salt, proxyTag)
 }
 
-/** True for what {@link proxiedTag} returns. */
+/** True for a result of {@link proxiedTag}. */
 export function isProxied(tag: string): boolean {
   return tag.startsWith(BY_PROXY)
 }
@@ -186,10 +192,10 @@ function shortTag(derive: Derive, parts: readonly unknown[]): string {
 }
 
 /**
- * The scope of records: server and account. Records of two scopes never meet. The API key is no part of it, because
- * open orders must be found again after it was rotated.
+ * The scope of records: server and account. Records of two scopes never meet. The API key is not
+ * part of it, because open orders must be found after a key rotation.
  *
- * @param server label of the service, see {@link normalizeServer}
+ * @param server label of the service ({@link normalizeServer})
  * @param account label of the customer account; absent is a scope of its own
  */
 export function scopeOf(server: string, account?: string): string {
@@ -197,7 +203,8 @@ export function scopeOf(server: string, account?: string): string {
 }
 
 /**
- * The name of a slot's row in a store: a UUID, so that references of any length and alphabet fit every database's keys.
+ * The id of a slot's row in a store: a UUID, so that references of any length and alphabet fit
+ * every database.
  *
  * @throws {CanonicalJsonError} if the slot has a lone surrogate
  */
@@ -206,15 +213,16 @@ export function rowIdOf(derive: Derive, slot: string): string {
 }
 
 /**
- * The default label of a service: its base address in one spelling. All spellings of one address get the same label:
- * letter case and Unicode form of the host, default port, dot segments, escapes that need not be escapes or differ in
- * case (RFC 3986, section 6.2.2), trailing slashes, the dot at the end of a host. The path and its case are kept.
+ * The default label of a service: its base address in normal form. It normalises letter case and
+ * Unicode form of the host, the default port, dot segments, needless escapes (RFC 3986, section
+ * 6.2.2), trailing slashes, and the dot at the end of a host. The path keeps its case.
  *
  * User name, password, query and fragment are left out: a label is stored and must hold no secret.
  *
  * @param baseUrl an absolute http or https address
  * @returns for example `https://api.example.com/ordering`
- * @throws {TypeError} if it is none; the message does not quote it, because an address may hold a password
+ * @throws {TypeError} if it is none; the message does not quote it, because an address may contain
+ * a password
  */
 export function normalizeServer(baseUrl: string): string {
   const url = parseUrl(baseUrl)
@@ -230,7 +238,7 @@ function parseUrl(text: string): URL | undefined {
   try {
     return new URL(text)
   } catch {
-    // The runtime's own error carries the whole text.
+    // The runtime's own error quotes the whole address.
     return undefined
   }
 }
@@ -242,11 +250,11 @@ function normalizedEscape(escaped: string): string {
 }
 
 /**
- * What is wrong with an idempotency key that a caller gave; undefined if nothing is.
+ * What is wrong with a caller's idempotency key, or undefined.
  *
- * Accepted are 1 to 255 visible ASCII characters (0x21 to 0x7E). The API document only says "string"; 255 is the widest
- * published limit of comparable services. Spaces and other characters are refused because header fields trim, join or
- * re-encode them: two keys that differ here could be one on the wire.
+ * A key has 1 to 255 visible ASCII characters (0x21 to 0x7E). The API document only says "string";
+ * 255 is the widest published limit of comparable services. Headers may trim, join or re-encode
+ * other characters: two different keys could then be one on the wire.
  *
  * @returns a reason such as `is empty`, to follow the field's name; it never quotes the key
  */

@@ -9,37 +9,43 @@ import { CanonicalJsonError, canonicalJson } from './canonical.ts'
 import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
-/** What one call of `create()` wants, taken from its arguments once, so that later changes to them change nothing. */
+/**
+ * The order of one `create()`, read from its arguments once, so that later changes to them have no
+ * effect.
+ */
 export interface Intent {
   readonly slot: string
-  /** Name of the slot's row in the store. */
+  /** Id of the slot's row in the store. */
   readonly rowId: string
   /** Canonical JSON: the bytes of every attempt. */
   readonly body: string
-  /** The body as data of our own, for naming differing fields. */
+  /** A private copy of the body, for naming the fields that differ. */
   readonly request: Readonly<Record<string, unknown>>
   readonly fingerprint: string
   readonly externalOrderId?: string
-  /** Idempotency-Key given by the caller. */
+  /** The caller's own Idempotency-Key. */
   readonly idempotencyKey?: string
-  /** Why the service given with the call cannot be ordered like that; it matters only where the order would be sent anew. */
+  /**
+   * Why the order does not fit the service of the options. It matters only if the order would be
+   * sent anew.
+   */
   readonly misfit?: Issue
 }
 
-/** What names the intent besides the request. */
+/** The options that identify the intent, besides the request. */
 export interface IntentOptions {
   readonly idempotencyKey?: string | undefined
-  /** True if the caller named the option and had no value for it. */
+  /** True if the caller passed the option as undefined. */
   readonly keyIsUndefined?: boolean | undefined
-  /** Key of a slot of its own, for an anonymous order that is meant to be another one. */
+  /** Key of a separate slot, for an anonymous order that is a deliberate duplicate. */
   readonly duplicateKey?: string | undefined
-  /** The service being ordered, to check the quantity before anything is stored or sent. */
+  /** The ordered service, to check the quantity before anything is stored or sent. */
   readonly service?: Service | undefined
 }
 
 /**
  * Reads the arguments of `create()`.
- * @throws {InvalidRequestError} naming every field that is wrong; nothing was sent
+ * @throws {InvalidRequestError} naming every wrong field; nothing was sent
  */
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
   refuseMisnamed(request)
@@ -53,7 +59,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
   if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
-  // Once more, for names that a toJSON() has made.
+  // Checked again, for names that a toJSON() has added.
   refuseMisnamed(data)
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
@@ -90,7 +96,7 @@ function refuseMisnamed(request: unknown): void {
   if (issues.length > 0) throw invalid(issues)
 }
 
-/** The name that was meant to be given and whose value is missing, which canonical JSON would drop. */
+/** A naming field that is present and undefined, which canonical JSON would drop. */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
   if (isUndefinedIn(request, 'metadata')) return 'metadata'
@@ -98,7 +104,7 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
 }
 
-/** Why the service given in the options cannot be ordered like that. */
+/** Why the order does not fit the service of the options. */
 function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
   if (service.productId !== serviceId)
     return { path: 'serviceId', message: 'is not the productId of the service given in options.service' }
@@ -107,8 +113,8 @@ function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service)
 }
 
 /**
- * The slot of an order whose arguments are not valid, as far as its name can be read: what is remembered under it may have been
- * charged when the request still was. No getter is called.
+ * The slot of an order with invalid arguments, as far as its name can be read. An earlier, valid
+ * call under that name may have been charged. Calls no getter.
  */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')
@@ -117,8 +123,8 @@ export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string
 }
 
 /**
- * True if a stored record still names itself as it did when it was written: its row, its payload and its key fit
- * together. One that was changed behind the journal's back could buy something else, or the same thing twice.
+ * True if row, payload and key of a stored record fit together. A record that was changed from
+ * outside could buy another order, or the same one twice.
  */
 export function isGenuine(
   derive: Derive,
@@ -145,7 +151,7 @@ export function isGenuine(
   }
 }
 
-/** Names of the fields whose values differ between two requests, `metadata` aside. */
+/** Names of the fields whose values differ between two requests, except `metadata`. */
 export function differingRequestFields(
   a: Readonly<Record<string, unknown>>,
   b: Readonly<Record<string, unknown>>,
@@ -163,7 +169,7 @@ function invalid(issues: readonly Issue[]): InvalidRequestError {
   })
 }
 
-/** Where each known name belongs. */
+/** The place where each known name belongs. */
 const PLACES: Readonly<Record<string, string>> = {
   serviceId: 'serviceId',
   target: 'target',
@@ -181,14 +187,14 @@ const PLACES: Readonly<Record<string, string>> = {
   headers: 'options',
 }
 
-/** Shorter names have neighbours that mean something else: `services`, `budget`, `readers`. */
+/** Shorter names are too close to other words: `services`, `budget`, `readers`. */
 const LONG = 8
 
 /**
- * Fields that can only be meant as something else. Sent as they are, they would name nothing and bind nothing: two such
- * calls could be two orders, each charged. A name means a known one if they differ in case and punctuation alone or, from
- * eight letters on, in one letter that is wrong, missing, too many or swapped with its neighbour. Any other unknown field is
- * sent as it is. Reads names only, no values.
+ * Fields that are misspellings of known ones. Sent unchanged, they would identify nothing: two such
+ * calls could be two orders, each charged. A name is a misspelling if it differs in case and
+ * punctuation only. From eight letters on, also if one letter is wrong, missing, added or swapped
+ * with its neighbour. Any other unknown field is sent unchanged. Reads names only, no values.
  */
 export function misnamedFields(request: unknown): readonly Issue[] {
   const issues: Issue[] = []
@@ -197,7 +203,7 @@ export function misnamedFields(request: unknown): readonly Issue[] {
   return issues
 }
 
-/** In `metadata`, only its own known name is looked for: the others there are the caller's. */
+/** `metadata` is checked only for its own known name: its other fields are the caller's. */
 function collect(issues: Issue[], fields: unknown, prefix: string): void {
   if (typeof fields !== 'object' || fields === null) return
   for (const name of Object.keys(fields)) {

@@ -7,7 +7,9 @@ import { type Order, orderSchema } from '../schemas/order.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { Hold, RecordState, RejectionKind } from './record.ts'
 
-/** Every way in which one attempt to create an order can end, and the end of a call that sent nothing (more). */
+/**
+ * Every outcome of one attempt to create an order, and the ends of a call that sent nothing (more).
+ */
 export type OutcomeKind =
   | 'created'
   | 'created_flawed'
@@ -36,7 +38,7 @@ export type OutcomeKind =
   | 'aborted'
   | 'not_sent'
 
-/** What an ending means where nothing was in doubt before it. */
+/** The meaning of an outcome while the order is unambiguous. */
 export interface Meaning {
   readonly charged: Charged
   readonly state: RecordState
@@ -45,15 +47,17 @@ export interface Meaning {
 
 /** One row of the table. */
 export interface OutcomeRow {
-  /** What it means if every earlier attempt under the key was surely refused or surely unsent. */
+  /** The meaning if every earlier attempt under the key was surely refused or surely unsent. */
   readonly clean: Meaning
-  /** What it means if an earlier attempt under the key is in doubt. */
+  /** The meaning if an earlier attempt under the key is ambiguous. */
   readonly ambiguous: Meaning
   /** Whether and how the call goes on, always with the same key and body. */
   readonly next: Pace | 'stop'
-  /** Whether the attempt itself leaves doubt: it may have reached the service and nobody knows what became of it. */
+  /**
+   * Whether the attempt is ambiguous: it may have reached the service, and its outcome is unknown.
+   */
   readonly leavesDoubt: boolean
-  /** What recovery must not repeat by itself, where the ending says so. */
+  /** Why recovery must not repeat the request by itself, if so. */
   readonly hold?: Hold
 }
 
@@ -65,26 +69,31 @@ const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancel
 /** This payload was not bought, but another one under the key may have been. */
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
-/** A row. Nothing but a proof of a charge means anything after doubt, and what means nothing by itself leaves doubt. */
+/**
+ * Makes a row. After ambiguity, only a proof of a charge means anything. An outcome without a
+ * meaning of its own is ambiguous.
+ */
 function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
   const ambiguous = clean === YES ? YES : UNKNOWN
   return { clean, ambiguous, next, leavesDoubt: clean === UNKNOWN, ...defined({ hold }) }
 }
 
 /**
- * The outcome table: what each answer says about the wallet. `docs/guide/responses.md` prints it, with the
- * words of `outcome-words.ts`, and a test compares the two. A kind without a row does not compile.
+ * The outcome table: what each response means for the wallet. `docs/guide/responses.md` prints it,
+ * with the words of `outcome-words.ts`, and a test compares the two. A kind without a row does not
+ * compile.
  */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: row(YES, 'stop'),
   created_flawed: row(YES, 'stop'),
   created_unreadable: row(YES, 'replay'),
-  // Captive portals and proxies answer 200 to anything, so it proves no charge.
+  // Captive portals and proxies return 200 for anything, so it proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
-  // Somebody else's order: a shifted response, or a proxy that returns what another request got.
+  // Another caller's order: a mixed-up response, or a proxy that returns that of another request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
-  // A 402 may exist because an earlier attempt drained the wallet; the same goes for stock, validation, publication.
+  // A 402 may exist because an earlier attempt drained the wallet. The same holds for stock,
+  // validation, publication.
   refused: row(REFUSED, 'stop', 'refused'),
   refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
   unauthorized: row(NOT_PROCESSED, 'stop'),
@@ -96,7 +105,7 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   conflict_unknown: row(UNKNOWN, 'backoff'),
   request_timeout: row(UNKNOWN, 'backoff'),
   server_error: row(UNKNOWN, 'backoff'),
-  // A gateway or firewall may have replaced the service's answer after the order was made.
+  // A gateway or firewall may have replaced the service's response after the order was created.
   unrecognised: row(UNKNOWN, 'stop'),
   unreachable: row(NOT_PROCESSED, 'backoff'),
   untrusted: row(NOT_PROCESSED, 'stop'),
@@ -109,42 +118,43 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   not_sent: row(NOT_SENT, 'stop'),
 }
 
-/** What happened under the current key before the attempt that is being judged. */
+/** History of the current key before the attempt that is being judged. */
 export interface History {
-  /** An attempt may have reached the service and no trustworthy answer came back. */
+  /** An attempt may have reached the service, and no trustworthy response came back. */
   readonly ambiguous: boolean
-  /** The service answered 201 to an attempt: the charge is proven, whatever comes later. */
+  /** The service responded 201 to an attempt: the charge is proven, whatever comes later. */
   readonly proven: boolean
 }
 
-/** What an attempt means, given what happened before it. */
+/** The meaning of an attempt, given the history of its key. */
 export interface Verdict extends Meaning {
   readonly next: Pace | 'stop'
-  /** The history that the next attempt is judged with. */
+  /** The history for the next attempt. */
   readonly history: History
   readonly hold?: Hold
 }
 
-/** Judges one ending: the outcome table, plus the one rule that a proof of a charge beats everything after it. */
+/** Judges one outcome by the outcome table. A proof of a charge overrides everything after it. */
 export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   const row = OUTCOMES[kind]
   const meaning = history.proven ? YES : history.ambiguous ? row.ambiguous : row.clean
   const proven = history.proven || row.clean.charged === 'yes'
   return {
     ...meaning,
-    // After a 201 every further attempt only serves to read the order, so it is a replay whatever its end.
+    // After a 201, every further attempt only serves to read the order, so it is a replay whatever
+    // its outcome.
     next: proven && row.next !== 'stop' ? 'replay' : row.next,
     history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
     ...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),
   }
 }
 
-/** What one attempt to create an order brought. */
+/** The result of one attempt to create an order. */
 export interface Outcome {
   readonly kind: OutcomeKind
-  /** The order as returned, where it is readable. */
+  /** The order as the service returned it, if it is readable. */
   readonly order?: Order
-  /** Its id, where at least that is readable. */
+  /** Its id, if at least that is readable. */
   readonly orderId?: string
   /** What is wrong with a success. */
   readonly issues?: readonly Issue[]
@@ -176,8 +186,8 @@ const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
 }
 
 /**
- * Names how an attempt to create an order ended: the left column of the outcome table.
- * @param contradiction the field in which an order differs from what was sent, if it does
+ * Names the outcome of an attempt to create an order: the left column of the outcome table.
+ * @param contradiction the field in which an order differs from its request, if any
  */
 export function classify(
   result: AttemptResult,
@@ -194,7 +204,7 @@ export function classify(
       if (result.unsent === 'unreachable') return { kind: 'unreachable' }
       if (result.unsent === 'certificate') return { kind: 'untrusted' }
       if (result.unsent === 'transport_closed') return { kind: 'transport_closed' }
-      // The look before the connection would have ended the call without a request.
+      // The check before the connection would have ended the call without a request.
       if (result.unsent === 'late') return { kind: 'not_sent' }
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
@@ -209,7 +219,7 @@ function classifySuccess(
   contradiction: (order: object) => string | undefined,
 ): Outcome {
   const { status } = result
-  // Only the documented success status proves a charge by itself; a login page comes as 200, too.
+  // Only the documented success status proves a charge by itself: a login page comes with 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
   if (result.problem !== undefined) return { kind: unreadable, status }
   let body: unknown

@@ -11,25 +11,32 @@ import { records } from './remembered.ts'
 import { type Unusable, unusableError } from './row.ts'
 
 /**
- * One line of a reconciliation: an order known to both sides, to one side only, or with another amount than remembered.
- * `only_local` means that the list did not show the order, which proves nothing: lists lag and rows move.
+ * One line of a reconciliation: an order that both sides know, that one side knows, or whose
+ * amounts differ. `only_local` means that the list did not show the order, which proves nothing:
+ * lists lag and rows move.
  */
 export type Reconciled<Output = Order> =
   | {
       readonly kind: 'matched' | 'amount_differs'
       readonly record: OrderRecord
-      /** As the list shows it, in the type of your own schema if the client has one; absent where it does not fit. */
+      /**
+       * The order in the list, with the type of your own schema if the client has one. Absent if it
+       * does not fit.
+       */
       readonly order?: Output
     }
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
   | {
       readonly kind: 'only_remote'
       readonly record?: undefined
-      /** As the list shows it, in the type of your own schema if the client has one; absent where it does not fit. */
+      /**
+       * The order in the list, with the type of your own schema if the client has one. Absent if it
+       * does not fit.
+       */
       readonly order?: Output
     }
 
-/** What to compare. */
+/** The orders to compare. */
 export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
@@ -43,8 +50,9 @@ export interface ReconcileSettings<Output> {
 const SWEEPS = 2
 
 /**
- * Compares remembered orders with the service's list. Matches by order id, and by the caller's reference where the
- * service echoes it; never by amount, time or target, which is how somebody else's order would be adopted.
+ * Compares remembered orders with the service's list. It matches them by order id, and by the
+ * caller's reference if the service returns it. It never matches by amount, time or target, which
+ * would adopt another integration's order.
  */
 export async function* reconcile<Output>(
   context: OrderContext,
@@ -55,7 +63,7 @@ export async function* reconcile<Output>(
   const local = new Set<JournalRecord>()
   const older = new Set<JournalRecord>()
   let unusable: Unusable | undefined
-  // All of them: an older order that the store knows is not one that only the service has.
+  // All records: an older order in the store is not `only_remote`.
   for await (const record of records(context, { since: 0 })) {
     options.checkOpen()
     if (typeof record === 'string') {
@@ -63,12 +71,12 @@ export async function* reconcile<Output>(
       continue
     }
     const { state, order, externalOrderId } = record
-    // An archived anonymous order stands under two names until its slot is used again.
+    // An archived anonymous order has two names until its slot is used again.
     if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
     if (record.updatedAt >= options.since) local.add(record)
     else older.add(record)
     if (order?.id !== undefined) byId.set(order.id, record)
-    // Where the id is known, another order with the same reference is another order, and nobody's here.
+    // If the id is known, an order with another id and the same reference is a different one.
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
@@ -86,7 +94,8 @@ export async function* reconcile<Output>(
       reported.add(listed.id)
       const reference = listed.externalOrderId ?? ''
       const candidate = byId.get(listed.id) ?? byReference.get(reference)
-      // An order that is not what was asked for is somebody else's, also where it was taken for this one before.
+      // An order that contradicts its request belongs to another caller, also if the record adopted
+      // it before.
       const other = candidate && contradiction(deriveId, candidate, listed, 'list')
       const record = other === undefined ? candidate : undefined
       if (record !== undefined) {
@@ -98,9 +107,9 @@ export async function* reconcile<Output>(
       yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
-  // Open records belong to recovery: whether they exist at the service is not known on this side either.
+  // Open records belong to recovery: nobody knows yet whether the service has their orders.
   for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
-  // Some of those without a record here may belong to one that cannot be read.
+  // Some of the remaining orders may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
 }
 

@@ -1,13 +1,18 @@
 import { defined } from '../defined.ts'
 import type { Order } from '../schemas/order.ts'
 
-/** `open`: the ending is not known; `created`: an order exists and was charged; `rejected`: nothing was bought. */
+/**
+ * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: nothing
+ * was bought.
+ */
 export type RecordState = 'open' | 'created' | 'rejected'
 
 /**
  * Why a record is closed without an order:
- * - `refused`: the service refused it (400, 402, 404, 422); heard again under the first key, it leads to a new key;
- * - `not_processed`: the service did not look at it (401, 403, 425, 429 and the like), or it was surely never sent;
+ * - `refused`: the service refused it (400, 402, 404, 422). The same refusal under the first key
+ *   leads to a new key;
+ * - `not_processed`: the service did not process it (401, 403, 425, 429 and the like), or it was
+ *   surely never sent;
  * - `conflict`: the key belongs to another payload, which may have been bought;
  * - `cancelled`: the call ended before anything was sent;
  * - `abandoned`: a person closed it with `resolve()`.
@@ -20,11 +25,11 @@ export interface Rejection {
   readonly kind: RejectionKind
   /** HTTP status of the refusal. */
   readonly status?: number
-  /** Machine-readable code out of the service's answer. */
+  /** Machine-readable code from the service's response. */
   readonly code?: string
 }
 
-/** What is remembered of an intent. */
+/** What the store remembers of an intent. */
 export interface OrderRecord {
   /** Name of the intent: `ref:<externalOrderId>`, `key:<Idempotency-Key>` or `anon:<fingerprint>`. */
   readonly slot: string
@@ -34,40 +39,53 @@ export interface OrderRecord {
   readonly generation: number
   /** `open` until the outcome is known, then `created` or `rejected`. */
   readonly state: RecordState
-  /** True if an attempt under the current key may have reached the service and no trustworthy answer came back. */
+  /**
+   * True if an attempt under the current key may have reached the service and no trustworthy
+   * response came back.
+   */
   readonly ambiguous: boolean
   /** Your own reference of the order. */
   readonly externalOrderId?: string
-  /** The order as the service returned it; only `id` may be known where the answer was flawed. Absent if never readable. */
+  /**
+   * The order as the service returned it. If the response was flawed, it may have only an `id`.
+   * Absent if the order was never readable.
+   */
   readonly order?: Partial<Order>
-  /** Of an open record: the refusal that an order heard before it was asked for again with `orders.enqueue`. */
+  /** Of an open record: the refusal before the order was enqueued again with `orders.enqueue`. */
   readonly rejection?: Rejection
   /** HTTP requests made for the intent, by ended calls. */
   readonly attempts: number
   /**
-   * When the current key was first sent (or was about to be), milliseconds since 1970, by whatever call; absent if it never
-   * was, or if the service looked at no request that carried it; 0 if nobody knows, because a clock went back.
+   * When any call first sent the current key (or was about to), in milliseconds since 1970. Absent
+   * if none did, or if the service processed no request with it. 0 if nobody knows, because a clock
+   * went back.
    */
   readonly firstSentAt?: number
-  /** Until when the call that claimed the record may still be at work, milliseconds since 1970; absent once it ended. */
+  /**
+   * Until when the call that claimed the record may still be at work, in milliseconds since 1970.
+   * Absent once it ended.
+   */
   readonly busyUntil?: number
-  /** Milliseconds since 1970. */
+  /** When the record was first written, in milliseconds since 1970. */
   readonly createdAt: number
   /** One more with every write. */
   readonly version: number
 }
 
-/** Who chose the key. A key given by the caller is never changed. */
+/** Who chose the key. A key of the caller is never changed. */
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
-/** Why recovery must not repeat the request by itself: the caller stopped it, or it was refused when that proved nothing. */
+/**
+ * Why recovery must not repeat the request by itself: the caller aborted it, or a refusal proved
+ * nothing.
+ */
 export type Hold = 'aborted' | 'refused'
 
-/** What is kept of the first key of an order while a later one is the current one. */
+/** Facts about the first key of an order while a later one is the current one. */
 export interface FirstKey {
-  /** When it was first sent, milliseconds since 1970; 0 if it must not be sent again. */
+  /** When it was first sent, in milliseconds since 1970. 0 if it must not be sent again. */
   readonly sentAt: number
-  /** What the service said under it last. */
+  /** The service's last refusal under it. */
   readonly rejection?: Rejection
   /** True if the service cleanly refused every body that this store sent under it. */
   readonly refused: boolean
@@ -76,39 +94,51 @@ export interface FirstKey {
 /** The whole record, as the journal keeps it. */
 export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
-  /** The highest generation whose key was ever taken, where that is not the current one. */
+  /** The highest generation that was ever used, if it is not the current one. */
   readonly highest?: number
-  /** The first key of an order whose current key is a later one. Only derived keys have one: no random key is sent again. */
+  /**
+   * The first key of an order with a later current key. Only derived keys have one: no random key
+   * is sent again.
+   */
   readonly first?: FirstKey
-  /** Keys that the caller replaced by another, or gave up: the service may forget them at any moment, so none is sent again. */
+  /**
+   * Keys that the caller replaced or gave up. The service may forget them at any moment, so none is
+   * sent again.
+   */
   readonly left?: readonly string[]
   /** Identity of the payload without `metadata`. */
   readonly fingerprint: string
-  /** Short salted tag per field, so that a conflict can name fields when the body is gone. */
+  /** Short salted tag per field, so that a conflict can name fields after the body was dropped. */
   readonly fields: Readonly<Record<string, string>>
   /** Canonical request body; only while the record may have to be sent again. */
   readonly body?: string
   /** 32-bit tag of the API key that sent the current key; empty if none did. */
   readonly apiKeyTag: string
-  /** Random id of the call that wrote the record last, so that a write whose answer was lost is recognised. */
+  /**
+   * Random id of the call that last wrote the record. It identifies a write whose response was
+   * lost.
+   */
   readonly claim: string
-  /** True if `order` is the whole order as returned (or as much of it as `remember` keeps). */
+  /** True if `order` is the whole order as returned (or the part that `remember` keeps). */
   readonly readable: boolean
   /** True if the service cleanly refused a body under the current key. */
   readonly refused: boolean
-  /** True if the service said that the current key belongs to a payload that this store never saw refused. */
+  /**
+   * True if the service reported that the current key belongs to a payload that this store never
+   * saw refused.
+   */
   readonly foreign: boolean
   readonly hold?: Hold
   /** When the record was last written, milliseconds since 1970. */
   readonly updatedAt: number
 }
 
-/** What a write sets; version and times are the journal's. */
+/** The fields that a write sets. The journal sets version and times. */
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
 /**
- * True if something is left to find out: the ending, the order itself, or what was bought under a key in conflict. Such
- * records are listed, and never removed.
+ * True if something is still unknown: the outcome, the order itself, or what was bought under a key
+ * in conflict. Such records are listed and never removed.
  */
 export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 'rejection'>): boolean {
   if (record.state === 'rejected') return record.rejection?.kind === 'conflict'
@@ -116,14 +146,15 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 're
 }
 
 /**
- * True if no call has claimed the record for sending since it was opened: nothing is in doubt, however old the record is
- * and whichever API key sends it. Every claim sets the tag, in the write that allows the call to send.
+ * True if no call has claimed the record for sending since it was opened. Then it is unambiguous,
+ * whatever its age and whichever API key sends it. Every claim sets the tag, in the write that
+ * permits the send.
  */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''
 }
 
-/** The highest generation whose key the order has ever taken. */
+/** The highest generation that the order has ever used. */
 export function highestGeneration({
   generation,
   highest = 0,
@@ -131,7 +162,7 @@ export function highestGeneration({
   return Math.max(generation, highest)
 }
 
-/** The public view of a record: what a caller may rely on, and nothing of the journal's own. */
+/** The public view of a record: the fields that a caller may rely on. */
 export function publicRecord(record: JournalRecord): OrderRecord {
   const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection } = record
   const { attempts, firstSentAt, busyUntil, createdAt, version } = record

@@ -10,14 +10,14 @@ import {
   type Rejection,
 } from './record.ts'
 
-/** A key of an intent, and the tags of the payload's fields, which are salted with it. */
+/** A key of an intent, with the tags of the payload's fields, which are salted with it. */
 export interface IntentKey extends Pick<RecordContent, 'key' | 'keyOrigin' | 'generation' | 'fields'> {}
 
 /** How a call learnt that an order exists. */
 export interface Proof {
-  /** The record as this call sent it; undefined where the order was found in a list or by its id. */
+  /** The record as this call sent it. Undefined if the order was found in a list or by its id. */
   readonly sent: RecordContent | undefined
-  /** As much of the order as is remembered, where it is readable. */
+  /** The part of the order that is remembered, if it is readable. */
   readonly order: Partial<Order> | undefined
   readonly orderId: string | undefined
   /** HTTP requests made by the call. */
@@ -25,22 +25,27 @@ export interface Proof {
   readonly claim: string
 }
 
-/** Every way in which a record changes. What a clock, a key maker or an id source says comes in as a value. */
+/**
+ * Every way in which a record changes. Results of clocks, key makers and id sources are parameters.
+ */
 export type RecordEvent =
-  /** An order is written down: a new one, or a closed one that is asked for again. No call has claimed it yet. */
+  /**
+   * An order is enqueued: a new one, or a closed one that is ordered again. No call has claimed it
+   * yet.
+   */
   | {
       readonly type: 'asked'
       readonly order: Pick<Intent, 'slot' | 'fingerprint' | 'externalOrderId' | 'body'>
       readonly key: IntentKey
       /** True if the caller gave a closed record another key. */
       readonly moved: boolean
-      /** What was refused under this key, for `recover()`; hearing it again leads to another key. */
+      /** The refusal under this key, for `recover()`. The same refusal leads to another key. */
       readonly heard: Rejection | undefined
       readonly claim: string
     }
-  /** A call goes on with what an earlier one opened. */
+  /** A call continues what an earlier one opened. */
   | { readonly type: 'resumed'; readonly by: 'call' | 'recovery' }
-  /** A call claims the record: the write of it allows the call to send. */
+  /** A call claims the record. This write permits the call to send. */
   | {
       readonly type: 'claimed'
       readonly now: number
@@ -50,7 +55,7 @@ export type RecordEvent =
     }
   /** The claim names the API key that sends next. */
   | { readonly type: 'tagged'; readonly apiKeyTag: string }
-  /** The service refused the current key's request; the order goes on under another key. */
+  /** The service refused the current key's request. The order goes on under another key. */
   | { readonly type: 'refused'; readonly rejection: Rejection; readonly attempts: number }
   /** The order goes on with a key that was never sent. */
   | { readonly type: 'moved_on'; readonly key: IntentKey }
@@ -61,19 +66,19 @@ export type RecordEvent =
       readonly type: 'closed'
       readonly rejection: Rejection
       readonly attempts: number
-      /** True if somebody else may have sent the key as well. */
+      /** True if another process may have sent the key as well. */
       readonly shared: boolean
-      /** True if the service looked at no request with the key: its window has not begun. */
+      /** True if the service processed no request with the key: its window has not begun. */
       readonly unused: boolean
     }
-  /** The call ended, and nobody knows how. */
+  /** The call ended with an unknown outcome. */
   | {
       readonly type: 'left_open'
       readonly ambiguous: boolean
       readonly hold: Hold | undefined
       readonly attempts: number
     }
-  /** The service has not looked at an enqueued order: the next recovery sends it. */
+  /** The service has not processed an enqueued order: the next recovery sends it. */
   | {
       readonly type: 'requeued'
       readonly heard: Rejection | undefined
@@ -84,16 +89,18 @@ export type RecordEvent =
   | ({ readonly type: 'proven' } & Proof)
   /** The clock went back, so nobody knows how old the keys are. */
   | { readonly type: 'distrusted'; readonly busy: boolean; readonly claim: string }
-  /** The call that left the record open is taken for dead. */
+  /** The call that left the record open is presumed dead. */
   | { readonly type: 'taken_over'; readonly claim: string }
-  /** Nothing changes but the writer: a write that was given up before comes too late. */
+  /** Nothing changes but the writer, so that an abandoned write comes too late. */
   | { readonly type: 'rewritten'; readonly claim: string }
-  /** A person gave the order up. `key` is its next one; undefined where the key is the order's name. */
+  /**
+   * A person abandoned the order. `key` is its next one. Undefined if the key is the order's name.
+   */
   | { readonly type: 'abandoned'; readonly key: IntentKey | undefined; readonly claim: string }
 
 type Event<Type extends RecordEvent['type']> = Extract<RecordEvent, { readonly type: Type }>
 
-/** The next content of a record. Nothing else makes one. */
+/** The next content of a record. No other function makes one. */
 export function apply(record: RecordContent | undefined, event: RecordEvent): RecordContent {
   if (event.type === 'asked') return asked(record, event)
   if (record === undefined) throw new TypeError(`There is no record to be ${event.type}.`)
@@ -133,16 +140,16 @@ export function apply(record: RecordContent | undefined, event: RecordEvent): Re
   }
 }
 
-/** True if a created record already says all that a proof says. */
+/** True if a created record already contains everything that a proof adds. */
 export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof): boolean {
   if (newest.state !== 'created') return false
   if (newest.readable) return true
   if (order !== undefined || (orderId !== undefined && newest.order?.id === undefined)) return false
-  // Its own claim is given up with a write.
+  // It gives up its own claim with a write.
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
-/** What is known of the key stays known: when it was first sent decides until when it may be. */
+/** The key keeps the time of its first send, which limits its window. */
 function asked(
   record: RecordContent | undefined,
   { order, key, moved, heard, claim }: Event<'asked'>,
@@ -155,7 +162,7 @@ function asked(
     slot,
     ...key,
     state: 'open',
-    // A closed record is in doubt only if a person gave it up under a key that cannot change.
+    // A closed record is ambiguous only if a person abandoned it under a key that cannot change.
     ambiguous: same?.ambiguous === true,
     attempts: record?.attempts ?? 0,
     fingerprint,
@@ -169,18 +176,20 @@ function asked(
   }
 }
 
-/** Whoever opened it may have sent it, so nothing that is heard from now on is clean. Of a queued one, nothing is in doubt. */
+/**
+ * An earlier call may have sent it, so no later refusal is clean. A queued record is unambiguous.
+ */
 function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent {
   const { rejection: _rejection, hold, ...rest } = record
   if (isUnsent(record)) return { ...rest, ...defined({ hold }) }
-  // Recovery that cannot reach the service has not lifted the hold.
+  // Recovery that did not reach the service has not lifted the hold.
   return { ...rest, ambiguous: true, ...(by === 'recovery' ? defined({ hold }) : {}) }
 }
 
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {
   const { firstSentAt: _sent, ...next } = withKey(record, key)
   const first = key.keyOrigin === 'derived' ? firstKeyOf(record) : undefined
-  // Of the others, no caller can name one: they are computed or drawn here.
+  // No caller can name the other keys: they are computed or drawn here.
   const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
   return { ...next, refused: false, ...defined({ first, left }) }
 }
@@ -190,18 +199,21 @@ function wentBack(record: RecordContent, { key, createdAt }: Event<'went_back'>)
   return { ...withKey(record, key), refused, firstSentAt, highest: highestGeneration(record) }
 }
 
-/** The record with a key under which nothing was heard yet. */
+/** The record with a key without any response yet. */
 function withKey(record: RecordContent, key: IntentKey): RecordContent {
   const { rejection: _rejection, hold: _hold, first: _first, highest: _highest, ...rest } = record
   return { ...rest, ...key, ambiguous: false, foreign: false }
 }
 
-/** The keys that an order has left once it leaves the current one, too. One that was never sent may still be. */
+/**
+ * The keys that an order has left, once it leaves the current one. A key that was never sent is not
+ * among them.
+ */
 export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly string[] | undefined {
   return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
 
-/** What is to be known of the first key once another takes its place. */
+/** The facts to keep about the first key once another replaces it. */
 function firstKeyOf(record: RecordContent): FirstKey | undefined {
   const { generation, keyOrigin, first, firstSentAt: sentAt = 0, rejection, refused } = record
   if (generation !== 0 || keyOrigin !== 'derived') return first
@@ -216,13 +228,13 @@ function closed(
   const isConflict = rejection.kind === 'conflict'
   return {
     ...rest,
-    // An order that is found by its reference is compared with what was asked for.
+    // An order that is found by its reference is compared with the request.
     ...(isConflict ? defined({ body }) : {}),
     attempts: record.attempts + attempts,
     state: 'rejected',
     rejection,
     refused: record.refused || rejection.kind === 'refused',
-    // Where every payload under the key was refused, it is one of those that the key belongs to.
+    // If every payload under the key was refused, the key belongs to one of those.
     foreign: record.foreign || (isConflict && (shared || !record.refused)),
   }
 }
@@ -232,7 +244,7 @@ function leftOpen(record: RecordContent, { ambiguous, hold, attempts }: Event<'l
     ...released(record),
     ambiguous,
     attempts: record.attempts + attempts,
-    // A hold that was there before stays: recovery that could not reach the service has not lifted it.
+    // An earlier hold stays: recovery that did not reach the service has not lifted it.
     ...defined({ hold: hold ?? record.hold }),
   }
 }
@@ -244,7 +256,7 @@ function requeued(record: RecordContent, { heard, attempts, unused }: Event<'req
 
 function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }: Proof): RecordContent {
   const { hold: _hold, rejection: _rejection, body, order: known, ...rest } = released(newest)
-  // The proof is for the key that this call sent, also where another call has moved on meanwhile.
+  // The proof is for the key that this call sent, also if another call has changed the key since.
   const { key, keyOrigin, generation, fields, fingerprint, apiKeyTag, firstSentAt } = sent ?? newest
   return {
     ...rest,
@@ -256,7 +268,7 @@ function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }
     ...defined({
       order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
       firstSentAt,
-      // Without the order itself, the body is still needed to ask for it again.
+      // Without the order itself, the body is still needed to replay the request.
       body: order === undefined ? (body ?? sent?.body) : undefined,
     }),
   }
@@ -266,7 +278,8 @@ function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }
 function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>): RecordContent {
   const { firstSentAt, first } = record
   return {
-    // A claim from the future holds nothing; once the mark is written now, it would until the clock has caught up.
+    // A claim from the future counts as none. Once the mark is written, it would count until the
+    // clock has caught up.
     ...(busy ? record : released(record)),
     claim,
     ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
@@ -274,7 +287,10 @@ function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>)
   }
 }
 
-/** The next call buys anew, under another key where the key is not the order's name; there, a refusal proves nothing. */
+/**
+ * The next call buys again, under another key unless the key is the order's name. Then a refusal
+ * proves nothing.
+ */
 function abandoned(record: RecordContent, { key, claim }: Event<'abandoned'>): RecordContent {
   const next =
     key === undefined
