@@ -1,6 +1,7 @@
 /** The packed package in each runtime and from each bundler: one test a cell, the same suite in all of them. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, inject } from 'vitest'
@@ -92,6 +93,31 @@ for (const [how, file] of LOADED) {
     expect(await stepsOf(bin('deno'), 'run', '--node-modules-dir=manual', ...rights, file)).toEqual(STEPS)
   })
 }
+
+/** What the program of the contract printed. */
+const contractOf = async (program: string, ...args: readonly string[]): Promise<unknown> =>
+  JSON.parse((await run(program, args, { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })).stdout)
+const PASSED = { tests: 53, failed: [], charged: 'unknown', created: 1 }
+
+for (const version of nodeVersions()) {
+  const node = nodeBinary(version, inject('versions'))
+  cell(program('Node', node), 'the contract over SqliteStore', async () => {
+    expect(await contractOf(node, 'sqlite.mjs')).toEqual(PASSED)
+  })
+}
+cell(program('Bun', bin('bun')), 'the contract over SqliteStore', async () => {
+  expect(await contractOf(bin('bun'), 'sqlite.mjs')).toEqual(PASSED)
+})
+cell(
+  installed('Deno', engines),
+  'the contract over SqliteStore, with no more rights than it needs',
+  async () => {
+    const rights = [`--allow-read=${tmpdir()},${inject('consumer')}`, `--allow-write=${tmpdir()}`]
+    const environment = '--allow-env=TMPDIR,TMP,TEMP'
+    const flags = ['--no-prompt', '--node-modules-dir=manual', ...rights, environment]
+    expect(await contractOf(bin('deno'), 'run', ...flags, 'sqlite.mjs')).toEqual(PASSED)
+  },
+)
 
 cell(installed('workerd', engines), 'in a worker', async () => {
   const worker = await bundle('worker', 'worker.mjs')
