@@ -81,7 +81,7 @@ export default defineConfig({
         globalSetup: ['test/package/setup.ts'],
       }),
       project('runtimes', {
-        include: ['test/package/{runners,runtimes,smoke,tree-shaking,types}.test.ts'],
+        include: ['test/package/{peers,runners,runtimes,smoke,tree-shaking,types}.test.ts'],
         testTimeout: 120_000,
         globalSetup: ['test/package/setup-runtimes.ts'],
       }),

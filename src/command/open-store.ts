@@ -66,7 +66,8 @@ interface NodeRedis {
 }
 
 interface Ioredis {
-  readonly Redis: new (
+  /** The first versions of ioredis 5 export it under no other name. */
+  readonly default: new (
     url: string,
     options: { readonly maxRetriesPerRequest: number },
   ) => IoredisClient & {
@@ -86,7 +87,7 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   }
   const ioredis = await load<Ioredis>(terminal, 'ioredis')
   if (ioredis === undefined) throw missing('Redis', 'redis')
-  const client = new ioredis.Redis(url, { maxRetriesPerRequest: 1 })
+  const client = new ioredis.default(url, { maxRetriesPerRequest: 1 })
   client.on('error', () => {})
   return { store: new RedisStore({ client }), close: async () => client.disconnect() }
 }

@@ -20,7 +20,34 @@ export class HeldBack extends Error {
  * after the service has forgotten its key.
  */
 export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) => dispatch(options, new HoldIfLate(handler, isLate))
+  return (dispatch) => (options, handler) =>
+    dispatch(options, isOld(handler) ? oldHoldIfLate(handler, isLate) : new HoldIfLate(handler, isLate))
+}
+
+/** What undici 6 calls. */
+interface OldHandler extends Dispatcher.DispatchHandler {
+  onConnect(abort: (error: Error) => void, context: unknown): void
+  onError(error: Error): void
+  onHeaders(...response: unknown[]): boolean
+  onData(chunk: Uint8Array): boolean
+  onComplete(trailers: unknown): void
+}
+
+function isOld(handler: object): handler is OldHandler {
+  return 'onConnect' in handler && !('onRequestStart' in handler)
+}
+
+function oldHoldIfLate(handler: OldHandler, isLate: () => boolean): OldHandler {
+  return {
+    onConnect: (abort, context) => {
+      if (isLate()) abort(new HeldBack('late', 'LATE'))
+      else handler.onConnect(abort, context)
+    },
+    onError: (error) => handler.onError(error),
+    onHeaders: (...response) => handler.onHeaders(...response),
+    onData: (chunk) => handler.onData(chunk),
+    onComplete: (trailers) => handler.onComplete(trailers),
+  }
 }
 
 class HoldIfLate implements Dispatcher.DispatchHandler {

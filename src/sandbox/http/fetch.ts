@@ -63,8 +63,8 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // Responses made by hand have no URL. Those of a real fetch do.
-  Object.defineProperty(response, 'url', { value: url })
+  // Responses made by hand have no URL. Those of a real fetch do. msw before 2.7 defines it again.
+  Object.defineProperty(response, 'url', { value: url, configurable: true })
   return response
 }
 

@@ -31,7 +31,7 @@ function runContract(clients: () => readonly [PostgresClient, PostgresClient], h
 describeWith('server', 'PostgresStore on a PostgreSQL server', () => {
   let server: PostgresServer | undefined
   const url = (database: string): string => server?.urlFor({ database }) ?? ''
-  const databases = ['pools', 'clients', 'strict', 'postgres_js']
+  const databases = ['pools', 'oldest', 'clients', 'strict', 'postgres_js']
 
   beforeAll(async () => {
     server = await PostgresServer.start()
@@ -59,6 +59,18 @@ describeWith('server', 'PostgresStore on a PostgreSQL server', () => {
 
   describe('through two pools at the isolation level SERIALIZABLE', () =>
     runContract(pools('strict', { options: '-c default_transaction_isolation=serializable' }), 60))
+
+  describe('through two pools of the oldest pg that it supports', () => {
+    let pools: [PgPool, PgPool] | undefined
+    const open = (): PgPool => new (pg('pg-8.0').Pool)({ connectionString: url('oldest') })
+    afterAll(async () => {
+      for (const pool of pools ?? []) await pool.end()
+    })
+    runContract(() => {
+      pools ??= [open(), open()]
+      return pools
+    }, 60)
+  })
 
   describe('through two clients of pg', () => {
     let clients: [PostgresClient, PostgresClient] | undefined

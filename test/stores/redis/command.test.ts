@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { RedisStore } from '../../../src/stores/redis.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
 import { describeWith, RedisServers } from '../support/redis.ts'
@@ -13,26 +13,29 @@ const engines = fileURLToPath(enginesFolder)
 describeWith('server', 'the command over Redis', () => {
   let servers: RedisServers
   let client: NodeRedis
-  /** A project that has ioredis and no node-redis. */
-  let onlyIoredis: string
+  /** A project that has this ioredis and no node-redis. */
+  const only = (name: 'ioredis' | 'ioredis-5'): string => {
+    const folder = mkdtempSync(join(tmpdir(), 'only-ioredis-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    mkdirSync(join(folder, 'node_modules'))
+    symlinkSync(join(engines, 'node_modules', name), join(folder, 'node_modules/ioredis'))
+    return folder
+  }
   beforeAll(async () => {
     servers = await RedisServers.start('single')
     client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers.port}` })
     client.on('error', () => {})
     await client.connect()
-    onlyIoredis = mkdtempSync(join(tmpdir(), 'only-ioredis-'))
-    mkdirSync(join(onlyIoredis, 'node_modules'))
-    symlinkSync(join(engines, 'node_modules/ioredis'), join(onlyIoredis, 'node_modules/ioredis'))
   }, 120_000)
   afterAll(async () => {
     client.destroy()
     await servers.stop()
-    rmSync(onlyIoredis, { recursive: true })
   }, 120_000)
 
   it.each([
     ['node-redis', () => engines],
-    ['ioredis', () => onlyIoredis],
+    ['ioredis', () => only('ioredis')],
+    ['ioredis 5.0', () => only('ioredis-5')],
   ])(
     "settles an order in doubt through the project's %s, and closes its connection",
     async (_name, folder) => {
@@ -45,7 +48,7 @@ describeWith('server', 'the command over Redis', () => {
 
   it.each([
     ['node-redis', () => engines],
-    ['ioredis', () => onlyIoredis],
+    ['ioredis', () => only('ioredis')],
   ])('gives up with 1 where no server listens, and does not connect for ever: %s', async (_name, folder) => {
     const line = 'unresolved --redis redis://:secret-word@127.0.0.1:1 --account shop'
     const { code, out, err } = await command(line, folder())

@@ -62,7 +62,7 @@ function engine<T>(name: string): T {
   return requireEngine(name) as T
 }
 
-export const pg = (): Pg => engine<Pg>('pg')
+export const pg = (name: 'pg' | 'pg-8.0' = 'pg'): Pg => engine<Pg>(name)
 export const pglite = (): PGliteModule => engine<PGliteModule>('@electric-sql/pglite')
 export const postgresJs = (): ((url: string, options?: object) => PostgresJs) => engine('postgres')
 

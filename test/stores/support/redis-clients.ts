@@ -27,6 +27,7 @@ export interface Ioredis extends IoredisClient {
 
 interface IoredisModule {
   readonly Redis: new (options: object) => Ioredis
+  readonly default: new (options: object) => Ioredis
   readonly Cluster: new (nodes: readonly object[], options?: object) => Ioredis
 }
 
@@ -34,8 +35,10 @@ interface IoredisModule {
 export const enginesFolder: URL = new URL('../engines/', import.meta.url)
 const requireEngine = createRequire(new URL('package.json', enginesFolder))
 
-export const nodeRedis = (): NodeRedisModule => requireEngine('redis') as NodeRedisModule
-export const ioredis = (): IoredisModule => requireEngine('ioredis') as IoredisModule
+export const nodeRedis = (name: 'redis' | 'redis-5' = 'redis'): NodeRedisModule =>
+  requireEngine(name) as NodeRedisModule
+export const ioredis = (name: 'ioredis' | 'ioredis-5' = 'ioredis'): IoredisModule =>
+  requireEngine(name) as IoredisModule
 
 /** A client and its end. */
 export interface Connection {

@@ -1,0 +1,99 @@
+/** The oldest and the newest of each range of an optional peer. Those of databases: test/stores/{postgres,redis}. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, inject, onTestFinished, test } from 'vitest'
+import manifest from '../../package.json' with { type: 'json' }
+import { root } from '../../scripts/ensure-built.ts'
+import engines from '../stores/engines/package.json' with { type: 'json' }
+import versions from './versions/package.json' with { type: 'json' }
+
+const run = promisify(execFile)
+const { peerDependencies: ranges, devDependencies: ours } = manifest
+const { dependencies: others } = versions
+const { dependencies: databases } = engines
+const versionOf = (alias: string): string => alias.replace(/^npm:.*@/, '')
+
+/** By peer, the version at each end of its range. */
+const ENDS: Readonly<Record<keyof typeof ranges, readonly [oldest: string, newest: string]>> = {
+  '@opentelemetry/api': [versionOf(others['opentelemetry-api-1.3']), ours['@opentelemetry/api']],
+  ioredis: [versionOf(databases['ioredis-5']), databases.ioredis],
+  msw: [versionOf(others['msw-2']), ours.msw],
+  pg: [versionOf(databases['pg-8.0']), databases.pg],
+  redis: [versionOf(databases['redis-5']), databases.redis],
+  undici: [versionOf(others['undici-6']), ours.undici],
+}
+
+/** What a program of the consumer printed over this peer. */
+async function printed(program: string, peer: string): Promise<unknown> {
+  const env = { ...process.env, PEER: peer, NODE_OPTIONS: '', NODE_NO_WARNINGS: '1' }
+  const { stdout } = await run(process.execPath, [program], { cwd: inject('consumer'), env })
+  return JSON.parse(stdout)
+}
+
+test.each(Object.keys(ENDS) as (keyof typeof ranges)[])(
+  'the range of %s begins with the oldest version that is tested, and ends with the newest',
+  (peer) => {
+    const [oldest, newest] = ENDS[peer]
+    const parts = ranges[peer].split(' || ').map((part) => part.replace('^', ''))
+    expect(parts[0]).toBe(oldest)
+    expect(parts.at(-1)?.split('.')[0]).toBe(newest.split('.')[0])
+    expect(manifest.peerDependenciesMeta[peer]).toEqual({ optional: true })
+  },
+)
+
+test('docs/guide/runtimes.md names the versions of the peers that are tested', async () => {
+  const text = await readFile(join(root, 'docs/guide/runtimes.md'), 'utf8')
+  for (const [peer, ends] of Object.entries(ENDS))
+    expect(text).toContain(`\n| \`${peer}\` | ${ends.join(' | ')} |`)
+})
+
+describe('the transport over undici', () => {
+  test.each([
+    join(inject('versions'), 'node_modules/undici-6'),
+    join(inject('versions'), 'node_modules/undici-7'),
+    join(root, 'node_modules/undici'),
+  ])('says the same of every outcome with %s', async (peer) => {
+    expect(await printed('undici.mjs', peer)).toEqual({
+      amount: 500,
+      currency: 'EUR',
+      refused: 'not_found no',
+      aborted: 'aborted no',
+      held: 'connection no',
+      unsent: 'connection no',
+      closed: 'connection no',
+    })
+  })
+})
+
+describe('the handlers of the sandbox', () => {
+  test.each([join(inject('versions'), 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
+    'respond through %s',
+    async (peer) => {
+      expect(await printed('msw.mjs', peer)).toEqual({ amount: 500, listed: 1, refused: 'not_found' })
+    },
+  )
+})
+
+test.each([
+  ['oldest', 0],
+  ['newest', 1],
+] as const)('the package installs beside the %s peers', async (_name, end) => {
+  const directory = await mkdtemp(join(tmpdir(), 'peers-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  const consumer = JSON.parse(await readFile(join(inject('consumer'), 'package.json'), 'utf8'))
+  // Beside the consumer's folder.
+  const packed = String(consumer.dependencies[manifest.name]).replace(/^file:/, '')
+  const peers = Object.fromEntries(Object.entries(ENDS).map(([peer, ends]) => [peer, ends[end]]))
+  await writeFile(
+    join(directory, 'package.json'),
+    JSON.stringify({
+      private: true,
+      dependencies: { [manifest.name]: `file:${join(inject('consumer'), packed)}`, ...peers },
+    }),
+  )
+  // Works out who goes with whom, and installs nothing.
+  await run('npm', ['install', '--package-lock-only', '--prefer-offline'], { cwd: directory })
+})
