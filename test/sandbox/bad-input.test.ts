@@ -23,26 +23,23 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
-describe('options of createSandbox', () => {
-  test('are refused if they are unknown, because a misspelt one would test nothing', () => {
-    const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
-    expect(() => createSandbox({ ...misspelt })).toThrow(
-      'options of createSandbox: unknown field "fault"; known: baseUrl, seed',
-    )
-  })
+test('options of createSandbox are refused if they are unknown, because a misspelt one would test nothing', () => {
+  const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
+  expect(() => createSandbox({ ...misspelt })).toThrow(
+    'options of createSandbox: unknown field "fault"; known: baseUrl, seed',
+  )
 })
 
-describe('options of serveSandbox', () => {
-  test('are refused if they are unknown', async () => {
-    const misspelt: object = { prot: 4010 }
-    await expect(serveSandbox(createSandbox(), { ...misspelt })).rejects.toThrow(
-      'options of serveSandbox: unknown field "prot"; known: port, host',
-    )
-  })
+test('options of serveSandbox are refused if they are unknown', async () => {
+  const misspelt: object = { prot: 4010 }
+  await expect(serveSandbox(createSandbox(), { ...misspelt })).rejects.toThrow(
+    'options of serveSandbox: unknown field "prot"; known: port, host',
+  )
 })
 
-describe('a malformed or impossible request gets its status and code in the error shape', () => {
-  test.each(shapes)('%s', async (errorShape, shaped) => {
+test.each(shapes)(
+  'a malformed or impossible request gets its status and code in the error shape %s',
+  async (errorShape, shaped) => {
     const { sandbox, api } = scene({ behaviour: { errorShape: errorShape as ErrorShape } })
     const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
     const unmapped = sandbox.addApiKey({ customer: sandbox.addCustomer({ wallet: null }) })
@@ -89,8 +86,8 @@ describe('a malformed or impossible request gets its status and code in the erro
     for (const [name, [status, code]] of Object.entries(expected))
       expect(Reflect.get(answers, name), name).toMatchObject({ status, body: shaped(code) })
     sandbox.expectCharges(1)
-  })
-})
+  },
+)
 
 /** Everything that a socket gets back for these bytes. */
 function exchange(port: number, bytes: Uint8Array | string): Promise<string> {

@@ -218,28 +218,24 @@ test('new orders can be unreadable for a while', async () => {
   expect((await api.get('/v1/orders')).body).toHaveLength(1)
 })
 
-describe('presets', () => {
-  test('can be put on top of what is in force', () => {
-    const sandbox = createSandbox({ preset: 'rfc9457', behaviour: { maxLimit: 7 } })
-    sandbox.configure('minimal-answers')
-    expect(sandbox.behaviour).toMatchObject({ errorShape: 'flat', maxLimit: 7, replayStatus: 200 })
-  })
+test('presets can be put on top of what is in force', () => {
+  const sandbox = createSandbox({ preset: 'rfc9457', behaviour: { maxLimit: 7 } })
+  sandbox.configure('minimal-answers')
+  expect(sandbox.behaviour).toMatchObject({ errorShape: 'flat', maxLimit: 7, replayStatus: 200 })
 })
 
-describe('mistyped switches', () => {
-  // Written as JSON, because the compiler would not let them through.
-  test.each([
-    ['{"errorShape":"round"}', 'behaviour.errorShape: expected "bare" or'],
-    ['{"eror":1}', 'behaviour: unknown field "eror"; known: priceIs'],
-    ['{"checks":["auth"]}', 'behaviour.checks: expected each of auth'],
-    ['{"keyLifetime":-1}', 'behaviour.keyLifetime: expected a number from 0, got -1'],
-    ['{"rememberedRefusals":[409]}', 'behaviour.rememberedRefusals[0]: expected 400 or 402'],
-    ['{"replayHeader":"yes"}', 'behaviour.replayHeader: expected true or false, got "yes"'],
-    ['{"maxLimit":0}', 'behaviour.maxLimit: expected an integer from 1, got 0'],
-    ['"nope"', 'unknown preset "nope"'],
-  ])('%s is refused', (json, message) => {
-    const sandbox = createSandbox()
-    expect(() => sandbox.configure(JSON.parse(json))).toThrow(message)
-    expect(sandbox.behaviour).toEqual(createSandbox().behaviour)
-  })
+// Written as JSON, because the compiler would not let them through.
+test.each([
+  ['{"errorShape":"round"}', 'behaviour.errorShape: expected "bare" or'],
+  ['{"eror":1}', 'behaviour: unknown field "eror"; known: priceIs'],
+  ['{"checks":["auth"]}', 'behaviour.checks: expected each of auth'],
+  ['{"keyLifetime":-1}', 'behaviour.keyLifetime: expected a number from 0, got -1'],
+  ['{"rememberedRefusals":[409]}', 'behaviour.rememberedRefusals[0]: expected 400 or 402'],
+  ['{"replayHeader":"yes"}', 'behaviour.replayHeader: expected true or false, got "yes"'],
+  ['{"maxLimit":0}', 'behaviour.maxLimit: expected an integer from 1, got 0'],
+  ['"nope"', 'unknown preset "nope"'],
+])('a mistyped switch is refused: %s', (json, message) => {
+  const sandbox = createSandbox()
+  expect(() => sandbox.configure(JSON.parse(json))).toThrow(message)
+  expect(sandbox.behaviour).toEqual(createSandbox().behaviour)
 })

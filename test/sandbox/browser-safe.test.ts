@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
-describe('what browsers load', () => {
-  test.each(['index', 'http/msw'])('%s.ts mentions nothing that only Node has', async (entry) => {
+test.each(['index', 'http/msw'])(
+  'what browsers load %s.ts mentions nothing that only Node has',
+  async (entry) => {
     const { metafile, outputFiles } = await build({
       entryPoints: [fileURLToPath(new URL(`../../src/sandbox/${entry}.ts`, import.meta.url))],
       bundle: true,
@@ -24,5 +25,5 @@ describe('what browsers load', () => {
     const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
     // It reads YAML files, and shares no code with the client.
     expect(foreign.filter((path) => !path.includes('node_modules/js-yaml/'))).toEqual([])
-  })
-})
+  },
+)

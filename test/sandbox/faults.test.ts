@@ -74,24 +74,22 @@ describe('lost connections', () => {
   })
 })
 
-describe('the log', () => {
-  test('names the faults that acted on each request, and none that did not', async () => {
-    const { sandbox, api } = scene({
-      faults: [
-        { action: { type: 'forgetKeys' } },
-        { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
-        { match: { operation: 'createOrder' }, times: 'always', action: { type: 'inProgress' } },
-      ],
-    })
-    await failureOf(api.order('k'))
-    await api.order('k')
-    await api.get('/v1/balance')
-    expect(sandbox.requests.map(({ faults }) => faults)).toEqual([
-      ['forgetKeys', 'commitThenDrop'],
-      ['inProgress'],
-      [],
-    ])
+test('the log names the faults that acted on each request, and none that did not', async () => {
+  const { sandbox, api } = scene({
+    faults: [
+      { action: { type: 'forgetKeys' } },
+      { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
+      { match: { operation: 'createOrder' }, times: 'always', action: { type: 'inProgress' } },
+    ],
   })
+  await failureOf(api.order('k'))
+  await api.order('k')
+  await api.get('/v1/balance')
+  expect(sandbox.requests.map(({ faults }) => faults)).toEqual([
+    ['forgetKeys', 'commitThenDrop'],
+    ['inProgress'],
+    [],
+  ])
 })
 
 describe('otherOrder', () => {

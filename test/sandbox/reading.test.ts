@@ -83,25 +83,23 @@ describe('GET /v1/orders/{orderId}', () => {
   })
 })
 
-describe('services', () => {
-  test('are listed when published, with every documented field', async () => {
-    const { body } = await caller(createSandbox()).get('/v1/services')
-    expect(idsOf(body)).toEqual([
-      'svc_standard',
-      'svc_bulk',
-      'svc_offset',
-      'svc_fractional',
-      'svc_sold_out',
-      'svc_premium',
-    ])
-    expect((body as { data: unknown[] }).data[3]).toEqual({
-      productId: 'svc_fractional',
-      amount: 120,
-      currency: 'EUR',
-      minQuantity: 0.5,
-      maxQuantity: 50,
-      stepQuantity: 0.5,
-      stockState: 'in_stock',
-    })
+test('services are listed when published, with every documented field', async () => {
+  const { body } = await caller(createSandbox()).get('/v1/services')
+  expect(idsOf(body)).toEqual([
+    'svc_standard',
+    'svc_bulk',
+    'svc_offset',
+    'svc_fractional',
+    'svc_sold_out',
+    'svc_premium',
+  ])
+  expect((body as { data: unknown[] }).data[3]).toEqual({
+    productId: 'svc_fractional',
+    amount: 120,
+    currency: 'EUR',
+    minQuantity: 0.5,
+    maxQuantity: 50,
+    stepQuantity: 0.5,
+    stockState: 'in_stock',
   })
 })

@@ -154,29 +154,27 @@ describe('dump and load', () => {
   })
 })
 
-describe('reset', () => {
-  test('brings state, switches, faults and log back to the beginning', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({
-      ...clock,
-      preset: 'rfc9457',
-      faults: [{ action: { type: 'status', status: 500 } }],
-    })
-    const beginning = sandbox.dump()
-    const run = async () => {
-      const answers = [await caller(sandbox).order('k'), await caller(sandbox).order('k')]
-      return answers.map(({ status, body, headers }) => [status, body, [...headers]])
-    }
-    const first = await run()
-    sandbox.configure('minimal-answers')
-    sandbox.addService({ productId: 'extra', amount: 1 })
-    sandbox.faults.add({ action: { type: 'drop' } })
-    sandbox.reset()
-    expect(sandbox.dump()).toEqual(beginning)
-    expect(sandbox.requests).toEqual([])
-    expect(await run()).toEqual(first)
-    expect(first.map(([status]) => status)).toEqual([500, 201])
+test('reset brings state, switches, faults and log back to the beginning', async () => {
+  const clock = manualClock()
+  const sandbox = createSandbox({
+    ...clock,
+    preset: 'rfc9457',
+    faults: [{ action: { type: 'status', status: 500 } }],
   })
+  const beginning = sandbox.dump()
+  const run = async () => {
+    const answers = [await caller(sandbox).order('k'), await caller(sandbox).order('k')]
+    return answers.map(({ status, body, headers }) => [status, body, [...headers]])
+  }
+  const first = await run()
+  sandbox.configure('minimal-answers')
+  sandbox.addService({ productId: 'extra', amount: 1 })
+  sandbox.faults.add({ action: { type: 'drop' } })
+  sandbox.reset()
+  expect(sandbox.dump()).toEqual(beginning)
+  expect(sandbox.requests).toEqual([])
+  expect(await run()).toEqual(first)
+  expect(first.map(([status]) => status)).toEqual([500, 201])
 })
 
 describe('determinism', () => {

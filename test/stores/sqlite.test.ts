@@ -610,11 +610,12 @@ describe('a file that is taken away while the store is open', () => {
   })
 })
 
-describe('a new order that the file cannot take', () => {
-  it.each([
-    ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
-    ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
-  ])('is told as not charged, without a doubt, where the file %s', async (_, pragma, reason) => {
+it.each([
+  ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
+  ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
+])(
+  'a new order that the file cannot take is told as not charged, without a doubt, where the file %s',
+  async (_, pragma, reason) => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
     database.exec(pragma)
@@ -632,8 +633,8 @@ describe('a new order that the file cannot take', () => {
       }
     }
     expect((await expectOrderNotSent(store)).message).toContain(reason)
-  })
-})
+  },
+)
 
 describe('closing', () => {
   it('moves the log into the file, even while another connection is open', async () => {

@@ -222,21 +222,19 @@ describe('an API key of another customer', () => {
   })
 })
 
-describe('the API key', () => {
-  it('that nobody needs is told apart from one: a proxy adds it', async () => {
-    const { lab, old } = keys()
-    const withKey = (input: RequestInfo | URL, init?: RequestInit): Request => {
-      const request = new Request(input, init)
-      request.headers.set('authorization', `Bearer ${old}`)
-      return request
-    }
-    const viaProxy: typeof fetch = (input, init) => lab.sandbox.fetch(withKey(input, init))
-    lab.fault({ type: 'commitThenDrop' })
-    await failure(lab.client({ apiKey: null, fetch: viaProxy, maxRetries: 0 }).orders.create(order('r1')))
-    expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
-    const error = await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'unresolved_order' })
-    const placed = await lab.client({ apiKey: null, fetch: viaProxy }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
-  })
+it('the API key that nobody needs is told apart from one: a proxy adds it', async () => {
+  const { lab, old } = keys()
+  const withKey = (input: RequestInfo | URL, init?: RequestInit): Request => {
+    const request = new Request(input, init)
+    request.headers.set('authorization', `Bearer ${old}`)
+    return request
+  }
+  const viaProxy: typeof fetch = (input, init) => lab.sandbox.fetch(withKey(input, init))
+  lab.fault({ type: 'commitThenDrop' })
+  await failure(lab.client({ apiKey: null, fetch: viaProxy, maxRetries: 0 }).orders.create(order('r1')))
+  expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
+  const error = await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
+  expect(error).toMatchObject({ code: 'unresolved_order' })
+  const placed = await lab.client({ apiKey: null, fetch: viaProxy }).orders.create(order('r1'))
+  expect(placed.id).toBe(lab.charged())
 })

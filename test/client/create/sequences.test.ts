@@ -316,60 +316,56 @@ describe('an abort while the first write is pending', () => {
   })
 })
 
-describe('a call that runs out of time while others write the record that it read as refused', () => {
-  it('looks again before it says anything about the wallet', async (lab) => {
-    await lab.refused()
-    let updates = 0
-    const store = storeOver(lab.rows, {
-      // Somebody is faster, twice: one is refused, the other charged without hearing so.
-      update: async (row, version) => {
-        updates++
-        if (updates === 1) {
-          lab.drain()
-          await failure(lab.elsewhere().orders.create(order('r1')))
-          lab.topUp()
-        }
-        if (updates === 2) {
-          lab.fault({ type: 'stall', commit: true })
-          failure(lab.elsewhere().orders.create(order('r1'))).catch(() => {})
-          await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 100))
-        }
-        return lab.rows.update(row, version)
-      },
-    })
-    const error = await failure(lab.client({ store }).orders.create(order('r1'), { totalTimeout: 120 }))
-    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
-    lab.sandbox.expectChargedOnce('r1')
+it('a call that runs out of time checks a record that others write before it says that nothing was charged', async (lab) => {
+  await lab.refused()
+  let updates = 0
+  const store = storeOver(lab.rows, {
+    // Somebody is faster, twice: one is refused, the other charged without hearing so.
+    update: async (row, version) => {
+      updates++
+      if (updates === 1) {
+        lab.drain()
+        await failure(lab.elsewhere().orders.create(order('r1')))
+        lab.topUp()
+      }
+      if (updates === 2) {
+        lab.fault({ type: 'stall', commit: true })
+        failure(lab.elsewhere().orders.create(order('r1'))).catch(() => {})
+        await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 100))
+      }
+      return lab.rows.update(row, version)
+    },
   })
+  const error = await failure(lab.client({ store }).orders.create(order('r1'), { totalTimeout: 120 }))
+  expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
+  lab.sandbox.expectChargedOnce('r1')
 })
 
-describe('an abort after a send', () => {
-  it.each([
-    [
-      'is told as unknown, and recovery does not repeat what the caller has stopped',
-      { type: 'stall', commit: true },
-      1,
-      'unknown',
-      { state: 'open', ambiguous: true, hold: 'aborted' },
-    ],
-    [
-      'is told as not charged between two clean refusals',
-      { type: 'retryAfter', value: '60' },
-      'always',
-      'no',
-      { state: 'rejected', rejection: { kind: 'not_processed' } },
-    ],
-  ] as const)('%s', async (_title, action, count, charged, record) => {
-    const lab = new Lab()
-    const controller = new AbortController()
-    lab.fault(action, count)
-    const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
-    controller.abort('enough')
-    expect(await ending).toMatchObject({ code: 'aborted', charged, attempts: 1, cause: 'enough' })
-    expect(await lab.record('ref:r1')).toMatchObject(record)
-    lab.sandbox.faults.clear()
-    await buys()(lab)
-  })
+it.each([
+  [
+    'is told as unknown, and recovery does not repeat what the caller has stopped',
+    { type: 'stall', commit: true },
+    1,
+    'unknown',
+    { state: 'open', ambiguous: true, hold: 'aborted' },
+  ],
+  [
+    'is told as not charged between two clean refusals',
+    { type: 'retryAfter', value: '60' },
+    'always',
+    'no',
+    { state: 'rejected', rejection: { kind: 'not_processed' } },
+  ],
+] as const)('an abort after a send %s', async (_title, action, count, charged, record) => {
+  const lab = new Lab()
+  const controller = new AbortController()
+  lab.fault(action, count)
+  const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
+  controller.abort('enough')
+  expect(await ending).toMatchObject({ code: 'aborted', charged, attempts: 1, cause: 'enough' })
+  expect(await lab.record('ref:r1')).toMatchObject(record)
+  lab.sandbox.faults.clear()
+  await buys()(lab)
 })
 
 describe('a refusal that is heard but cannot be written', () => {

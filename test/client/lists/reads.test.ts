@@ -167,18 +167,16 @@ describe.each(all)('%s, when it fails,', (_name, call, path, answer, permission,
   })
 })
 
-describe('identifiers', () => {
-  it('are encoded as one path segment', async () => {
-    const { client, requests } = clientOver(({ url }) =>
-      url.pathname.includes('orders') ? { ...order, id: 'a/b?c#d e%41' } : { ...service, productId: 'ü' },
-    )
-    await client.orders.retrieve('a/b?c#d e%41')
-    await client.services.retrieve('ü')
-    expect(requests.map(({ url }) => url.pathname)).toEqual([
-      '/v1/orders/a%2Fb%3Fc%23d%20e%2541',
-      '/v1/services/%C3%BC',
-    ])
-  })
+it('identifiers are encoded as one path segment', async () => {
+  const { client, requests } = clientOver(({ url }) =>
+    url.pathname.includes('orders') ? { ...order, id: 'a/b?c#d e%41' } : { ...service, productId: 'ü' },
+  )
+  await client.orders.retrieve('a/b?c#d e%41')
+  await client.services.retrieve('ü')
+  expect(requests.map(({ url }) => url.pathname)).toEqual([
+    '/v1/orders/a%2Fb%3Fc%23d%20e%2541',
+    '/v1/services/%C3%BC',
+  ])
 })
 
 /** A schema without a library; `parse` returns the output or throws the message of an issue. */
@@ -441,33 +439,31 @@ describe('orders.waitFor', () => {
   })
 })
 
-describe('reads of a sandbox', () => {
-  it.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers-refusals'] as const)(
-    'work with its switches set to %s',
-    async (preset) => {
-      const sandbox = createSandbox({ preset })
-      const client = clientOf(sandbox)
-      const created = sandbox.addOrder({ status: 'done', amount: 700 })
-      expect(await client.orders.retrieve(created.id)).toMatchObject({
-        id: created.id,
-        status: 'done',
-        amount: 700,
-      })
-      expect(await client.balance.retrieve()).toEqual({ amount: 1_000_000, currency: 'EUR' })
-      expect(await client.services.retrieve('svc_standard')).toMatchObject({ productId: 'svc_standard' })
-      const listed = await client.services.list().toArray({ max: 100 })
-      expect(listed.map(({ productId }) => productId)).toEqual(
-        sandbox
-          .services()
-          .filter(({ published }) => published)
-          .map(({ productId }) => productId),
-      )
-      expect((await client.orders.list().toArray({ max: 10 })).map(({ id }) => id)).toEqual([created.id])
-      const error = await failure(client.orders.retrieve('ord_none'))
-      expect(error).toMatchObject({ code: 'not_found', resource: 'order', status: 404 })
-    },
-  )
-})
+it.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers-refusals'] as const)(
+  'reads of a sandbox work with its switches set to %s',
+  async (preset) => {
+    const sandbox = createSandbox({ preset })
+    const client = clientOf(sandbox)
+    const created = sandbox.addOrder({ status: 'done', amount: 700 })
+    expect(await client.orders.retrieve(created.id)).toMatchObject({
+      id: created.id,
+      status: 'done',
+      amount: 700,
+    })
+    expect(await client.balance.retrieve()).toEqual({ amount: 1_000_000, currency: 'EUR' })
+    expect(await client.services.retrieve('svc_standard')).toMatchObject({ productId: 'svc_standard' })
+    const listed = await client.services.list().toArray({ max: 100 })
+    expect(listed.map(({ productId }) => productId)).toEqual(
+      sandbox
+        .services()
+        .filter(({ published }) => published)
+        .map(({ productId }) => productId),
+    )
+    expect((await client.orders.list().toArray({ max: 10 })).map(({ id }) => id)).toEqual([created.id])
+    const error = await failure(client.orders.retrieve('ord_none'))
+    expect(error).toMatchObject({ code: 'not_found', resource: 'order', status: 404 })
+  },
+)
 
 describe('JSON that ends too early, in a body that ends as if it were whole', () => {
   const cut = (body: object): Response => new Response(JSON.stringify(body).slice(0, -3))

@@ -680,26 +680,24 @@ describe('the walk of recover()', () => {
   })
 })
 
-describe('many recoveries', () => {
-  it('at once settle every order once', async (lab) => {
-    const references = Array.from({ length: 12 }, (_, index) => `r${index}`)
-    for (const [index, reference] of references.entries())
-      await leave(lab, reference, { charged: index % 2 === 0 })
-    lab.runtime.jump(BUSY)
-    lab.sandbox.configure({ processingTime: 40 })
-    const recoverers = [1, 2, 3, 4].map(() => lab.process().client)
-    const found = (await Promise.all(recoverers.map((client) => all(client.orders.recover())))).flat()
-    for (const reference of references) {
-      lab.sandbox.expectChargedOnce(reference)
-      expect(
-        found.some(({ outcome, record }) => outcome === 'created' && record.externalOrderId === reference),
-      ).toBe(true)
-    }
-    expect(found.filter(({ outcome }) => outcome !== 'created' && outcome !== 'in_progress')).toEqual([])
-    expect(await all(lab.client().orders.unresolved())).toEqual([])
-    // One request each, besides the one whose sender died.
-    expect(lab.posts.length).toBe(2 * references.length)
-  })
+it('many recoveries at once settle every order once', async (lab) => {
+  const references = Array.from({ length: 12 }, (_, index) => `r${index}`)
+  for (const [index, reference] of references.entries())
+    await leave(lab, reference, { charged: index % 2 === 0 })
+  lab.runtime.jump(BUSY)
+  lab.sandbox.configure({ processingTime: 40 })
+  const recoverers = [1, 2, 3, 4].map(() => lab.process().client)
+  const found = (await Promise.all(recoverers.map((client) => all(client.orders.recover())))).flat()
+  for (const reference of references) {
+    lab.sandbox.expectChargedOnce(reference)
+    expect(
+      found.some(({ outcome, record }) => outcome === 'created' && record.externalOrderId === reference),
+    ).toBe(true)
+  }
+  expect(found.filter(({ outcome }) => outcome !== 'created' && outcome !== 'in_progress')).toEqual([])
+  expect(await all(lab.client().orders.unresolved())).toEqual([])
+  // One request each, besides the one whose sender died.
+  expect(lab.posts.length).toBe(2 * references.length)
 })
 
 describe('unresolved()', () => {

@@ -353,14 +353,15 @@ describe('a codec that cannot encrypt', () => {
   })
 })
 
-describe('a codec whose encrypt() returns no text that could be kept', () => {
-  it.each<[string, unknown]>([
-    ['nothing', undefined],
-    ['an empty text', ''],
-    ['a number', 5],
-    ['an object', {}],
-    ['half a character', 'x\ud800'],
-  ])('but %s, keeps the order from being sent', async (_what, sealed) => {
+it.each<[string, unknown]>([
+  ['nothing', undefined],
+  ['an empty text', ''],
+  ['a number', 5],
+  ['an object', {}],
+  ['half a character', 'x\ud800'],
+])(
+  'a codec whose encrypt() returns no text that could be kept but %s, keeps the order from being sent',
+  async (_what, sealed) => {
     const lab = new Lab()
     const encrypt = (async () => sealed) as Codec['encrypt']
     const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
@@ -370,8 +371,8 @@ describe('a codec whose encrypt() returns no text that could be kept', () => {
     expect(lab.posts).toHaveLength(0)
     await lab.client({ codec }).orders.create(order('r1'))
     lab.sandbox.expectChargedOnce('r1')
-  })
-})
+  },
+)
 
 describe('a codec that never answers', () => {
   const never = (): Promise<string> => new Promise(() => {})

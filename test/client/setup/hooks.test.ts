@@ -182,15 +182,13 @@ describe('the events of reads', () => {
   })
 })
 
-describe('hooks that misbehave', () => {
-  test('and end the call are told of an abort as anybody is', async () => {
-    const controller = new AbortController()
-    const { events, hooks } = watching()
-    const { client } = service({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
-    const error = await errorOf(create(client, { signal: controller.signal }))
-    expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
-    expect(names(events)).toEqual(['response', 'settled'])
-  })
+test('hooks that misbehave and end the call are told of an abort as anybody is', async () => {
+  const controller = new AbortController()
+  const { events, hooks } = watching()
+  const { client } = service({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
+  const error = await errorOf(create(client, { signal: controller.signal }))
+  expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
+  expect(names(events)).toEqual(['response', 'settled'])
 })
 
 describe('the events of', () => {

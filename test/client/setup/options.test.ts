@@ -115,17 +115,15 @@ describe('withOptions with another address', () => {
   })
 })
 
-describe('hooks and logger', () => {
-  it('are silent by default and at level off', async () => {
-    const spies = (['debug', 'info', 'warn', 'error'] as const).map((level) => vi.spyOn(console, level))
-    await clientOver(() => balance).client.balance.retrieve()
-    const off = clientOver(() => problem(400), { logger: console, logLevel: 'off' })
-    await expect(off.client.balance.retrieve()).rejects.toThrow()
-    for (const spy of spies) {
-      expect(spy).not.toHaveBeenCalled()
-      spy.mockRestore()
-    }
-  })
+it('hooks and logger are silent by default and at level off', async () => {
+  const spies = (['debug', 'info', 'warn', 'error'] as const).map((level) => vi.spyOn(console, level))
+  await clientOver(() => balance).client.balance.retrieve()
+  const off = clientOver(() => problem(400), { logger: console, logLevel: 'off' })
+  await expect(off.client.balance.retrieve()).rejects.toThrow()
+  for (const spy of spies) {
+    expect(spy).not.toHaveBeenCalled()
+    spy.mockRestore()
+  }
 })
 
 describe('options of orders', () => {
