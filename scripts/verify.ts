@@ -69,7 +69,7 @@ const PROGRAMS = {
   mutation: {
     about: 'every small change of the core against its tests',
     commands: [install('tools/mutation'), node('tools/mutation/run.ts')],
-    brief: ['identity'],
+    brief: ['http/redact'],
   },
 } satisfies Programs & Record<string, { readonly brief: readonly string[] }>
 

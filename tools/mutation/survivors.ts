@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 
 export interface Survivor {
-  /** Name of one of the modules in `modules.ts`. */
-  readonly module: string
+  /** One of the folders in `modules.ts`. */
+  readonly folder: string
   readonly mutator: string
   readonly original: string
   readonly replacement: string
@@ -16,11 +16,11 @@ export const survivors: readonly Survivor[] = JSON.parse(
   readFileSync(new URL('survivors.json', import.meta.url), 'utf8'),
 )
 
-type Mutation = Pick<Survivor, 'module' | 'mutator' | 'original' | 'replacement'>
+type Mutation = Pick<Survivor, 'folder' | 'mutator' | 'original' | 'replacement'>
 
-/** The same for the same mutation, wherever it stands in its module and whatever its names are: both may change. */
-export function nameOf({ module, mutator, original, replacement }: Mutation): string {
-  return `${module}, ${mutator}: ${shapeOf(original)} → ${shapeOf(replacement)}`
+/** The same for the same mutation, wherever it stands in its folder and whatever its names are: both may change. */
+export function nameOf({ folder, mutator, original, replacement }: Mutation): string {
+  return `${folder}, ${mutator}: ${shapeOf(original)} → ${shapeOf(replacement)}`
 }
 
 const WORDS = new Set(

@@ -169,6 +169,13 @@ describe('the kind of an ending', () => {
     })
   })
 
+  it.each(['null', '7', '"ord_1"'])('is not compared with the request where it is %s', (text) => {
+    const compare = (): never => {
+      throw new Error('there is nothing to compare')
+    }
+    expect(classifyAgainst(answer(201, text), compare).kind).toBe('created_unreadable')
+  })
+
   it('carries status and code of a refusal, and no text of the server', () => {
     expect(classify(answer(402, { code: 'PAYMENT_REQUIRED', message: 'secret text' }))).toEqual({
       kind: 'refused',

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { CREATE_ORDER, chargedOf, ORDERS_PATH } from '../../../src/orders/context.ts'
+import {
+  CREATE_ORDER,
+  chargedOf,
+  moneySentence,
+  ORDERS_PATH,
+  rememberedOrder,
+} from '../../../src/orders/context.ts'
+import { orderContext } from '../../support/order-context.ts'
+import { ORDER } from '../../support/place.ts'
 
 describe('the request that makes an order', () => {
   it('is the one of the API document', () => {
@@ -19,5 +27,23 @@ describe('what a record says of the wallet', () => {
     ['no', { state: 'rejected' }],
   ] as const)('is %s for %j', (charged, record) => {
     expect(chargedOf(record)).toBe(charged)
+  })
+})
+
+describe('the sentence about the wallet', () => {
+  it.each([
+    ['no', 'The wallet was not charged.'],
+    ['yes', 'The wallet was charged.'],
+    ['unknown', 'The wallet may have been charged.'],
+  ] as const)('of %s is: %s', (charged, sentence) => {
+    expect(moneySentence(charged)).toBe(sentence)
+  })
+})
+
+describe('what is remembered of an order', () => {
+  it('is all of it, or what names it and says what it costs', () => {
+    const { id, status, amount } = ORDER
+    expect(rememberedOrder(orderContext(), ORDER)).toBe(ORDER)
+    expect(rememberedOrder(orderContext({ remember: 'id' }), ORDER)).toEqual({ id, status, amount })
   })
 })

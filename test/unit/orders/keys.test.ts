@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { keyOf, makeKey, nextKey, sameApiKey, tagOf } from '../../../src/orders/claim.ts'
-import { derivedKey, fieldTags } from '../../../src/orders/identity.ts'
+import { apiKeyTag, derivedKey, fieldTags, proxiedTag } from '../../../src/orders/identity.ts'
 import { LEFT_OPEN, orderContext } from '../../support/order-context.ts'
 
 const context = orderContext()
@@ -41,5 +41,25 @@ describe('an API key', () => {
 
   it('is of no account where the service remembers the keys of all of them', () => {
     expect(sameApiKey(orderContext({ idempotencyScope: 'customer' }), mine, 'rotated')).toBe(true)
+  })
+})
+
+describe('the tag of the API key that sends', () => {
+  const { get } = context.connection.credentials
+  const behindProxy = orderContext({}, { credentials: { rotates: true, get, proxyTag: 'of-the-proxy' } })
+  const proxied = proxiedTag(deriveId, mine.key, 'of-the-proxy')
+
+  it('is made of the API key, also where a proxy once added one', () => {
+    const own = apiKeyTag(deriveId, mine.key, 'secret')
+    expect(tagOf(behindProxy, mine.key, 'secret', proxied)).toBe(own)
+  })
+
+  it('is made of what the proxy says of its own, without one', () => {
+    expect(tagOf(behindProxy, mine.key, null)).toBe(proxied)
+  })
+
+  it('stays what the proxy said to an earlier page, until it says it again', () => {
+    expect(tagOf(context, mine.key, null, proxied)).toBe(proxied)
+    expect(tagOf(context, mine.key, null, 'of-an-api-key')).toBe(apiKeyTag(deriveId, mine.key, null))
   })
 })

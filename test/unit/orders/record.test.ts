@@ -86,6 +86,8 @@ describe('a stored record', () => {
     )
     expect(opens.map(({ open }) => open)).toEqual([true, false, true, false])
     expect(isPending({ state: 'created', readable: false })).toBe(true)
+    expect(isPending({ state: 'open', readable: true })).toBe(true)
+    expect(isPending({ state: 'rejected', readable: false })).toBe(false)
   })
 
   it('counts as unsent while it is open and no call has claimed it', () => {
@@ -205,6 +207,15 @@ describe('a damaged record', () => {
     ['rejection', { kind: 'unknown' }],
     ['rejection', { kind: 'refused', status: '402' }],
     ['hold', 'forever'],
+    ['fields', { quantity: 1, target: 'abcdef01' }],
+    ['left', 'key-1'],
+    ['left', [7]],
+    ['left', ['key-1', 7]],
+    ['first', 7],
+    ['first', null],
+    ['first', { sentAt: 'yesterday', refused: true }],
+    ['first', { sentAt: 1000, refused: 'yes' }],
+    ['first', { sentAt: 1000, refused: true, rejection: 'refused' }],
     ['body', 5],
   ])('is recognised by a %s that is %j', async (field, value) => {
     const row = await changed((content) => Reflect.set(content, field, value))

@@ -307,7 +307,19 @@ describe('the next content of a record', () => {
       refused: false,
       foreign: false,
     })
-    expect(() => apply(undefined, { type: 'rewritten', claim })).toThrow(TypeError)
+    expect(() => apply(undefined, { type: 'rewritten', claim })).toThrow(
+      new TypeError('There is no record to be rewritten.'),
+    )
+  })
+
+  it('has left no key where nothing was remembered, also under a key that the caller gives', () => {
+    const event = { type: 'asked', order: asked, key, moved: true, heard: undefined, claim } as const
+    expect(apply(undefined, event)).not.toHaveProperty('left')
+  })
+
+  it('keeps the hold of an order that no call has claimed', () => {
+    const unclaimed: RecordContent = { ...PHASES.open, apiKeyTag: '', hold: 'aborted' }
+    expect(apply(unclaimed, { type: 'resumed', by: 'call' }).hold).toBe('aborted')
   })
 
   it('keeps the doubt and the conflict of a key that is asked for again', () => {
@@ -383,6 +395,14 @@ describe('a proof', () => {
     ['if this call has not read it either', true, idle, nothing],
     ['if another call is reading it', true, named, { ...nothing, sent }],
     ['where it is open', false, PHASES.open, nothing],
+    ['where it is open and nobody works on it', false, { ...idle, state: 'open' }, nothing],
+    [
+      'where nothing is told of its id either',
+      true,
+      { ...idle, order: { status: 'pending' } },
+      { ...nothing, orderId: undefined },
+    ],
+    ['where the claim of this call has ended', true, idle, { ...nothing, sent: { ...sent, claim } }],
     ['where only now the order is read', false, named, proof],
     ['where only now its id is known', false, PHASES.unread, nothing],
     ['where a claim of its own is to be given up', false, named, { ...nothing, sent: { ...sent, claim } }],

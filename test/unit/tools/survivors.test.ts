@@ -3,7 +3,7 @@ import { MODULES } from '../../../tools/mutation/modules.ts'
 import { nameOf, survivors } from '../../../tools/mutation/survivors.ts'
 
 const mutation = (original: string, replacement: string) =>
-  nameOf({ module: 'placing', mutator: 'ConditionalExpression', original, replacement })
+  nameOf({ folder: 'orders', mutator: 'ConditionalExpression', original, replacement })
 
 describe('a mutant that may survive', () => {
   it.each([
@@ -35,8 +35,8 @@ describe('a mutant that may survive', () => {
     expect(mutation(other, 'true')).not.toBe(mutation(original, 'true'))
   })
 
-  it('belongs to a module that is mutated', () => {
-    const names = MODULES.map(({ name }) => name)
-    expect(survivors.filter(({ module }) => !names.includes(module))).toEqual([])
+  it('belongs to a folder that is mutated', () => {
+    const folders = MODULES.map((module) => module.folder)
+    expect(survivors.filter(({ folder }) => !folders.includes(folder))).toEqual([])
   })
 })

@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import {
+  CLOCK_SKEW,
+  isFromFuture,
+  keyLeftBefore,
+  misfit,
+  otherKey,
+  otherPayload,
+  startOf,
+} from '../../../src/orders/conditions.ts'
+import type { JournalRecord } from '../../../src/orders/record.ts'
+import { decide, known, unknownStep } from '../../../src/orders/rules.ts'
+import { MINUTE, NOW } from '../../support/place.ts'
+import { here, record, refused, rejected, stale } from './rule-lines.ts'
+
+const SKEWED = NOW + CLOCK_SKEW
+const first = (sentAt: number) => ({ first: { sentAt, refused: true } })
+
+describe('a record from the future', () => {
+  it.each<[string, boolean, Pick<JournalRecord, 'updatedAt' | 'firstSentAt' | 'first'>]>([
+    ['was never sent, whatever wrote it', false, { updatedAt: NOW + 60 * MINUTE }],
+    ['bears the mark already', false, { updatedAt: NOW + 60 * MINUTE, firstSentAt: 0, ...first(0) }],
+    ['was written and sent now', false, { updatedAt: NOW, firstSentAt: NOW }],
+    ['was sent by a clock a little ahead', false, { updatedAt: NOW, firstSentAt: SKEWED }],
+    ['was sent by a clock far ahead', true, { updatedAt: SKEWED, firstSentAt: SKEWED + 1 }],
+    ['was sent a little after it was written', false, { updatedAt: NOW - CLOCK_SKEW, firstSentAt: NOW }],
+    ['was sent long after it was written', true, { updatedAt: NOW - CLOCK_SKEW - 1, firstSentAt: NOW }],
+    ['was written by a clock a little ahead', false, { updatedAt: SKEWED, firstSentAt: NOW }],
+    ['was written by a clock far ahead', true, { updatedAt: SKEWED + 1, firstSentAt: NOW }],
+    ['has a first key from the future', true, { updatedAt: NOW, ...first(SKEWED + 1) }],
+    ['has a first key from now', false, { updatedAt: NOW, firstSentAt: NOW, ...first(NOW) }],
+  ])('is not one that %s: %s', (_what, expected, times) => {
+    expect(isFromFuture(times, NOW)).toBe(expected)
+  })
+})
+
+describe('the key with which a closed order is sent again', () => {
+  it.each([
+    ['same', 'the caller gave it', { keyOrigin: 'caller' }],
+    ['same', 'the caller gave it and it was never sent', { keyOrigin: 'caller', firstSentAt: undefined }],
+    [undefined, 'the caller gave it long ago', { keyOrigin: 'caller', ...stale }],
+    ['same', 'it is the first one', {}],
+    ['same', 'it is the first one and was never sent', { firstSentAt: undefined }],
+    ['next', 'it is the first one and was sent long ago', stale],
+    ['same', 'it is random', { keyOrigin: 'random', generation: 3 }],
+    ['first', 'the window of the first one is open', { generation: 1, ...first(NOW) }],
+    ['same', 'no later one was sent', { generation: 1, firstSentAt: undefined, ...first(0) }],
+    ['next', 'a later one was sent', { generation: 1, ...first(0) }],
+  ] as const)('is %s where %s', (start, _where, changes) => {
+    expect(startOf(record(refused(changes)), here)).toBe(start)
+  })
+
+  it('is none other than the one in conflict, as long as it may be sent', () => {
+    expect(startOf(record(rejected('conflict', { generation: 1, ...first(NOW) })), here)).toBe('same')
+    expect(startOf(record(rejected('conflict', stale)), here)).toBeUndefined()
+  })
+})
+
+describe('a command that wants no order of its own', () => {
+  it('meets no misfit, no other key and no key that was left, and whatever payload there is', () => {
+    const found = record({ left: ['key-1'] })
+    const met = [misfit, otherKey, keyLeftBefore, otherPayload].map((condition) => condition(found, here))
+    expect(met).toEqual([false, false, false, true])
+  })
+})
+
+describe('a step', () => {
+  const row = { scope: 's', id: 'i', version: 2, open: false, createdAt: 0, updatedAt: 0, data: '' }
+  const found = { id: 'i', row: { ...row, state: 'rejected' as const }, record: record() }
+
+  it('is the same where a record was forgotten as where there never was one', () => {
+    expect(decide('recover', { row: found.row }, here)).toEqual({ step: 'nothing' })
+  })
+
+  it('ends the call where nobody knows it', () => {
+    const unheard = { step: 'guess' } as unknown as never
+    expect(() => unknownStep(unheard)).toThrow('Nothing was sent: the step {"step":"guess"} is not known.')
+  })
+
+  it('goes by what was found, which must be a row with a record', () => {
+    expect(known(found)).toEqual(found)
+    for (const none of [
+      undefined,
+      { id: 'i' },
+      { id: 'i', row: found.row },
+      { id: 'i', record: found.record },
+    ])
+      expect(() => known(none)).toThrow(new TypeError('unreachable: nothing is remembered'))
+  })
+})
