@@ -47,5 +47,12 @@ export default defineConfig({
     // The policy of the page allows neither inlined files nor the polyfill.
     assetsInlineLimit: 0,
     modulePreload: false,
+    rolldownOptions: {
+      input: ['index.html', 'react.html'],
+      onLog: (level, log, show) => {
+        // "use client" of a package is for frameworks that render on a server.
+        if (log.code !== 'MODULE_LEVEL_DIRECTIVE') show(level, log)
+      },
+    },
   },
 })
