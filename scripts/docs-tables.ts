@@ -5,9 +5,44 @@
  *
  * With `--check` it writes nothing and fails if a table is not current.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  aborted,
+  bodyGone,
+  boughtMeanwhile,
+  changedSince,
+  damaged,
+  damagedAgain,
+  foreignKeyTooOld,
+  held,
+  keyLeftBefore,
+  keyTooOld,
+  live,
+  maybeRestored,
+  misfit,
+  named,
+  nameless,
+  namelessAndOld,
+  namelessTwin,
+  neitherRepeatableNorNamed,
+  notRepeatable,
+  otherApiKey,
+  otherKey,
+  otherKeyUnproven,
+  otherOrder,
+  otherPayload,
+  pastWindow,
+  refusedAfterDoubt,
+  replaysAll,
+  settled,
+  startsFirst,
+  startsNext,
+  unsettled,
+} from '../src/orders/conditions.ts'
 import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/outcome.ts'
 import { type Phase, RULES } from '../src/orders/rules.ts'
+import { root } from './ensure-built.ts'
 import { OUTCOME_WORDS } from './outcome-words.ts'
 
 const next: Readonly<Record<OutcomeRow['next'], string>> = {
@@ -56,6 +91,41 @@ const PHASES: Readonly<Record<Phase, string>> = {
   rejected: 'Closed without an order.',
 }
 
+/** The names of conditions in the tables, which stay what they are where a function is renamed. */
+const CONDITIONS: Readonly<Record<string, unknown>> = {
+  misfit,
+  otherPayload,
+  otherKey,
+  keyLeftBefore,
+  otherKeyUnproven,
+  keyTooOld,
+  foreignKeyTooOld,
+  otherApiKey,
+  nameless,
+  named,
+  namelessTwin,
+  namelessAndOld,
+  boughtMeanwhile,
+  damaged,
+  damagedAgain,
+  startsFirst,
+  startsNext,
+  maybeRestored,
+  held,
+  aborted,
+  refusedAfterDoubt,
+  replaysAll,
+  bodyGone,
+  pastWindow,
+  notRepeatable,
+  neitherRepeatableNorNamed,
+  live,
+  settled,
+  unsettled,
+  changedSince,
+  otherOrder,
+}
+
 /** `otherPayload` as "other payload". */
 const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
@@ -64,15 +134,12 @@ function stepText(step: object): string {
   return more.length === 0 ? `**${name}**` : `**${name}** (${more.join(', ')})`
 }
 
-interface NamedEntry {
-  readonly condition: string | undefined
-  readonly step: object
-}
-
-function entryOf(entry: unknown): NamedEntry {
-  if (!Array.isArray(entry)) return { condition: undefined, step: Object(entry) }
-  const [condition, step]: { readonly name: string }[] = entry
-  return { condition: condition?.name, step: Object(step) }
+function entryText(entry: unknown): string {
+  if (!Array.isArray(entry)) return stepText(Object(entry))
+  const [condition, step]: unknown[] = entry
+  const [name] = Object.entries(CONDITIONS).find(([, each]) => each === condition) ?? []
+  if (name === undefined) throw new Error('a condition of the rules is not named in scripts/docs-tables.ts')
+  return `${words(name)}: ${stepText(Object(step))}`
 }
 
 /** One line for each cell of `RULES`: phase and command, numbered. */
@@ -81,11 +148,7 @@ function ruleTables(): string {
   return Object.entries(rules)
     .map(([phase, row], index) => {
       const cells = Object.entries(row).map(([command, cell], at) => {
-        const entries = cell
-          .map(entryOf)
-          .map(({ condition, step }) =>
-            condition === undefined ? stepText(step) : `${words(condition)}: ${stepText(step)}`,
-          )
+        const entries = cell.map(entryText)
         const text =
           entries.length === 1 ? entries[0] : `${entries.slice(0, -1).join('; ')}; else ${entries.at(-1)}`
         return `| ${index + 1}.${at + 1} | \`${command}\` | ${text} |`
@@ -96,11 +159,15 @@ function ruleTables(): string {
     .join('\n\n')
 }
 
-/** The events of `transitions.ts`, in the words of their comments. */
+/** The events of a record, in the words of their comments; whichever file of `src/orders` has them. */
 function eventTable(): string {
-  const source = readFileSync(new URL('../src/orders/transitions.ts', import.meta.url), 'utf8')
-  const events = [...source.matchAll(/\/\*\* ([^*]+?) \*\/\s*\| \(?\{\s*readonly type: '(\w+)'/g)]
-  if (events.length === 0) throw new Error('transitions.ts has no events')
+  const sources = globSync('src/orders/*.ts', { cwd: root }).map((path) =>
+    readFileSync(join(root, path), 'utf8'),
+  )
+  const events = sources.flatMap((source) => [
+    ...source.matchAll(/\/\*\* ([^*]+?) \*\/\s*\| \(?\{\s*readonly type: '(\w+)'/g),
+  ])
+  if (events.length === 0) throw new Error('src/orders has no events')
   const lines = events.map(([, text, type], index) => `| E${index + 1} | \`${type}\` | ${text} |`)
   return ['| | event | what happened |', '| --- | --- | --- |', ...lines].join('\n')
 }
