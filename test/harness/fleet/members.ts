@@ -1,14 +1,10 @@
 /** The processes of a round: how they are started and killed, and what they leave. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import type { OrderStore, StoredRow } from '../../../src/stores/store.ts'
 import { type FleetEvent, machineTime, type Task } from './events.ts'
 import type { Life } from './history.ts'
 import { openStore, type StoreAddress } from './open-store.ts'
-
-const PROGRAM = fileURLToPath(new URL('./processes/race.ts', import.meta.url))
-const COMPILE_CACHE = fileURLToPath(new URL('../../../node_modules/.cache/fleet', import.meta.url))
 
 /** A process that was started, and what became of it. */
 export interface Member {
@@ -22,12 +18,10 @@ export interface Member {
   failure?: string
 }
 
-export function start(task: Task): Member {
+export function start(program: string, task: Task): Member {
   closeSync(openSync(task.log, 'a'))
-  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(task)], {
+  const child = spawn(process.execPath, [program, JSON.stringify(task)], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Else starting processes would take most of the time.
-    env: { ...process.env, NODE_COMPILE_CACHE: COMPILE_CACHE },
   })
   let output = ''
   child.stderr?.on('data', (chunk) => {

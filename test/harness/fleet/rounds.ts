@@ -92,7 +92,7 @@ export async function fleetRound(
       concurrency: plan.concurrency,
       ...plan.limits[role],
     }
-    const member = start(task)
+    const member = start(shared.program, task)
     members.push(member)
     return member
   }

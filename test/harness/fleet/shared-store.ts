@@ -2,13 +2,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { PostgresServer } from '../../stores/support/postgres.ts'
 import { RedisServers } from '../../stores/support/redis.ts'
+import { bundleOf } from '../../support/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
 
 /** What a fleet shares, for many rounds. */
 export interface SharedStore {
   readonly name: StoreName
+  /** The file that its processes run. */
+  readonly program: string
   /** Where everything lies that the store, or its server, keeps on disk. */
   readonly folder: string
   /** A store without rows; `process` is the number of the process that opens it. */
@@ -18,8 +22,18 @@ export interface SharedStore {
   stop(): Promise<void>
 }
 
-/** Starts what the store needs. */
+/** Starts what the store needs, and bundles the program of the processes that share it. */
 export async function startSharedStore(name: StoreName): Promise<SharedStore> {
+  const { file, remove } = await bundleOf('fleet', {
+    entryPoints: [fileURLToPath(new URL('./processes/race.ts', import.meta.url))],
+    // From where the clients of database servers are looked for.
+    define: { 'import.meta.url': JSON.stringify(new URL('../../stores/support/race.ts', import.meta.url)) },
+  })
+  const started = await start(name)
+  return { ...started, program: file, stop: () => started.stop().finally(remove) }
+}
+
+async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
   switch (name) {
     case 'sqlite': {
       const folder = mkdtempSync(join(tmpdir(), 'fleet-'))

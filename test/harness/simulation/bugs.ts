@@ -5,8 +5,9 @@
  */
 import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
+import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
-import { type Bundle, bundle, runSeeds } from './threads.ts'
+import { bundle, runSeeds } from './threads.ts'
 
 /** A bug that is not noticed in so many runs has got away. */
 export const MOST_SEEDS = 50_000

@@ -2,9 +2,10 @@
  * Seeded bugs that the simulation has to notice. Each day has its own few; `npm run verify bugs` takes them all.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { hunt, MOST_SEEDS } from './bugs.ts'
-import { type Bundle, bundle, runSeeds } from './threads.ts'
+import { bundle, runSeeds } from './threads.ts'
 
 const SAMPLE = 4
 const DAY = 24 * 60 * 60 * 1000

@@ -1,48 +1,20 @@
-import { mkdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { build } from 'esbuild'
+import { root } from '../../../scripts/ensure-built.ts'
+import { type Bundle, bundleOf } from '../../support/bundle.ts'
 import { seamsForEsbuild } from '../crash/seams.ts'
 import type { Batch, Failure, Progress } from './batch.ts'
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-
-/** The simulation as one file. Call `remove` when no thread needs it any more. */
-export interface Bundle {
-  readonly file: string
-  remove(): void
-}
-
-let bundles = 0
 
 /**
  * Bundles the simulation, or another program of the tests, with seams: what `sow` of the bundle puts into the source is
  * there for the whole program.
  */
 export async function bundle(program: URL = new URL('./batch.ts', import.meta.url)): Promise<Bundle> {
-  const folder = join(ROOT, '.tmp')
-  mkdirSync(folder, { recursive: true })
-  const file = join(folder, `simulation-${process.pid}-${++bundles}.mjs`)
   const parts = [program, new URL('../crash/seeded-bugs.ts', import.meta.url)].map((url) =>
     fileURLToPath(url),
   )
-  await build({
-    stdin: {
-      contents: parts.map((part) => `export * from ${JSON.stringify(part)}`).join('\n'),
-      resolveDir: ROOT,
-    },
-    outfile: file,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node22',
-    logLevel: 'silent',
-    plugins: [seamsForEsbuild],
-    // The programs do their work when they are loaded, whatever package.json says of side effects.
-    ignoreAnnotations: true,
-  })
-  return { file, remove: () => rmSync(file, { force: true }) }
+  const contents = parts.map((part) => `export * from ${JSON.stringify(part)}`).join('\n')
+  return await bundleOf('simulation', { stdin: { contents, resolveDir: root }, plugins: [seamsForEsbuild] })
 }
 
 /** A program of the tests in this process, with a seeded bug. */
