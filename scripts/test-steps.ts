@@ -1,5 +1,9 @@
 /** What `npm test` and `npm run test:all` run. Numbers of harnesses: test/support/effort.ts. */
 
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './ensure-built.ts'
+
 /** A command, or what Vitest is called with. Steps of a lane run one after the other, and lanes side by side. */
 export type Step = {
   readonly name: string
@@ -75,6 +79,7 @@ export const LEFT_OUT: readonly {
   { what: 'all but 300 broken responses', command: 'npm run verify fuzz' },
   { what: 'examples', command: 'npm run example all' },
   { what: 'the OpenAPI file and Prism', command: 'npm run check:openapi' },
+  { what: 'the site of the docs', command: 'npm run check:docs' },
 ]
 
 const ofSource = [
@@ -102,8 +107,8 @@ const projects = (names: readonly string[]): readonly string[] => names.flatMap(
 const excluded = LEFT_OUT.flatMap(({ files = [] }) => files).flatMap((files) => ['--exclude', files])
 const script = (name: string): readonly string[] => ['npm', 'run', '-s', name]
 
-/** What needs no test to run. */
-const CHECKS: readonly Step[] = [
+/** What needs no test to run. CI, which begins with `npm test`, does not do it again: `npm run test:all -- --after-test`. */
+export const CHECKS: readonly Step[] = [
   { name: 'lint', lane: 'checks', command: script('lint') },
   { name: 'types', lane: 'checks', command: script('typecheck') },
   { name: 'build', lane: 'checks', command: script('build') },
@@ -140,5 +145,13 @@ export const IN_ALL: readonly Step[] = [
     needs: ['build'],
     command: script('check:openapi'),
     env: { COMMAND: 'dist/command.js' },
+  },
+  {
+    name: 'site of the docs',
+    lane: 'checks',
+    // Tests run what is installed there, so it is not installed again beside them.
+    command: existsSync(join(root, 'docs/site/node_modules'))
+      ? [...script('check'), '--prefix', 'docs/site']
+      : script('check:docs'),
   },
 ]

@@ -3,18 +3,21 @@
  * each other, prints what a test or a failed step printed when it ends, and a table at the end. Arguments go to Vitest:
  *
  *     npm test -- --reporter=verbose
+ *
+ * With `--after-test`, `npm run test:all` leaves out what `npm test` has just checked and built.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './ensure-built.ts'
 import { type Counts, countsOf, readReports } from './test-report.ts'
-import { IN_ALL, IN_TEST, LEFT_OUT, type Step } from './test-steps.ts'
+import { CHECKS, IN_ALL, IN_TEST, LEFT_OUT, type Step } from './test-steps.ts'
 
 const reports = join(root, '.tmp/test-reports')
-const all = process.argv[2] === '--all'
-const passedOn = process.argv.slice(all ? 3 : 2)
-const steps = all ? IN_ALL : IN_TEST
+const own = ['--all', '--after-test']
+const [all, afterTest] = own.map((option) => process.argv.includes(option))
+const passedOn = process.argv.slice(2).filter((argument) => !own.includes(argument))
+const steps = (all ? IN_ALL : IN_TEST).filter((step) => !afterTest || !CHECKS.includes(step))
 
 type Ending = 'passed' | 'FAILED' | 'not run'
 
@@ -69,9 +72,10 @@ async function runAll(): Promise<ReadonlyMap<string, Ended>> {
   const running = new Map<string, Promise<void>>()
   const lanes = new Map<string, Promise<void>>()
   for (const step of steps) {
-    const before = [...(step.needs ?? []).map((name) => running.get(name)), lanes.get(step.lane)]
+    const needs = (step.needs ?? []).filter((name) => running.has(name))
+    const before = [...needs.map((name) => running.get(name)), lanes.get(step.lane)]
     const turn = Promise.all(before).then(async () => {
-      const needed = (step.needs ?? []).every((name) => ended.get(name)?.ending === 'passed')
+      const needed = needs.every((name) => ended.get(name)?.ending === 'passed')
       ended.set(step.name, needed ? await run(step) : { ending: 'not run', seconds: 0 })
     })
     running.set(step.name, turn)
@@ -101,7 +105,7 @@ for (const made of ['.tmp/test-reports', '.tmp/test-counts'])
 mkdirSync(reports, { recursive: true })
 const ended = await runAll()
 const found = readReports(reports)
-const counts = countsOf(found, all)
+const counts = countsOf(found, all === true)
 // For .ci/run.
 writeFileSync(join(root, '.tmp/test-counts'), `${counts.passed} ${counts.failed}\n`)
 print(ended, counts)

@@ -7,7 +7,7 @@ import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 /** `npm run verify fleet` runs 500, or those of a seed. */
-const ROUNDS = effort(1, 20)
+const ROUNDS = effort(1, 12)
 const FIRST_SEED = 1
 
 /** The test of a fleet over one store; each store has a file of its own, so that they run side by side. */
