@@ -16,9 +16,16 @@ const alias = [
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/http/msw.ts') },
 ]
 
-/** With a name in SEEDED_BUG, all tests run with that bug in the source. */
+/** With a name in SEEDED_BUG, all tests run with that bug in the source. A bug stays in the modules of its worker. */
 const bug = process.env['SEEDED_BUG']
-const sown = bug === undefined ? {} : { setupFiles: ['test/harness/crash/sow.ts'] }
+const sown = (provide: unknown) =>
+  bug === undefined
+    ? {}
+    : {
+        setupFiles: ['test/harness/crash/sow.ts'],
+        provide: { ...(provide as object), bug },
+        isolate: true,
+      }
 
 export const project = (name: string, extra: Record<string, unknown> = {}) => ({
   resolve: { alias },
@@ -30,8 +37,8 @@ export const project = (name: string, extra: Record<string, unknown> = {}) => ({
     // A machine that is busy writes slowly: the stores of a test's hook wait for the disk.
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    ...sown,
     ...extra,
+    ...sown(extra['provide']),
   },
 })
 

@@ -1,5 +1,12 @@
-/** Runs before each file of tests where `SEEDED_BUG` names a bug. */
+/** Runs before each file of tests where a bug is provided; an empty name stands for none. */
+import { inject } from 'vitest'
 import { sow } from './seeded-bugs.ts'
 
-const name = process.env['SEEDED_BUG']
-if (name !== undefined && name !== '') sow(name)
+declare module 'vitest' {
+  interface ProvidedContext {
+    readonly bug: string
+  }
+}
+
+const name = inject('bug')
+if (name !== '') sow(name)
