@@ -112,6 +112,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#lifetime.check()
     const { connection, defaults } = this.#settings
     const settings = callSettings(defaults, readArguments.call(options))
+    // The schema made the result, or there is none and the result is unknown.
     return (await sendRequest(connection, request, settings)) as RawResult<Schema>
   }
 

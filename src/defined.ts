@@ -3,6 +3,7 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
   const kept: Partial<T> = {}
   for (const name in fields)
     if (Object.hasOwn(fields, name) && fields[name] !== undefined) kept[name] = fields[name]
+  // Only fields with a value were copied, which the compiler does not follow.
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
 }
 
@@ -26,7 +27,10 @@ export function isUndefinedIn(object: unknown, name: string): boolean {
 }
 
 function describe(object: unknown, name: string): PropertyDescriptor | undefined {
-  return typeof object === 'object' && object !== null
-    ? Object.getOwnPropertyDescriptor(object, name)
-    : undefined
+  return isObject(object) ? Object.getOwnPropertyDescriptor(object, name) : undefined
+}
+
+/** True for objects and arrays. */
+export function isObject(value: unknown): value is Readonly<Record<PropertyKey, unknown>> {
+  return typeof value === 'object' && value !== null
 }

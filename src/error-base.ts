@@ -1,4 +1,4 @@
-import { bare, defined } from './defined.ts'
+import { bare, defined, isObject } from './defined.ts'
 
 /**
  * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` when nobody can prove either.
@@ -176,19 +176,19 @@ export class CustomerOrderingError extends Error {
   /** The error as plain data, from an allow-list: no request, no header, no server message. */
   toJSON(): Record<string, unknown> {
     const view: Record<string, unknown> = { name: this.name, message: this.message }
-    const own = this as unknown as Readonly<Record<string, unknown>>
-    for (const name of PRINTED)
-      if (Object.hasOwn(own, name) && own[name] !== undefined) view[name] = own[name]
+    for (const name of PRINTED) {
+      const fact: unknown = Object.hasOwn(this, name) ? Reflect.get(this, name) : undefined
+      if (fact !== undefined) view[name] = fact
+    }
     return view
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
     // A caller's own subclass has no brand, so `instanceof` means that class itself, not its base.
     if (!Object.hasOwn(this.prototype, BRAND)) return Function.prototype[Symbol.hasInstance].call(this, value)
-    const wanted = (this.prototype as { [BRAND]?: unknown })[BRAND]
-    for (let link = value; typeof link === 'object' && link !== null; link = Object.getPrototypeOf(link)) {
-      if (Object.hasOwn(link, BRAND) && (link as { [BRAND]?: unknown })[BRAND] === wanted) return true
-    }
+    const wanted: unknown = Reflect.get(this.prototype, BRAND)
+    for (let link = value; isObject(link); link = Object.getPrototypeOf(link))
+      if (Object.hasOwn(link, BRAND) && link[BRAND] === wanted) return true
     return false
   }
 }

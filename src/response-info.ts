@@ -1,3 +1,4 @@
+import { isObject } from './defined.ts'
 import type { SupportReference } from './errors.ts'
 
 /** What came with a result, besides its data. */
@@ -37,7 +38,7 @@ const known = new WeakMap<object, InfoSource>()
 
 /** Registers the info of a result. A primitive result has none. */
 export function attachInfo(result: unknown, info: InfoSource): void {
-  if (typeof result === 'object' && result !== null) known.set(result, info)
+  if (isObject(result)) known.set(result, info)
 }
 
 /**
@@ -49,7 +50,7 @@ export function attachInfo(result: unknown, info: InfoSource): void {
  * const { requestId, attempts, replayed } = responseInfo(order) ?? {}
  */
 export function responseInfo(result: unknown): ResponseInfo | undefined {
-  if (typeof result !== 'object' || result === null) return undefined
+  if (!isObject(result)) return undefined
   const source = known.get(result)
   if (typeof source !== 'function') return source
   const info = source()

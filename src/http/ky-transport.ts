@@ -1,5 +1,5 @@
 import ky, { type Options } from 'ky'
-import { bare } from '../defined.ts'
+import { bare, isObject } from '../defined.ts'
 import { polluted } from '../schemas/check.ts'
 import { isUndecodable, provenUnsent } from './proof.ts'
 import {
@@ -196,15 +196,15 @@ class FetchedResponse implements TransportResponse {
  * that it shows.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
-  const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
+  const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
+  const { Bun, Deno } = scope
   if (Bun !== undefined || Deno !== undefined) return false
   // No other function can require this module. A bound function or a proxy does not show its
   // source.
   if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
   const [first, second] = [1, 2].map(
-    (generation) =>
-      (globalThis as Record<symbol, unknown>)[Symbol.for(`undici.globalDispatcher.${generation}`)],
+    (generation) => scope[Symbol.for(`undici.globalDispatcher.${generation}`)],
   )
   // From undici 8 on (Node 26), the first generation's place holds a wrapper of the second's dispatcher.
   const wrapper = second !== undefined && isObject(first) && first.constructor?.name === 'Dispatcher1Wrapper'
@@ -219,18 +219,14 @@ function isPlainAgent(dispatcher: unknown): boolean {
   // A composed dispatcher is a proxy with a `dispatch` of its own, so it differs from its
   // prototype's.
   const prototype: unknown = Object.getPrototypeOf(dispatcher)
-  const factory = Object.getOwnPropertySymbols(dispatcher).find(
-    ({ description }) => description === 'factory',
-  )
+  const [factory] = Object.getOwnPropertySymbols(dispatcher)
+    .filter(({ description }) => description === 'factory')
+    .map((symbol) => dispatcher[symbol])
   return (
     isObject(prototype) &&
     dispatcher.constructor?.name === 'Agent' &&
     dispatcher['dispatch'] === prototype['dispatch'] &&
-    factory !== undefined &&
-    (dispatcher as Record<symbol, { readonly name?: string }>)[factory]?.name === 'defaultFactory'
+    typeof factory === 'function' &&
+    factory.name === 'defaultFactory'
   )
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

@@ -1,4 +1,4 @@
-import { bare, defined } from '../defined.ts'
+import { bare, defined, isObject } from '../defined.ts'
 import type { Unsent } from './transport.ts'
 
 /**
@@ -120,8 +120,4 @@ function fieldOf(link: Link, name: string): unknown {
 /** Names and codes have a fixed shape, which a secret from a caller's fetch does not have. */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)
-}
-
-function isObject(value: unknown): value is Link {
-  return typeof value === 'object' && value !== null
 }

@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { defined, isObject } from '../defined.ts'
 import type { Endpoint } from '../http/call.ts'
 import type { Checked } from '../schemas/check.ts'
 import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
@@ -50,7 +50,7 @@ export function parseRows<T>(
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
     // The documented schema guarantees it on the raw row. The caller's schema may have renamed it
     // since.
-    const ids = items.map((row) => String((row as Readonly<Record<string, unknown>>)[identifier]))
+    const ids = items.map((row) => String(isObject(row) && row[identifier]))
     return { value: { items: values, ids, total, hasMore } }
   }
   if (allRight(items)) return rowsOf(items)

@@ -103,6 +103,7 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
   let position = 0
   const ready = (): IteratorYieldResult<T> | undefined => {
     if (position === items.length || signal?.aborted === true) return undefined
+    // Not undefined: the position is not behind the last one.
     const value = items[position++] as T
     // Dropped before its last item is handed out: the consumer may take hours with that item.
     if (position === items.length) {

@@ -171,12 +171,12 @@ function unseen<T>(
   near: readonly ReadonlySet<string>[],
 ): readonly T[] {
   const known = new Set<string>()
-  const items: T[] = []
-  for (const [index, id] of ids.entries()) {
-    if (!known.has(id) && !near.some((page) => page.has(id))) items.push(rows[index] as T)
+  return rows.filter((_, index) => {
+    const id = ids[index] ?? ''
+    const isNew = !known.has(id) && !near.some((page) => page.has(id))
     known.add(id)
-  }
-  return items
+    return isNew
+  })
 }
 
 /** The first sets that together hold as many ids, or all sets. */

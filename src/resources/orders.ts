@@ -185,6 +185,7 @@ export class Orders<S extends Schemas = Schemas> {
    * await client.orders.waitFor(order.id, { until: ({ status }) => status === 'delivered', timeout: 600_000 })
    */
   async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
+    // The reader only knows that `until` is a function; of what, the compiler has checked.
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
     const { connection, defaults, lifetime } = this.#context

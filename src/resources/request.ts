@@ -35,11 +35,16 @@ export type RawResult<Schema extends StandardSchemaV1 | undefined> = Schema exte
 const METHODS: readonly unknown[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
-  for (const [name, field] of Object.entries(plainObject(value, refuse)) as [string, unknown][]) {
-    const fits = typeof field === 'string' || typeof field === 'boolean' || Number.isFinite(field)
-    if (!fits && field !== undefined) refuse('must be a string, a finite number, true or false', name)
+  const read: Record<string, string | number | boolean> = Object.create(null)
+  const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
+  for (const [name, field] of entries) {
+    if (field === undefined) continue
+    const isNumber = typeof field === 'number' && Number.isFinite(field)
+    if (!isNumber && typeof field !== 'string' && typeof field !== 'boolean')
+      return refuse('must be a string, a finite number, true or false', name)
+    read[name] = field
   }
-  return value as NonNullable<RawRequest['query']>
+  return read
 }
 
 /** A path that stays below the base URL. */

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { isObject } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
@@ -54,7 +55,7 @@ export interface JsonObject {
  * left to the schema, which drops it.
  */
 export function isJsonObject(value: unknown): value is JsonObject {
-  if (typeof value !== 'object' || value === null || Object.hasOwn(value, '__proto__')) return false
+  if (!isObject(value) || Object.hasOwn(value, '__proto__')) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
 }
@@ -177,7 +178,7 @@ export function polluted(): boolean {
 
 /** Data without inherited properties, which could pass for fields of the service or the caller. */
 function owned(value: unknown, depth: number): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value) || depth === 0) return value
+  if (!isObject(value) || Array.isArray(value) || depth === 0) return value
   const own: Record<string, unknown> = Object.create(null)
   for (const [name, field] of Object.entries(value)) own[name] = owned(field, depth - 1)
   return own

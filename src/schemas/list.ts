@@ -1,4 +1,4 @@
-import { bare, defined } from '../defined.ts'
+import { bare, defined, isObject } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import { anyObject } from './check.ts'
 import type { Order } from './order.ts'
@@ -91,5 +91,5 @@ function first<T>(
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isObject(value) && !Array.isArray(value)
 }

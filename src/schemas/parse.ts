@@ -1,3 +1,4 @@
+import { isObject } from '../defined.ts'
 import { type AtSight, areRight, type Checked, check, checkNow } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
@@ -9,6 +10,7 @@ export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
  * that output, or the documented type without a caller's schema.
  */
 export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | undefined): Parse<T> {
+  // What each schema returns is T by definition, which no type parameter can say of both.
   if (own === undefined) return (value) => check(documented as StandardSchemaV1<unknown, T>, value)
   return (value) => {
     const checked = checkNow(documented, value)
@@ -19,7 +21,7 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
 /** First checks that the value has this id: a proxy may return the response of another request. */
 export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
   return (body) => {
-    const other = typeof body === 'object' && body !== null ? Reflect.get(body, name) : undefined
+    const other = isObject(body) ? body[name] : undefined
     return typeof other === 'string' && other !== id
       ? { issues: [{ path: name, message: 'is not the id that was asked for' }] }
       : parse(body)

@@ -1,4 +1,4 @@
-import { bare } from '../defined.ts'
+import { bare, isObject } from '../defined.ts'
 import { anyObject } from './check.ts'
 
 /**
@@ -57,12 +57,12 @@ function find(
   read: (value: unknown) => string | undefined,
 ): string | undefined {
   for (const place of places) {
-    if (typeof place !== 'object' || place === null) continue
+    if (!isObject(place)) continue
     for (const name of names) {
       // Own fields only: inherited ones would make a gateway's page look like a refusal of the
       // service.
       if (!Object.hasOwn(place, name)) continue
-      const text = read((place as Readonly<Record<string, unknown>>)[name])
+      const text = read(place[name])
       if (text !== undefined) return text
     }
   }
@@ -97,8 +97,7 @@ function documentedCode(body: unknown): IdempotencyCode | undefined {
       if (typeof node === 'string') {
         const code = DOCUMENTED.exec(node)?.[1]
         if (code !== undefined) found.add(code)
-      } else if (typeof node === 'object' && node !== null)
-        next.push(...Object.values(node).slice(0, MOST_NODES))
+      } else if (isObject(node)) next.push(...Object.values(node).slice(0, MOST_NODES))
     }
     level = next
   }

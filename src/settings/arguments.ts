@@ -1,4 +1,4 @@
-import { bare, isUndefinedIn } from '../defined.ts'
+import { bare, isObject, isUndefinedIn } from '../defined.ts'
 import { invalidArgument } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import type {
@@ -34,15 +34,19 @@ import {
 
 /** The caller's own schema. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
+  // Not only an object: arktype's schemas are functions.
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
   return typeof standard?.validate === 'function'
 }, 'must be a Standard Schema (zod, valibot, arktype, …)')
 
 const CALL: Readers<RequestOptions> = {
-  signal: only((value) => {
-    const signal = value as Partial<AbortSignal> | null
-    return typeof signal?.aborted === 'boolean' && typeof signal.addEventListener === 'function'
-  }, 'must be an AbortSignal'),
+  signal: only(
+    (value) =>
+      isObject(value) &&
+      typeof value['aborted'] === 'boolean' &&
+      typeof value['addEventListener'] === 'function',
+    'must be an AbortSignal',
+  ),
   timeout: duration,
   totalTimeout: duration,
   maxRetries: integer(0, 100),
@@ -57,7 +61,7 @@ export const idempotencyKey: Read<string> = (value, refuse) => {
 
 const ENQUEUE: Readers<EnqueueOptions> = {
   idempotencyKey,
-  service: only((value) => typeof value === 'object' && value !== null, 'must be a service'),
+  service: only(isObject, 'must be a service'),
   within: withMethods<OrderOutbox>('get', 'insert', 'update'),
 }
 

@@ -1,10 +1,11 @@
+import { isObject } from '../defined.ts'
 import type { Read } from './readers.ts'
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /** The address of the service, without `/v1` and without a trailing slash. */
 export const baseUrl: Read<string> = (value, refuse) => {
-  const given = typeof value === 'object' && value !== null && 'href' in value ? value.href : value
+  const given = isObject(value) ? value['href'] : value
   let url: URL | undefined
   try {
     url = new URL(typeof given === 'string' ? given : '')

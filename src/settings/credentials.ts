@@ -15,6 +15,7 @@ function keyOf(value: unknown): string | undefined {
 
 /** Reads the option `apiKey`. The result of a function is checked when it is called. */
 export const apiKey: Read<ApiKey> = (value, refuse) => {
+  // What the function returns is checked at each call.
   if (value === null || typeof value === 'function') return value as ApiKey
   if (typeof value === 'string' && /^bearer\s/i.test(value))
     return refuse("must be the key alone, without 'Bearer': the client adds that")
@@ -48,7 +49,7 @@ function checked(given: unknown): string {
 
 /** True in a page and in a web worker, where visitors can read the program's memory. */
 export function isBrowser(): boolean {
-  const scope = globalThis as Readonly<Record<string, unknown>>
+  const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
   if (scope['window'] !== undefined && scope['document'] !== undefined) return true
   const { WorkerGlobalScope } = scope
   // Server runtimes have the class too.

@@ -1,3 +1,5 @@
+import { isObject } from '../defined.ts'
+
 /**
  * Fails the read of a value: says what is wrong, and where in it. Never quotes the value, which may
  * be a secret.
@@ -21,12 +23,13 @@ export function readFields<T extends object>(
   readers: Readers<T>,
   refuse: Refuse,
 ): Partial<T> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse('must be an object')
+  if (!isObject(value) || Array.isArray(value)) return refuse('must be an object')
   const fields: Partial<T> = Object.create(null)
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(readers, name)) refuse(`is not known${suggestion(name, Object.keys(readers))}`, name)
+    // It has a reader, and those have the names of T.
     const known = name as keyof T & string
-    const field: unknown = (value as Readonly<Record<string, unknown>>)[name]
+    const field = value[name]
     if (field === undefined) continue
     fields[known] = readers[known](field, (problem, inside) => refuse(problem, join(name, inside)))
   }
@@ -44,6 +47,7 @@ export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> 
 
 /** A reader of values that pass a test. */
 export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
+  // T is what the test means: most tests are no type predicates.
   return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
 }
 
@@ -71,7 +75,7 @@ export const text: Read<string> = only(
 
 /** A reader of one of several strings. */
 export function oneOf<T extends string>(...values: readonly T[]): Read<T> {
-  return only((value) => values.includes(value as T), `must be one of: ${values.join(', ')}`)
+  return only((value) => values.some((each) => each === value), `must be one of: ${values.join(', ')}`)
 }
 
 /** A reader of functions. */
@@ -82,10 +86,7 @@ export function callable<T>(): Read<T> {
 /** A reader of objects with methods, own or inherited. */
 export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T> {
   return only(
-    (value) =>
-      typeof value === 'object' &&
-      value !== null &&
-      names.every((name) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function'),
+    (value) => isObject(value) && names.every((name) => typeof value[name] === 'function'),
     `must be an object with ${names.length > 1 ? 'the functions' : 'the function'} ${names.join(', ')}`,
   )
 }
@@ -98,7 +99,7 @@ const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cook
  * would be lost silently.
  */
 export const plainObject: Read<object> = only((value) => {
-  if (typeof value !== 'object' || value === null) return false
+  if (!isObject(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || prototype === Object.prototype
 }, 'must be a plain object')
@@ -106,14 +107,15 @@ export const plainObject: Read<object> = only((value) => {
 /** Headers, with lower-case names. */
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
   const read: Record<string, string> = Object.create(null)
-  for (const [name, content] of Object.entries(plainObject(value, refuse)) as [string, unknown][]) {
+  const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
+  for (const [name, content] of entries) {
     const lower = name.toLowerCase()
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has a name that is no header name')
     if (REFUSED.test(lower)) refuse('is set by the client itself', name)
     if (Object.hasOwn(read, lower)) refuse('is there twice', name)
     if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
-      refuse('must be a string of visible ASCII characters', name)
-    read[lower] = content as string
+      return refuse('must be a string of visible ASCII characters', name)
+    read[lower] = content
   }
   return Object.freeze(read)
 }

@@ -75,7 +75,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
     ...(connections === undefined ? {} : { connections }),
   })
   const dispatcher = given ?? (proxy === undefined ? new Agent(settings) : proxyOfEnvironment(settings))
-  const { Bun, Deno } = globalThis as { Bun?: unknown; Deno?: unknown }
+  const { Bun, Deno }: Readonly<Record<string, unknown>> = globalThis
   // Bun has its own undici under that name, and Deno its own sockets under Node's.
   const ownSockets = given === undefined && proxy === undefined && Bun === undefined && Deno === undefined
   let closing: Promise<void> | undefined
@@ -139,6 +139,7 @@ class SentRequest implements Dispatcher.RequestOptions {
     const { origin, pathname, search, protocol } = new URL(url)
     this.origin = origin
     this.path = pathname + search
+    // undici sends any method, and its type lists the usual ones.
     this.method = method as Dispatcher.HttpMethod
     this.headers = { 'accept-encoding': acceptEncoding(protocol), ...headers }
     this.body = body ?? null

@@ -1,3 +1,4 @@
+import { isObject } from '../../defined.ts'
 import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../store.ts'
 
@@ -65,10 +66,8 @@ export function toIndexed({
 
 /** The row in a value of the database. */
 export function toRow(found: unknown): StoredRow {
-  if (typeof found === 'object' && found !== null) {
-    const { scope, id, version, open, state, createdAt, updatedAt, data } = found as Partial<
-      Record<keyof StoredRow, unknown>
-    >
+  if (isObject(found)) {
+    const { scope, id, version, open, state, createdAt, updatedAt, data } = found
     if (
       typeof scope === 'string' &&
       typeof id === 'string' &&
