@@ -1,9 +1,9 @@
 /**
- * Writes the tables of docs/guide/responses.md and docs/protocol.md that have their source in the code:
+ * Writes the tables of docs/guide/responses.md, docs/protocol.md and docs/architecture.md that have their source in the code:
  *
  *     npm run docs:tables
  *
- * With `--check` it writes nothing and fails if a table is not current.
+ * With `--check` it writes nothing and fails if a table is not current, or if one `create()` goes through too many files.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,6 +34,7 @@ import {
   otherPayload,
   pastWindow,
   refusedAfterDoubt,
+  replaced,
   replaysAll,
   settled,
   startsFirst,
@@ -42,6 +43,7 @@ import {
 } from '../src/orders/conditions.ts'
 import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/outcome.ts'
 import { type Phase, RULES } from '../src/orders/rules.ts'
+import { filesOfCreate } from './create-path.ts'
 import { root } from './ensure-built.ts'
 import { OUTCOME_WORDS } from './outcome-words.ts'
 
@@ -114,6 +116,7 @@ const CONDITIONS: Readonly<Record<string, unknown>> = {
   held,
   aborted,
   refusedAfterDoubt,
+  replaced,
   replaysAll,
   bodyGone,
   pastWindow,
@@ -165,11 +168,27 @@ function eventTable(): string {
     readFileSync(join(root, path), 'utf8'),
   )
   const events = sources.flatMap((source) => [
-    ...source.matchAll(/\/\*\* ([^*]+?) \*\/\s*\| \(?\{\s*readonly type: '(\w+)'/g),
+    ...source.matchAll(/\/\*\*((?:(?!\*\/).)+)\*\/\s*\| \(?\{\s*readonly type: '(\w+)'/gs),
   ])
   if (events.length === 0) throw new Error('src/orders has no events')
-  const lines = events.map(([, text, type], index) => `| E${index + 1} | \`${type}\` | ${text} |`)
+  const lines = events.map(
+    ([, text = '', type], index) =>
+      `| E${index + 1} | \`${type}\` | ${text.replace(/\s*\n\s*\*?\s*/g, ' ').trim()} |`,
+  )
   return ['| | event | what happened |', '| --- | --- | --- |', ...lines].join('\n')
+}
+
+/** Most files of src that one `create()` may go through. */
+const MOST_FILES = 44
+
+/** One line for each folder: the files that a call of `create()` goes through. */
+function pathTable(files: readonly string[]): string {
+  const lines = ['resources/', 'settings/', 'orders/', 'stores/', 'http/', 'schemas/', ''].map((folder) => {
+    const inside = files.filter((file) => file.slice(0, file.lastIndexOf('/') + 1) === folder)
+    const names = inside.map((file) => `\`${file.slice(folder.length)}\``)
+    return `| \`src/${folder}\` | ${names.length} | ${names.join(', ')} |`
+  })
+  return [`| folder | ${files.length} files | |`, '| --- | --- | --- |', ...lines].join('\n')
 }
 
 /** The page with its generated part replaced. */
@@ -181,12 +200,19 @@ function withTable(text: string, name: string, table: string): string {
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }
 
+const files = await filesOfCreate()
+if (files.length > MOST_FILES) {
+  process.stderr.write(`one create() goes through ${files.length} files of src, more than ${MOST_FILES}\n`)
+  process.exitCode = 1
+}
+
 const PAGES: Readonly<Record<string, readonly (readonly [name: string, table: string])[]>> = {
   'docs/guide/responses.md': [['outcomes', outcomeTable()]],
   'docs/protocol.md': [
     ['rules', ruleTables()],
     ['events', eventTable()],
   ],
+  'docs/architecture.md': [['files of create()', pathTable(files)]],
 }
 for (const [path, tables] of Object.entries(PAGES)) {
   const page = new URL(`../${path}`, import.meta.url)

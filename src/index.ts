@@ -95,7 +95,7 @@ export type {
   RecoveryOutcome,
   RecoverySummary,
   UnreadableOrder,
-} from './orders/recover.ts'
+} from './orders/recovery-outcome.ts'
 export type { OrderName, RememberedQuery } from './orders/remembered.ts'
 export type { Resolution } from './orders/resolve.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'

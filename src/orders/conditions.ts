@@ -170,6 +170,10 @@ export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { 
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)
 }
 
+/** Its row has the next one like it by now. */
+export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
+  asked !== undefined && isAnonymous(slot) && key !== asked
+
 /** Another order in its place would be a second charge. */
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 

@@ -53,8 +53,3 @@ export function chargedOf(record: Pick<OrderRecord, 'state' | 'rejection'>): Cha
 export function moneySentence(charged: Charged): string {
   return `The wallet ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
 }
-
-/** As much of a created order as is to be remembered. */
-export function rememberedOrder(context: OrderContext, order: Order): Partial<Order> {
-  return context.remember === 'order' ? order : { id: order.id, status: order.status, amount: order.amount }
-}

@@ -4,15 +4,15 @@ import type { EnqueueOptions } from '../options.ts'
 import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings/arguments.ts'
 import { askedContent } from './claim.ts'
-import { PLAIN_FACTS } from './conditions.ts'
 import type { OrderContext } from './context.ts'
+import { plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
 import { isAnonymous } from './identity.ts'
 import { type Intent, readIntent, slotOfInvalid } from './intent.ts'
-import { withTrustedTimes } from './newest.ts'
+import type { Found } from './journal.ts'
 import { argumentError, moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { type OrderRecord, publicRecord, type RecordContent } from './record.ts'
 import { unusableError } from './row.ts'
-import { decide, known, unknownStep } from './rules.ts'
+import { known, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** How long to wait after another writer was faster, milliseconds. */
@@ -28,7 +28,7 @@ export async function enqueueOrder(
   { idempotencyKey, service, within }: EnqueueOptions,
   { timeout, totalTimeout }: CallSettings,
 ): Promise<OrderRecord> {
-  const { journal, safeRetryWindow } = context
+  const { journal } = context
   const { runtime } = context.connection
   const deadline = new Deadline(runtime, totalTimeout, undefined)
   let intent: Intent
@@ -46,48 +46,59 @@ export async function enqueueOrder(
     throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline)
   }
   const errors = new PlaceOrderErrors(intent, undefined)
-  for (;;) {
-    const loaded = await journal.load(intent.rowId, deadline, within)
-    if (loaded instanceof Interruption)
-      throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
-    // Not over a call of this process, which writes its own ending.
-    const isLive = context.live.get(intent.rowId) !== undefined
-    const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
-    const { record } = found
-    if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
+  return await run<'enqueue', OrderRecord>(context, {
+    command: 'enqueue',
+    deadline,
+    store: within,
+    look: async () => {
+      const loaded = await journal.load(intent.rowId, deadline, within)
+      if (loaded instanceof Interruption)
+        throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
+      // Not over a call of this process, which writes its own ending.
+      const isLive = context.live.get(intent.rowId) !== undefined
+      const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
+      const { record } = found
+      if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
+      return found
+    },
     // As recovery will see it, which sends one request, with an API key that is not known here.
-    const now = runtime.now()
-    const facts = { ...PLAIN_FACTS, now, safeRetryWindow, totalTimeout: timeout, wanted: intent }
-    const step = decide('enqueue', found, facts)
-    let content: RecordContent
-    switch (step.step) {
-      case 'tell':
-        return publicRecord(known(found).record)
-      case 'refuse':
-        throw errors.refused(runtime.deriveId, step.because, record)
-      case 'take_over':
-        content = apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() })
-        break
-      case 'write': {
-        const moved = step.as === 'given'
-        // What was refused under this key: hearing it again leads to another one.
-        const heard = moved ? undefined : record?.rejection
-        content = askedContent(context, intent, record, { moved, heard })
-        break
+    facts: () => ({ ...plainFacts(context, { totalTimeout: timeout }), wanted: intent }),
+    perform: (step, found) => {
+      const { record } = found
+      switch (step.step) {
+        case 'tell':
+          return { end: publicRecord(known(found).record) }
+        case 'refuse':
+          throw errors.refused(runtime.deriveId, step.because, record)
+        case 'take_over':
+          return write(found, apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() }))
+        case 'write': {
+          const moved = step.as === 'given'
+          // What was refused under this key: hearing it again leads to another one.
+          const heard = moved ? undefined : record?.rejection
+          return write(found, askedContent(context, intent, record, { moved, heard }))
+        }
+        default:
+          return unknownStep(step)
       }
-      default:
-        return unknownStep(step)
+    },
+  })
+
+  function write(over: Found, content: RecordContent): Turn<OrderRecord> {
+    return {
+      over,
+      write: content,
+      written: ({ record }) => publicRecord(record),
+      lost: () => ({ again: PAUSE }),
+      unwritten: async (written) => {
+        const { record } = over
+        let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
+        // What an earlier call gave up may still open the record. In the caller's transaction, a write against it would be
+        // rolled back together with the rest.
+        const fences = written.result === 'failed' && charged === 'no'
+        if (fences && (within !== undefined || !(await journal.fence(over, deadline)))) charged = 'unknown'
+        throw errors.notStored(written, charged, content.key, record)
+      },
     }
-    const written = await journal.write(found, content, deadline, within)
-    if (written.result === 'written') return publicRecord(written.found.record)
-    if (written.result !== 'lost') {
-      let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
-      // What an earlier call gave up may still open the record. In the caller's transaction, a write against it would be
-      // rolled back together with the rest.
-      const fences = written.result === 'failed' && charged === 'no'
-      if (fences && (within !== undefined || !(await journal.fence(found, deadline)))) charged = 'unknown'
-      throw errors.notStored(written, charged, content.key, record)
-    }
-    await deadline.sleep(PAUSE)
   }
 }

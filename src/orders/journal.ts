@@ -1,3 +1,5 @@
+import type { StoreError } from '../errors.ts'
+import type { Reporter } from '../hooks.ts'
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Codec } from '../options.ts'
 import type { Runtime } from '../runtime.ts'
@@ -19,9 +21,6 @@ import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 const MAX_MERGES = 8
 /** Delays between background attempts to store a proven charge, milliseconds; after the last, `recover()` has to do it. */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
-
-/** How far back the witness for a pruning is looked for, as multiples of its least age: further where orders are rare. */
-const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
 /** What the store has under a name: nothing, a row whose record was forgotten, or a record. */
 export interface Found {
@@ -53,6 +52,17 @@ export interface JournalOptions {
   readonly runtime: Runtime
 }
 
+/** How long closed records are kept, milliseconds. */
+interface Kept {
+  readonly created: number
+  readonly rejected: number
+}
+
+/** Time between two removals of old records, milliseconds. */
+const PRUNE_INTERVAL = 60 * 60 * 1000
+
+// By store and not by client: clients that share a store need not each clear it up.
+const pruned = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
 /**
@@ -200,11 +210,24 @@ export class Journal {
     return await this.#rows.confirmed(emptied, otherwise, deadline)
   }
 
+  /** {@link prune}, at most once an hour; nobody waits for it. */
+  pruneHourly(kept: Kept, reporter: Reporter): void {
+    const times = pruned.get(this.store) ?? new Map<string, number>()
+    pruned.set(this.store, times)
+    const now = this.#runtime.monotonic()
+    const last = times.get(this.scope)
+    if (last !== undefined && now - last < PRUNE_INTERVAL) return
+    times.set(this.scope, now)
+    this.prune(kept).catch(({ code }: StoreError) => {
+      reporter.log('warn', 'old records were not removed; tried again in an hour', { code })
+    })
+  }
+
   /**
    * Removes closed records that were last written longer ago than their state is kept, milliseconds.
    * @throws {StoreError} if the store failed
    */
-  async prune(kept: { readonly created: number; readonly rejected: number }): Promise<void> {
+  async prune(kept: Kept): Promise<void> {
     const pruned = this.#prune(kept)
     // Whoever closes the store, or the connections under it, waits for this first.
     const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
@@ -212,30 +235,13 @@ export class Journal {
     await pruned.finally(() => this.#background.delete(finish))
   }
 
-  async #prune(kept: { readonly created: number; readonly rejected: number }): Promise<void> {
+  async #prune(kept: Kept): Promise<void> {
     const limits = {
-      createdBefore: await this.#prunableBefore(kept.created),
-      rejectedBefore: await this.#prunableBefore(kept.rejected),
+      createdBefore: await this.#rows.prunableBefore(kept.created),
+      rejectedBefore: await this.#rows.prunableBefore(kept.rejected),
     }
     const pruned = (): Promise<number> => this.store.prune(this.scope, limits)
     await this.#rows.confirmed(pruned, 'The store could not remove old records.')
-  }
-
-  /**
-   * The time before which closed records may go; 0 if none may. This clock alone must not decide: while it is far
-   * ahead, everybody's records look old. So a record that was written well before now, the witness, has to stand three
-   * quarters of the time after what goes. A clock that is ahead writes a witness itself only after it was wrong for a
-   * quarter of the time.
-   */
-  async #prunableBefore(kept: number): Promise<number> {
-    const now = this.#runtime.now()
-    const settled = kept / 4
-    for (const factor of WITNESS_AGES) {
-      const { rows } = await this.#rows.page({ since: Math.floor(Math.max(0, now - settled * factor)) })
-      const witness = witnessOf(rows, now - settled)
-      if (witness !== undefined) return Math.floor(Math.min(now - kept, witness.updatedAt - (kept * 3) / 4))
-    }
-    return 0
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -321,12 +327,4 @@ export class Journal {
       ? new Deadline(this.#runtime, deadline.remaining(), signal)
       : new Deadline(this.#runtime, 0, undefined)
   }
-}
-
-/** A row that proves by its age that time has passed, whatever this process's clock says. */
-export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
-  rows: readonly Row[],
-  latest: number,
-): Row | undefined {
-  return rows.find(({ updatedAt }) => updatedAt <= latest)
 }

@@ -1,4 +1,6 @@
 import type { OrderStore } from '../stores/store.ts'
+import { isAnonymous } from './identity.ts'
+import type { Intent } from './intent.ts'
 
 /** A call of this process that is placing an order right now. */
 export interface LiveCall<Result> {
@@ -63,5 +65,28 @@ export class LiveCalls<Result> {
 
   #name(id: string): string {
     return `${this.#scope} ${id}`
+  }
+}
+
+/** Why a call must not take the order of a call beside it, which it meets under its own name. */
+export function whyNotJoin(
+  { slot, fingerprint, idempotencyKey }: Intent,
+  twin: LiveCall<unknown>,
+): 'key' | 'payload' | 'anonymous' | undefined {
+  const bothKeys = idempotencyKey !== undefined && twin.idempotencyKey !== undefined
+  if (bothKeys && twin.idempotencyKey !== idempotencyKey) return 'key'
+  if (twin.fingerprint !== fingerprint) return 'payload'
+  return isAnonymous(slot) ? 'anonymous' : undefined
+}
+
+/** A twin's order as an object of its own, made before anybody who hears of it can change it. */
+export function copyOf<Placed extends { readonly order: object }>(
+  placed: Placed | undefined,
+): Placed | undefined {
+  try {
+    return placed && { ...placed, order: structuredClone(placed.order) }
+  } catch {
+    // Nested too deeply to be copied: the record has as much of it as can be kept.
+    return undefined
   }
 }

@@ -20,8 +20,9 @@ import {
   sourceSystemOf,
 } from './evidence.ts'
 import type { FoundRecord } from './journal.ts'
-import { type JournalRecord, publicRecord } from './record.ts'
-import { type AttentionReason, markCreated, type RecoveryOutcome } from './recovery-outcome.ts'
+import { markCreated } from './newest.ts'
+import { isUnsent, type JournalRecord, publicRecord } from './record.ts'
+import type { AttentionReason, RecoveryOutcome } from './recovery-outcome.ts'
 
 /** A record to be looked up, because sending its request is not safe. */
 export interface Lookup {
@@ -74,6 +75,21 @@ function readable({ connection }: OrderContext, body: unknown, asked: Asked | un
   if (!('value' in checked) || asked === undefined) return checked
   const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value), 'response')
   return field === undefined ? checked : { issues: [{ path: field, message: 'is not what was sent' }] }
+}
+
+/** An order that exists is read by its id; what is to be found in the list, all records look for together. */
+export async function lookUpAlone(
+  context: OrderContext,
+  operation: string,
+  found: FoundRecord,
+  reason: AttentionReason,
+  settings: CallSettings,
+): Promise<RecoveryOutcome | Lookup> {
+  const { record } = found
+  const orderId = record.state === 'created' ? record.order?.id : undefined
+  return orderId === undefined
+    ? { found, reason, unsent: reason === 'past_window' && isUnsent(record) }
+    : await lookUpById(context, operation, found, orderId, settings)
 }
 
 /** Reads an order that is known to exist by its id. */
@@ -231,7 +247,7 @@ function cutError(record: JournalRecord): UnresolvedOrderError {
   const { key, externalOrderId } = record
   return new UnresolvedOrderError(
     `The look-up stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} and did not find the order; it may be in the rest. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
-    { charged: 'unknown', idempotencyKey: key, ...defined({ externalOrderId }) },
+    { charged: 'unknown', idempotencyKey: key, externalOrderId },
   )
 }
 

@@ -1,12 +1,16 @@
 /** The newest version of an order's record. The row of one without a name may have the next one like it by then. */
-import { type Deadline, Interruption } from '../http/deadline.ts'
-import type { OrderOutbox } from '../stores/store.ts'
-import { isBusy, isFromFuture } from './conditions.ts'
+import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
+import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
+import type { ListedOrder } from './evidence.ts'
 import { isAnonymous } from './identity.ts'
 import type { Found, FoundRecord } from './journal.ts'
-import { isPending, type RecordContent } from './record.ts'
+import { isPending, type JournalRecord, publicRecord, type RecordContent } from './record.ts'
+import { createdOutcome, type RecoveryOutcome } from './recovery-outcome.ts'
 import { apply, isKnown, type Proof } from './transitions.ts'
+
+/** How long one look at the store may take, milliseconds. */
+const LOOK = 5000
 
 /**
  * Stores that an order exists, whatever became of its record meanwhile: `later` if the store could not take it now,
@@ -50,24 +54,56 @@ function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))
 }
 
+/** The newest version of a record; undefined if there is none, or if it cannot be read. */
+export async function newestRecord(
+  context: OrderContext,
+  known: Pick<Found, 'id' | 'record'>,
+  deadline: Deadline = lookOf(context),
+): Promise<JournalRecord | undefined> {
+  const found = await loadNewest(context, known, deadline).catch(() => undefined)
+  return found === undefined || found instanceof Interruption ? undefined : found.record
+}
+
+function lookOf({ connection }: OrderContext): Deadline {
+  return new Deadline(connection.runtime, LOOK, undefined)
+}
+
+/** What is left for looking at what became of a write that may have gone on past the end of its call. */
+function lookAfter(deadline: Deadline): Deadline {
+  return deadline.over() === undefined ? deadline.grace(2 * GRACE, LOOK) : deadline.grace()
+}
+
 /**
- * What was found, its keys marked for good if it comes from the future. Where the store does not take the mark, this call
- * goes by it all the same.
+ * Stores that an order exists and reports it.
+ * @param deadline the end of the call that waits for it; without one, each step may take a look's time
  */
-export async function withTrustedTimes<F extends Found>(
-  { connection, journal }: OrderContext,
-  found: F,
-  deadline: Deadline,
-  store?: OrderOutbox,
-): Promise<F> {
-  const { runtime } = connection
-  const now = runtime.now()
-  if (found.record === undefined || !isFromFuture(found.record, now)) return found
-  const { createdAt, updatedAt, version, ...record } = found.record
-  const busy = isBusy(found.record, now)
-  const content = apply(record, { type: 'distrusted', busy, claim: runtime.randomId() })
-  const marked = { ...found, record: { ...content, createdAt, updatedAt, version } }
-  if (!isPending(content)) return marked
-  const written = await journal.write(found, content, deadline, store)
-  return written.result === 'written' ? { ...marked, ...written.found } : marked
+export async function markCreated(
+  context: OrderContext,
+  found: FoundRecord,
+  { order, id: orderId }: ListedOrder,
+  deadline?: Deadline,
+): Promise<RecoveryOutcome> {
+  const { runtime } = context.connection
+  const proof: Proof = {
+    sent: undefined,
+    order: order && rememberedOrder(context, order),
+    orderId,
+    attempts: 0,
+    claim: runtime.randomId(),
+  }
+  const end = deadline ?? lookOf(context)
+  const proven = await proveCreated(context, found, proof, end, deadline?.signal)
+  // Nothing of it is left in the store, so nothing there can say otherwise.
+  if (proven === 'displaced') {
+    const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
+    return createdOutcome(publicRecord(record), order)
+  }
+  const look = deadline === undefined ? lookOf(context) : lookAfter(deadline)
+  const record = (await newestRecord(context, found, look)) ?? found.record
+  return createdOutcome(publicRecord(record), order)
+}
+
+/** As much of a created order as is to be remembered. */
+export function rememberedOrder(context: OrderContext, order: Order): Partial<Order> {
+  return context.remember === 'order' ? order : { id: order.id, status: order.status, amount: order.amount }
 }

@@ -1,4 +1,4 @@
-import { bare, defined } from '../defined.ts'
+import { bare } from '../defined.ts'
 import {
   type Charged,
   type CustomerOrderingError,
@@ -34,9 +34,7 @@ import type { Sent } from './send-order.ts'
 type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refuse' }>['because']
 
 /** Why a record cannot be continued. */
-type Because =
-  | Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
-  | 'replaced'
+type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
 
 /** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
@@ -149,13 +147,14 @@ export class PlaceOrderErrors {
     key: string | undefined,
     record: JournalRecord | undefined,
   ): CustomerOrderingError {
+    const known = this.#facts(record)
     const what =
       charged === 'unknown' && result !== 'refused'
         ? 'It is not certain that the order could not be stored'
         : 'The order could not be stored'
     return new StoreError(
       `${what}; nothing was sent by this call. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
-      { ...this.#facts(record), charged, ...defined({ idempotencyKey: key, cause }) },
+      { ...known, charged, idempotencyKey: key ?? known.idempotencyKey, cause },
     )
   }
 
@@ -189,25 +188,37 @@ export class PlaceOrderErrors {
   }
 
   #facts(record: JournalRecord | undefined): ErrorFacts {
-    return defined({
+    return {
       idempotencyKey: record?.key ?? this.#intent.idempotencyKey,
       externalOrderId: this.#intent.externalOrderId,
       orderId: record?.order?.id,
-    })
+    }
   }
 
   #context(charged: Charged, key: string | undefined): CallContext {
-    return {
-      endpoint: CREATE_ORDER,
-      path: ORDERS_PATH,
-      charged,
-      idempotencyKey: key ?? this.#intent.idempotencyKey,
-      externalOrderId: this.#intent.externalOrderId,
-      orderId: undefined,
-      now: 0,
-      reason: this.#signal?.reason,
-    }
+    const { idempotencyKey, externalOrderId } = this.#intent
+    const names = { idempotencyKey: key ?? idempotencyKey, externalOrderId, orderId: undefined }
+    return orderCall(CREATE_ORDER.operation, charged, names, this.#signal)
   }
+}
+
+type Names = Pick<CallContext, 'idempotencyKey' | 'externalOrderId' | 'orderId'>
+
+/** What an error says of a call that places an order, besides how it ended. */
+export function orderCall(
+  operation: string,
+  charged: Charged,
+  names: Names,
+  signal: AbortSignal | undefined,
+): CallContext {
+  const endpoint = { ...CREATE_ORDER, operation }
+  return { endpoint, path: ORDERS_PATH, charged, ...names, now: 0, reason: signal?.reason }
+}
+
+/** What an error names of an order. */
+export function namesOf(record: JournalRecord | undefined): Names {
+  const { key: idempotencyKey, externalOrderId, order } = record ?? {}
+  return { idempotencyKey, externalOrderId, orderId: order?.id }
 }
 
 /** What is known of the wallet before a call did anything. */
@@ -229,11 +240,11 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  if ('record' in found && found.record !== undefined) {
-    const { key, externalOrderId, order } = found.record
-    const names = defined({ idempotencyKey: key, externalOrderId, orderId: order?.id })
-    return invalidOver(error.message, error.issues, { ...names, charged: chargedOf(found.record) })
-  }
+  if ('record' in found && found.record !== undefined)
+    return invalidOver(error.message, error.issues, {
+      ...namesOf(found.record),
+      charged: chargedOf(found.record),
+    })
   // Without reading the record nobody knows what an earlier call did.
   if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
   return found instanceof Interruption

@@ -3,39 +3,28 @@ import { type AnyCustomerOrderingError, isCustomerOrderingError, StoreError } fr
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'
-import { claimedContent, heardUnder, repeatedContent, sameApiKey } from './claim.ts'
-import { type Facts, PLAIN_FACTS } from './conditions.ts'
+import { heardUnder, repeatedContent, sameApiKey } from './claim.ts'
+import type { Facts } from './conditions.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
+import { plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
 import { requestOf } from './evidence.ts'
 import { isGenuine } from './intent.ts'
 import type { Found, FoundRecord } from './journal.ts'
-import { type Lookup, lookUp, lookUpById } from './look-up.ts'
-import { withTrustedTimes } from './newest.ts'
-import { OUTCOMES } from './outcome.ts'
+import { type Lookup, lookUp, lookUpAlone } from './look-up.ts'
+import { newestRecord } from './newest.ts'
+import { namesOf, orderCall } from './place-order-errors.ts'
 import { isPending, isUnsent, type JournalRecord, publicRecord } from './record.ts'
 import {
-  createdOutcome,
   type Finish,
   finished,
-  newestRecord,
   type RecoveryOutcome,
+  repeatedOutcome,
   settledOutcome,
   unreadableRecord,
 } from './recovery-outcome.ts'
-import { pruneClosed } from './remembered.ts'
 import { unusableError } from './row.ts'
 import { decide, known, type StepOf, unknownStep } from './rules.ts'
-import { sendOrder } from './send-order.ts'
-
-export type {
-  AttentionReason,
-  RecordInNeed,
-  RecoveredOrder,
-  RecoveredRecord,
-  RecoveryOutcome,
-  RecoverySummary,
-  UnreadableOrder,
-} from './recovery-outcome.ts'
+import type { Sent } from './send-order.ts'
 
 /** How to recover. */
 export interface RecoverSettings<Output> {
@@ -128,7 +117,7 @@ export async function* recover<Output>(
       yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
     } else yield step
   }
-  pruneClosed(context)
+  context.journal.pruneHourly(context.retention, context.connection.reporter)
 }
 
 /** Names of the pending records, those whose safe-retry window ends next first, and the rows nobody can read. */
@@ -164,151 +153,135 @@ async function pendingRecords(
   return { ids, unusable }
 }
 
+/** What one record's recovery comes to; nothing where there is nothing to settle. */
+type Settled = RecoveryOutcome | Lookup | undefined
+
 /** Settles one record; a {@link Lookup} where its request must not be repeated. */
 export async function recoverOne(
   context: OrderContext,
   id: string,
   options: RecoverOneSettings,
-): Promise<RecoveryOutcome | Lookup | undefined> {
+): Promise<Settled> {
   const { journal, live, connection } = context
+  const { runtime } = connection
   const { settings } = options
-  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
-  const loaded = await journal.load(id, deadline)
-  if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-  const here = (facts: Partial<Facts>): Facts => ({
-    ...PLAIN_FACTS,
-    now: connection.runtime.now(),
-    safeRetryWindow: context.safeRetryWindow,
+  const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
+  let credential: string | null | undefined
+  let leave: (result: undefined) => void = () => {}
+  // What was decided without an API key is not decided anew, a moment later, with other facts: it might be sent then.
+  let decided: Facts | undefined
+  const factsOf = ({ record }: Found): Facts => ({
     // One request only, so only one attempt's time is subtracted from the window.
-    totalTimeout: settings.timeout,
+    ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    outwaited: options.takeOver,
+    // Decided before the API key was asked for; a mark on the times of a claim ends none.
+    outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
-    ...facts,
+    ...(credential !== undefined &&
+      record !== undefined && {
+        sameApiKey: sameApiKey(context, record, credential),
+        isGenuine: () => isGenuine(runtime.deriveId, context, id, record),
+      }),
   })
-  // No API key is needed for what is settled, or somebody else's.
-  const early = decide('recover', loaded, here({}))
-  if (early.step !== 'send' && early.step !== 'look_up') return leftAlone(early, loaded)
-  const found = await withTrustedTimes(context, known(loaded), deadline)
-  const { record } = found
-
-  const credential = await askCredential(connection.credentials, deadline)
-  if (credential instanceof Interruption) throw failure(credential.why, record, settings)
-  if (credential !== null && typeof credential === 'object')
-    throw failure('credentials', record, settings, credential.error)
-  const { deriveId } = connection.runtime
-  const step = decide(
-    'recover',
-    found,
-    here({
-      // Decided before; a mark on the times of a claim ends none.
-      outwaited: true,
-      sameApiKey: sameApiKey(context, record, credential),
-      isGenuine: () => isGenuine(deriveId, context, id, record),
-    }),
-  )
-  if (step.step === 'look_up') {
-    const { because: reason } = step
-    const orderId = record.state === 'created' ? record.order?.id : undefined
-    return orderId === undefined
-      ? { found, reason, unsent: reason === 'past_window' && isUnsent(record) }
-      : await lookUpById(context, OPERATION, found, orderId, settings)
+  const look = async (): Promise<Found> => {
+    const loaded = await journal.load(id, deadline)
+    if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
+    // No API key is needed for what is settled, or somebody else's.
+    decided = factsOf(loaded)
+    const { step } = decide('recover', loaded, decided)
+    if (step !== 'send' && step !== 'look_up') return loaded
+    decided = undefined
+    const found = await withTrustedTimes(context, loaded, deadline)
+    const asked = await askCredential(connection.credentials, deadline)
+    if (asked instanceof Interruption) throw failure(asked.why, found.record, settings)
+    if (asked !== null && typeof asked === 'object')
+      throw failure('credentials', found.record, settings, asked.error)
+    credential = asked
+    return found
   }
-  if (step.step !== 'send') return leftAlone(step, found)
-  const leave = live.enter(id, {
-    fingerprint: record.fingerprint,
-    idempotencyKey: record.key,
-    request: requestOf(record),
-  })
+  const perform = async (step: StepOf['recover'], found: Found): Promise<Turn<Settled>> => {
+    switch (step.step) {
+      case 'nothing':
+        return { end: undefined }
+      case 'tell':
+        return { end: settledOutcome(known(found).record) }
+      case 'leave':
+        return { end: { outcome: 'in_progress', record: publicRecord(known(found).record) } }
+      case 'look_up':
+        return { end: await lookUpAlone(context, OPERATION, known(found), step.because, settings) }
+      case 'send': {
+        const { record } = known(found)
+        const { fingerprint, key: idempotencyKey } = record
+        leave = live.enter(id, { fingerprint, idempotencyKey, request: requestOf(record) })
+        return repeating(context, known(found), options, credential ?? null)
+      }
+      default:
+        return unknownStep(step)
+    }
+  }
   try {
-    return await replay(context, found, options, deadline, credential)
+    const facts = (found: Found): Facts => decided ?? factsOf(found)
+    return await run(context, { command: 'recover', deadline, store: undefined, look, facts, perform })
   } finally {
     leave(undefined)
   }
 }
 
-/** The outcome of a record that is settled, or that a call is at work on; nothing where there is none. */
-function leftAlone(
-  step: Exclude<StepOf['recover'], { readonly step: 'send' | 'look_up' }>,
-  found: Found,
-): RecoveryOutcome | undefined {
-  switch (step.step) {
-    case 'nothing':
-      return undefined
-    case 'tell':
-      return settledOutcome(known(found).record)
-    case 'leave':
-      return { outcome: 'in_progress', record: publicRecord(known(found).record) }
-    default:
-      return unknownStep(step)
+/** Claims the record and sends its request once. */
+function repeating(
+  context: OrderContext,
+  over: FoundRecord,
+  { settings, callId, replay }: RecoverOneSettings,
+  credential: string | null,
+): Turn<RecoveryOutcome> {
+  const { record } = over
+  const view = publicRecord(record)
+  const send = repeatedContent(context, record, settings.timeout)
+  const earlier = heardUnder(record, send)
+  return {
+    over,
+    send,
+    how: {
+      // One request for each key: a refusal that is heard again moves a queued order to its next one.
+      settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
+      callId,
+      credential,
+      operation: OPERATION,
+      once: true,
+      queued: isUnsent(record),
+      earlier,
+      sendUntil: replay === 'all' ? Number.POSITIVE_INFINITY : undefined,
+    },
+    sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
+    // Somebody else has it now; that is their outcome to report.
+    lost: () => ({ end: { outcome: 'in_progress', record: view } }),
+    unwritten: ({ cause }) => {
+      const error = new StoreError('The store did not confirm that recovery may go on with this order.', {
+        charged: chargedOf(record),
+        idempotencyKey: record.key,
+        externalOrderId: record.externalOrderId,
+        cause,
+      })
+      return { end: { outcome: 'still_open', record: view, error } }
+    },
   }
 }
 
-/** Claims the record and sends its request once. */
-async function replay(
+/** What became of a record that was sent. */
+async function sentOutcome(
   context: OrderContext,
-  found: FoundRecord,
-  options: RecoverOneSettings,
-  deadline: Deadline,
-  credential: string | null,
+  { order, ending, outcome, charged, record }: Sent,
+  claimed: FoundRecord,
+  { signal }: CallSettings,
 ): Promise<RecoveryOutcome> {
-  const { journal, connection } = context
-  const { runtime } = connection
-  const { settings } = options
-  const { record } = found
-  const repeated = repeatedContent(context, record, settings.timeout)
-  const earlier = heardUnder(record, repeated)
-  const claimed = await journal.write(
-    found,
-    claimedContent(context, repeated, deadline.remaining(), credential),
-    deadline,
-  )
-  // Somebody else has it now; that is their outcome to report.
-  if (claimed.result === 'lost') return { outcome: 'in_progress', record: publicRecord(record) }
-  if (claimed.result !== 'written') {
-    const error = new StoreError('The store did not confirm that recovery may go on with this order.', {
-      charged: chargedOf(record),
-      idempotencyKey: record.key,
-      ...defined({ externalOrderId: record.externalOrderId, cause: claimed.cause }),
-    })
-    return { outcome: 'still_open', record: publicRecord(record), error }
-  }
-  const sent = await sendOrder(context, claimed.found, {
-    // One request for each key: a refusal that is heard again moves a queued order to its next one.
-    settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
-    deadline,
-    callId: options.callId,
-    credential,
-    operation: OPERATION,
-    once: true,
-    queued: isUnsent(record),
-    earlier,
-    unused: repeated.firstSentAt === undefined,
-    ...(options.replay === 'all' ? { sendUntil: Number.POSITIVE_INFINITY } : {}),
-  })
-  const { order, ending, outcome } = sent
-  const newest = (await newestRecord(context, claimed.found)) ?? sent.record
-  const proven = sent.charged === 'yes'
+  const newest = (await newestRecord(context, claimed)) ?? record
+  // An answer that proves the charge does so where it could not be stored as well.
+  const proven = charged === 'yes'
+  const about = orderCall(OPERATION, proven ? charged : chargedOf(newest), namesOf(newest), signal)
   const error =
-    ending.end === 'done'
-      ? undefined
-      : // An answer that proves the charge does so where it could not be stored as well.
-        errorOf(ending, errorContext(newest, proven ? 'yes' : chargedOf(newest), settings, runtime.now()))
-  const why = defined({ error })
-  if (proven || newest.state === 'created') {
-    const settled = settledOutcome({ ...newest, state: 'created' })
-    if (order !== undefined) return createdOutcome(settled.record, order)
-    return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
-  }
-  const view = publicRecord(newest)
-  if (isPending(newest) && newest.state === 'rejected')
-    return { outcome: 'needs_attention', record: view, reason: 'conflict', ...why }
-  if (newest.state === 'rejected') return { outcome: 'rejected', record: view, ...why }
-  if (outcome?.kind === 'in_progress') return { outcome: 'in_progress', record: view, ...why }
-  if (outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused')
-    return { outcome: 'needs_attention', record: view, reason: 'refused_after_doubt', ...why }
-  return { outcome: 'still_open', record: view, ...why }
+    ending.end === 'done' ? undefined : errorOf(ending, { ...about, now: context.connection.runtime.now() })
+  return repeatedOutcome(proven ? { ...newest, state: 'created' } : newest, order, outcome?.kind, error)
 }
 
 /** What can be said of a record without asking the service; undefined if it cannot be read. */
@@ -348,32 +321,13 @@ function reportOutcome(
   })
 }
 
-function errorContext(
-  record: JournalRecord | undefined,
-  charged: 'no' | 'yes' | 'unknown',
-  settings: CallSettings,
-  now: number,
-) {
-  return {
-    endpoint: { ...CREATE_ORDER, operation: OPERATION },
-    path: ORDERS_PATH,
-    charged,
-    idempotencyKey: record?.key,
-    externalOrderId: record?.externalOrderId,
-    orderId: record?.order?.id,
-    now,
-    reason: settings.signal?.reason,
-  }
-}
-
 function failure(
   end: 'credentials' | 'aborted' | 'deadline',
   record: JournalRecord | undefined,
-  settings: CallSettings,
+  { signal }: CallSettings,
   error?: unknown,
 ): AnyCustomerOrderingError {
-  return errorOf(
-    { end, error, trail: noTrail(true) },
-    errorContext(record, record === undefined ? 'unknown' : chargedOf(record), settings, 0),
-  )
+  const charged = record === undefined ? 'unknown' : chargedOf(record)
+  const about = orderCall(OPERATION, charged, namesOf(record), signal)
+  return errorOf({ end, error, trail: noTrail(true) }, about)
 }

@@ -1,14 +1,10 @@
+import { defined } from '../defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
-import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import type { StoredRow } from '../stores/store.ts'
-import { type OrderContext, rememberedOrder } from './context.ts'
-import type { ListedOrder } from './evidence.ts'
-import type { Found, FoundRecord } from './journal.ts'
-import { loadNewest, proveCreated } from './newest.ts'
-import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import { apply, type Proof } from './transitions.ts'
+import { OUTCOMES, type OutcomeKind } from './outcome.ts'
+import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 
 /** Why a record needs a person. */
 export type AttentionReason =
@@ -95,9 +91,6 @@ export type RecoveryOutcome<Output = Order> =
 /** Makes the caller's own reading of an order that exists; throws one of our errors if there is none. */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
-/** How long one look at the store may take, milliseconds. */
-const LOOK = 5000
-
 /** The outcome of a record that is settled. */
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   const view = publicRecord(record)
@@ -111,6 +104,30 @@ export function settledOutcome(record: JournalRecord): RecoveryOutcome {
 export function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
   if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
   return { outcome: 'created', record, order }
+}
+
+/** The outcome of a record whose request was sent once more, and brought this. */
+export function repeatedOutcome(
+  newest: JournalRecord,
+  order: Order | undefined,
+  kind: OutcomeKind | undefined,
+  error: AnyCustomerOrderingError | undefined,
+): RecoveryOutcome {
+  const why = defined({ error })
+  const record = publicRecord(newest)
+  if (newest.state === 'created') {
+    if (order !== undefined) return createdOutcome(record, order)
+    const settled = settledOutcome(newest)
+    return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
+  }
+  if (newest.state === 'rejected')
+    return isPending(newest)
+      ? { outcome: 'needs_attention', record, reason: 'conflict', ...why }
+      : { outcome: 'rejected', record, ...why }
+  if (kind === 'in_progress') return { outcome: 'in_progress', record, ...why }
+  if (kind !== undefined && OUTCOMES[kind].hold === 'refused')
+    return { outcome: 'needs_attention', record, reason: 'refused_after_doubt', ...why }
+  return { outcome: 'still_open', record, ...why }
 }
 
 /** The outcome with the order as the caller's own schema reads it. */
@@ -141,55 +158,6 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
     createdAt,
     version,
   }
-}
-
-/** The newest version of a record; undefined if there is none, or if it cannot be read. */
-export async function newestRecord(
-  context: OrderContext,
-  known: Pick<Found, 'id' | 'record'>,
-  deadline: Deadline = lookOf(context),
-): Promise<JournalRecord | undefined> {
-  const found = await loadNewest(context, known, deadline).catch(() => undefined)
-  return found === undefined || found instanceof Interruption ? undefined : found.record
-}
-
-function lookOf({ connection }: OrderContext): Deadline {
-  return new Deadline(connection.runtime, LOOK, undefined)
-}
-
-/** What is left for looking at what became of a write that may have gone on past the end of its call. */
-function lookAfter(deadline: Deadline): Deadline {
-  return deadline.over() === undefined ? deadline.grace(2 * GRACE, LOOK) : deadline.grace()
-}
-
-/**
- * Stores that an order exists and reports it.
- * @param deadline the end of the call that waits for it; without one, each step may take a look's time
- */
-export async function markCreated(
-  context: OrderContext,
-  found: FoundRecord,
-  { order, id: orderId }: ListedOrder,
-  deadline?: Deadline,
-): Promise<RecoveryOutcome> {
-  const { runtime } = context.connection
-  const proof: Proof = {
-    sent: undefined,
-    order: order && rememberedOrder(context, order),
-    orderId,
-    attempts: 0,
-    claim: runtime.randomId(),
-  }
-  const end = deadline ?? lookOf(context)
-  const proven = await proveCreated(context, found, proof, end, deadline?.signal)
-  // Nothing of it is left in the store, so nothing there can say otherwise.
-  if (proven === 'displaced') {
-    const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
-    return createdOutcome(publicRecord(record), order)
-  }
-  const look = deadline === undefined ? lookOf(context) : lookAfter(deadline)
-  const record = (await newestRecord(context, found, look)) ?? found.record
-  return createdOutcome(publicRecord(record), order)
 }
 
 /** What `await client.orders.recover()` gives. It keeps nothing of the orders that need nobody, however many there are. */

@@ -1,5 +1,3 @@
-import { defined } from '../defined.ts'
-import type { StoreError } from '../errors.ts'
 import {
   type Charged,
   type CustomerOrderingError,
@@ -10,10 +8,9 @@ import {
 } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import type { OrderStore } from '../stores/store.ts'
 import { chargedOf, type OrderContext } from './context.ts'
 import { checkIdempotencyKey, rowIdOf } from './identity.ts'
-import type { FoundRecord } from './journal.ts'
+import type { Found } from './journal.ts'
 import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import { type Unusable, unusableError } from './row.ts'
 
@@ -36,7 +33,7 @@ export async function* remembered(
   }
   const deadline = deadlineOf(context, settings)
   const found = await lookFor(context, query, { operation: 'orders.remembered', settings, deadline })
-  if (found !== undefined) yield publicRecord(found.record)
+  if (found.record !== undefined) yield publicRecord(found.record)
 }
 
 /** Records whose ending, or whose order, is not known. */
@@ -71,26 +68,6 @@ export async function* records(
   }
 }
 
-/** Time between two removals of old records, milliseconds. */
-const PRUNE_INTERVAL = 60 * 60 * 1000
-
-// By store and not by client: clients that share a store need not each clear it up.
-const pruned = new WeakMap<OrderStore, Map<string, number>>()
-
-/** Removes closed records that are older than the client keeps them, at most once an hour; nobody waits for it. */
-export function pruneClosed({ connection, journal, retention }: OrderContext): void {
-  const { runtime, reporter } = connection
-  const { store, scope } = journal
-  const times = pruned.get(store) ?? new Map<string, number>()
-  pruned.set(store, times)
-  const last = times.get(scope)
-  if (last !== undefined && runtime.monotonic() - last < PRUNE_INTERVAL) return
-  times.set(scope, runtime.monotonic())
-  journal.prune(retention).catch(({ code }: StoreError) => {
-    reporter.log('warn', 'old records were not removed; tried again in an hour', { code })
-  })
-}
-
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
 export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
 
@@ -101,12 +78,8 @@ export interface NamedLook {
   readonly deadline: Deadline
 }
 
-/** The record of that name. */
-export async function lookFor(
-  context: OrderContext,
-  name: OrderName,
-  look: NamedLook,
-): Promise<FoundRecord | undefined> {
+/** What is stored under that name. */
+export async function lookFor(context: OrderContext, name: OrderName, look: NamedLook): Promise<Found> {
   const found = await look.deadline.race(findRecord(context, name, look.deadline))
   if (found instanceof Interruption) throw interrupted(found, name, look)
   return found
@@ -117,7 +90,7 @@ async function findRecord(
   context: OrderContext,
   name: OrderName,
   deadline: Deadline,
-): Promise<FoundRecord | Interruption | undefined> {
+): Promise<Found | Interruption> {
   const { journal, connection } = context
   const { runtime } = connection
   const field = nameField(name)
@@ -130,10 +103,7 @@ async function findRecord(
   }
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
   const found = await journal.load(id, deadline)
-  if (found instanceof Interruption) return found
-  if (found.row !== undefined && found.record !== undefined)
-    return { id, row: found.row, record: found.record }
-  if (field === 'externalOrderId') return undefined
+  if (found instanceof Interruption || found.record !== undefined || field === 'externalOrderId') return found
   // Open records are few and what is usually looked for, so they are searched before all others.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
@@ -145,7 +115,7 @@ async function findRecord(
       if (typeof record === 'object' && record.key === value) return { id: row.id, row, record }
     }
   }
-  return undefined
+  return found
 }
 
 export function nameField(name: OrderName): 'externalOrderId' | 'idempotencyKey' {
@@ -156,7 +126,7 @@ export function facts(record: JournalRecord): ErrorFacts & { readonly charged: C
   return {
     idempotencyKey: record.key,
     charged: chargedOf(record),
-    ...defined({ externalOrderId: record.externalOrderId }),
+    externalOrderId: record.externalOrderId,
   }
 }
 

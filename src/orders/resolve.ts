@@ -1,22 +1,28 @@
 import { type CustomerOrderingError, StoreError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
-import type { Deadline } from '../http/deadline.ts'
 import { nextKey } from './claim.ts'
-import { type Facts, isFromFuture, PLAIN_FACTS } from './conditions.ts'
+import { type Facts, isFromFuture } from './conditions.ts'
 import { moneySentence, type OrderContext } from './context.ts'
+import { plainFacts, run, type Task, type Turn } from './engine.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import type { FoundRecord } from './journal.ts'
 import { readOrder } from './look-up.ts'
+import { markCreated } from './newest.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import { markCreated } from './recovery-outcome.ts'
-import { deadlineOf, facts, invalid, lookFor, nameField, type OrderName } from './remembered.ts'
-import { decide, known, unknownStep } from './rules.ts'
+import {
+  deadlineOf,
+  facts,
+  invalid,
+  lookFor,
+  type NamedLook,
+  nameField,
+  type OrderName,
+} from './remembered.ts'
+import { type Command, known, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** What a person found out: the order exists under this id, or it is given up. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
-
-const RESOLVE = 'orders.resolve'
 
 /** Closes an open record by a person's decision. */
 export async function resolve(
@@ -25,39 +31,88 @@ export async function resolve(
   resolution: Resolution,
   settings: CallSettings,
 ): Promise<OrderRecord> {
-  const { runtime } = context.connection
-  const deadline = deadlineOf(context, settings)
-  const decidedAt = runtime.now()
-  const found = await lookFor(context, name, { operation: RESOLVE, settings, deadline })
-  const facts = factsOf(context, found, settings)
+  const look = { operation: 'orders.resolve', settings, deadline: deadlineOf(context, settings) }
   if (resolution.as === 'created') {
     const { orderId } = resolution
-    const step = decide('resolve', found ?? {}, { ...facts, orderId })
-    switch (step.step) {
-      case 'refuse':
-        throw refused(step.because, name, found?.record)
-      case 'verify':
-        return await resolveCreated(context, known(found), orderId, settings, deadline)
-      default:
-        return unknownStep(step)
-    }
+    return await run<'resolve', OrderRecord>(context, {
+      ...taskOf(context, name, look, { orderId }),
+      command: 'resolve',
+      perform: async (step, found) => {
+        switch (step.step) {
+          case 'refuse':
+            throw refused(step.because, name, found.record)
+          case 'verify':
+            return { end: await verified(context, known(found), orderId, look) }
+          default:
+            return unknownStep(step)
+        }
+      },
+    })
   }
-  const step = decide('abandon', found ?? {}, { ...facts, decidedAt })
-  switch (step.step) {
-    case 'refuse':
-      throw refused(step.because, name, found?.record)
-    case 'tell':
-      return publicRecord(known(found).record)
-    case 'close':
-      return await abandon(context, known(found), deadline)
-    default:
-      return unknownStep(step)
+  return await run<'abandon', OrderRecord>(context, {
+    ...taskOf(context, name, look, { decidedAt: context.connection.runtime.now() }),
+    command: 'abandon',
+    perform: (step, found) => {
+      switch (step.step) {
+        case 'refuse':
+          throw refused(step.because, name, found.record)
+        case 'tell':
+          return { end: publicRecord(known(found).record) }
+        case 'close':
+          return abandoning(context, known(found))
+        default:
+          return unknownStep(step)
+      }
+    },
+  })
+}
+
+/** Forgets a closed record: whoever orders under its name again buys again. */
+export async function forget(
+  context: OrderContext,
+  name: OrderName,
+  settings: CallSettings,
+): Promise<boolean> {
+  const look = { operation: 'orders.forget', settings, deadline: deadlineOf(context, settings) }
+  return await run<'forget', boolean>(context, {
+    ...taskOf(context, name, look, {}),
+    command: 'forget',
+    perform: async (step, found) => {
+      switch (step.step) {
+        case 'refuse':
+          throw refused(step.because, name, found.record)
+        case 'nothing':
+          return { end: false }
+        case 'empty':
+          return { end: await context.journal.forget(known(found), look.deadline) }
+        default:
+          return unknownStep(step)
+      }
+    },
+  })
+}
+
+/** What all decisions have in common: how the record is found, and what the rules are to know of it. */
+function taskOf(
+  context: OrderContext,
+  name: OrderName,
+  look: NamedLook,
+  further: Partial<Facts>,
+): Pick<Task<Command, unknown>, 'deadline' | 'store' | 'look' | 'facts'> {
+  return {
+    deadline: look.deadline,
+    store: undefined,
+    look: () => lookFor(context, name, look),
+    facts: ({ id }) => {
+      const isLive = context.live.get(id) !== undefined
+      return { ...plainFacts(context, look.settings), isLive, ...further }
+    },
   }
 }
 
-async function abandon(context: OrderContext, found: FoundRecord, deadline: Deadline): Promise<OrderRecord> {
+function abandoning(context: OrderContext, over: FoundRecord): Turn<OrderRecord> {
   const { runtime } = context.connection
-  const { record } = found
+  const { record } = over
   // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
   // a key that stays, a later refusal still proves nothing.
   const claim = runtime.randomId()
@@ -67,20 +122,16 @@ async function abandon(context: OrderContext, found: FoundRecord, deadline: Dead
       ? apply(record, { type: 'distrusted', busy: false, claim })
       : record
   const key = named ? undefined : nextKey(context, record)
-  const content = apply(marked, { type: 'abandoned', key, claim })
-  const written = await context.journal.write(found, content, deadline)
-  if (written.result !== 'written') throw notStored(record)
-  return publicRecord(written.found.record)
-}
-
-/** What the rules are to know of the order that a person speaks of. */
-function factsOf(
-  { connection, live, safeRetryWindow }: OrderContext,
-  found: FoundRecord | undefined,
-  { totalTimeout }: CallSettings,
-): Facts {
-  const isLive = found !== undefined && live.get(found.id) !== undefined
-  return { ...PLAIN_FACTS, now: connection.runtime.now(), safeRetryWindow, totalTimeout, isLive }
+  const unwritten = (): never => {
+    throw notStored(record)
+  }
+  return {
+    over,
+    write: apply(marked, { type: 'abandoned', key, claim }),
+    written: (found) => publicRecord(found.record),
+    lost: unwritten,
+    unwritten,
+  }
 }
 
 type Refused = 'unknown' | 'busy' | 'created' | 'other_order' | 'changed' | 'unsettled'
@@ -116,37 +167,16 @@ function refused(
   }
 }
 
-/** Forgets a closed record: whoever orders under its name again buys again. */
-export async function forget(
-  context: OrderContext,
-  name: OrderName,
-  settings: CallSettings,
-): Promise<boolean> {
-  const deadline = deadlineOf(context, settings)
-  const found = await lookFor(context, name, { operation: 'orders.forget', settings, deadline })
-  const step = decide('forget', found ?? {}, factsOf(context, found, settings))
-  switch (step.step) {
-    case 'refuse':
-      throw refused(step.because, name, found?.record)
-    case 'nothing':
-      return false
-    case 'empty':
-      return await context.journal.forget(known(found), deadline)
-    default:
-      return unknownStep(step)
-  }
-}
-
-async function resolveCreated(
+/** Stores that the order exists which a person has found, once the service shows it. */
+async function verified(
   context: OrderContext,
   found: FoundRecord,
   orderId: string,
-  settings: CallSettings,
-  deadline: Deadline,
+  { operation, settings, deadline }: NamedLook,
 ): Promise<OrderRecord> {
   const { record } = found
   const left = { ...settings, totalTimeout: deadline.remaining() }
-  const { value: order } = await readOrder(context, RESOLVE, orderId, 'in_doubt', left)
+  const { value: order } = await readOrder(context, operation, orderId, 'in_doubt', left)
   const { deriveId } = context.connection.runtime
   const field = contradiction(deriveId, record, echoOf(order), 'list')
   if (field !== undefined) throw invalid('orderId', `names an order with another ${field}`, record)

@@ -120,10 +120,7 @@ export function unusableError(why: Unusable, key?: string): StoreError {
   const { what, next } = UNUSABLE[why]
   return new StoreError(
     `${what} This call ordered nothing; an earlier one may have charged the wallet. ${next}`,
-    {
-      charged: 'unknown',
-      ...defined({ idempotencyKey: key }),
-    },
+    { charged: 'unknown', idempotencyKey: key },
   )
 }
 

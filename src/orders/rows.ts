@@ -7,6 +7,9 @@ import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/stor
 /** How long one operation of a store may take, milliseconds. */
 export const STORE_TIMEOUT = 10_000
 
+/** How far back the witness for a pruning is looked for, as multiples of its least age: further where orders are rare. */
+const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
+
 /** Which rows are listed: those with work left for recovery, or those written since a time. */
 export type Which = { readonly open: true } | { readonly since: number }
 
@@ -111,6 +114,23 @@ export class Rows {
     return this.confirmed(listed, UNREADABLE)
   }
 
+  /**
+   * The time before which closed records may go; 0 if none may. This clock alone must not decide: while it is far
+   * ahead, everybody's records look old. So a record that was written well before now, the witness, has to stand three
+   * quarters of the time after what goes. A clock that is ahead writes a witness itself only after it was wrong for a
+   * quarter of the time.
+   */
+  async prunableBefore(kept: number): Promise<number> {
+    const now = this.#runtime.now()
+    const settled = kept / 4
+    for (const factor of WITNESS_AGES) {
+      const { rows } = await this.page({ since: Math.floor(Math.max(0, now - settled * factor)) })
+      const witness = witnessOf(rows, now - settled)
+      if (witness !== undefined) return Math.floor(Math.min(now - kept, witness.updatedAt - (kept * 3) / 4))
+    }
+    return 0
+  }
+
   /** What the store answers in its time, or by the deadline where one is given. */
   async confirmed<T>(
     operation: () => Promise<T>,
@@ -139,6 +159,14 @@ export class Rows {
   }
 }
 
+/** A row that proves by its age that time has passed, whatever this process's clock says. */
+export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
+  rows: readonly Row[],
+  latest: number,
+): Row | undefined {
+  return rows.find(({ updatedAt }) => updatedAt <= latest)
+}
+
 /** True if the store has said that it wrote: one that has not responded in time may have written nothing. */
 export function isConfirmed(applied: boolean | Interruption): boolean {
   return applied === true
@@ -160,7 +188,7 @@ const UNREADABLE =
   'The store could not be read, so nothing was sent by this call; whether an earlier one was charged is not known. Repair the store and call again with the same request.'
 
 export function storeError(message: string, cause?: unknown): StoreError {
-  return new StoreError(message + reasonOf(cause), { charged: 'unknown', ...defined({ cause }) })
+  return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
 }
 
 /** What a store said of itself, for the end of a message. Whatever else it threw may hold a secret. */

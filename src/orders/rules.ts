@@ -42,6 +42,8 @@ export type Refusal =
   | 'held'
   | 'busy'
   | 'unreadable'
+  /** The row has the next order like it by now, so nobody can say here what became of the one that is asked for again. */
+  | 'replaced'
   /** The caller's key may be forgotten by the service, and no other may take its place. */
   | 'spent'
   /** The stored record does not fit together. */
@@ -101,9 +103,8 @@ export interface StepOf {
     | { readonly step: 'wait' }
     /** The order by its id: its key may be forgotten. */
     | { readonly step: 'read' }
-    | Refuse<
-        Differs | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable' | 'spent' | 'corrupt' | 'misfit'
-      >
+    | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
+    | Refuse<'spent' | 'corrupt' | 'misfit'>
   readonly enqueue: /** Writes the order down to be sent; `given`: under another key than before. */
     | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
     /** Takes the record from a call that is taken for dead, so that this one cannot close it when it wakes. */
@@ -126,6 +127,13 @@ const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 const tell: Tell = { step: 'tell' }
 const nothing: Nothing = { step: 'nothing' }
 
+/** What is stored is another order than the call asks for. */
+const DIFFERS = [
+  [when.otherPayload, refuse('payload')],
+  [when.otherKey, refuse('key')],
+] as const
+const REPLACED = [when.replaced, refuse('replaced')] as const
+
 const NOT_REMEMBERED: Row<undefined> = {
   create: [[when.misfit, refuse('misfit')], send('new')],
   enqueue: [[when.misfit, refuse('misfit')], { step: 'write', as: 'new' }],
@@ -145,14 +153,13 @@ export const RULES: Readonly<
   forgotten: NOT_REMEMBERED,
   queued: {
     create: [
-      [when.otherPayload, refuse('payload')],
-      [when.otherKey, refuse('key')],
+      ...DIFFERS,
       [when.damaged, refuse('corrupt')],
       [when.misfit, refuse('misfit')],
       [when.maybeRestored, lookUp('past_window')],
       send('stored'),
     ],
-    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], tell],
+    enqueue: [...DIFFERS, tell],
     recover: [
       [when.damaged, lookUp('corrupt')],
       [when.replaysAll, send('stored')],
@@ -164,15 +171,10 @@ export const RULES: Readonly<
     forget: [refuse('unsettled')],
   },
   busy: {
-    create: [
-      [when.otherPayload, refuse('payload')],
-      [when.otherKey, refuse('key')],
-      [when.namelessTwin, refuse('duplicate')],
-      { step: 'wait' },
-    ],
+    create: [REPLACED, ...DIFFERS, [when.namelessTwin, refuse('duplicate')], { step: 'wait' }],
     // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
     // wait for its end would hold the caller's transaction.
-    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], refuse('busy')],
+    enqueue: [...DIFFERS, refuse('busy')],
     recover: [{ step: 'leave' }],
     resolve: [refuse('busy')],
     abandon: [refuse('busy')],
@@ -180,19 +182,14 @@ export const RULES: Readonly<
   },
   open: {
     create: [
-      [when.otherPayload, refuse('payload')],
-      [when.otherKey, refuse('key')],
+      REPLACED,
+      ...DIFFERS,
       [when.otherApiKey, refuse('api_key')],
       [when.namelessAndOld, refuse('age')],
       [when.damaged, refuse('corrupt')],
       send('stored'),
     ],
-    enqueue: [
-      [when.otherPayload, refuse('payload')],
-      [when.otherKey, refuse('key')],
-      [when.held, refuse('held')],
-      { step: 'take_over' },
-    ],
+    enqueue: [...DIFFERS, [when.held, refuse('held')], { step: 'take_over' }],
     recover: [
       [when.damaged, lookUp('corrupt')],
       // Never overridden: under another API key the same key may be a new order.
@@ -207,8 +204,8 @@ export const RULES: Readonly<
     forget: [refuse('unsettled')],
   },
   stale: {
-    create: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], refuse('window')],
-    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], refuse('window')],
+    create: [REPLACED, ...DIFFERS, refuse('window')],
+    enqueue: [...DIFFERS, refuse('window')],
     recover: [
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
@@ -223,14 +220,14 @@ export const RULES: Readonly<
   },
   created: {
     create: [
-      [when.otherPayload, refuse('payload')],
-      [when.otherKey, refuse('key')],
+      REPLACED,
+      ...DIFFERS,
       [when.named, tell],
       [when.boughtMeanwhile, tell],
       [when.misfit, refuse('misfit')],
       send('new'),
     ],
-    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], tell],
+    enqueue: [...DIFFERS, tell],
     recover: [tell],
     resolve: [[when.live, refuse('busy')], [when.otherOrder, refuse('other_order')], { step: 'verify' }],
     abandon: [[when.live, refuse('busy')], refuse('created')],
@@ -238,14 +235,14 @@ export const RULES: Readonly<
   },
   unread: {
     create: [
-      [when.otherPayload, refuse('payload')],
-      [when.otherKey, refuse('key')],
+      REPLACED,
+      ...DIFFERS,
       [when.neitherRepeatableNorNamed, refuse('unreadable')],
       [when.notRepeatable, { step: 'read' }],
       [when.damaged, refuse('corrupt')],
       send('stored'),
     ],
-    enqueue: [[when.otherPayload, refuse('payload')], [when.otherKey, refuse('key')], tell],
+    enqueue: [...DIFFERS, tell],
     recover: [
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
@@ -260,6 +257,7 @@ export const RULES: Readonly<
   },
   rejected: {
     create: [
+      REPLACED,
       [when.keyLeftBefore, refuse('spent')],
       [when.otherKeyUnproven, refuse('key')],
       [when.foreignKeyTooOld, refuse('window')],

@@ -9,11 +9,11 @@ import { MAX_ITEM_BYTES } from '../http/request.ts'
 import type { Order } from '../schemas/order.ts'
 import { nextKey, sameApiKey, tagOf } from './claim.ts'
 import { CLOCK_SKEW } from './conditions.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext, rememberedOrder } from './context.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from './context.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { isProxied } from './identity.ts'
 import type { FoundRecord, Written } from './journal.ts'
-import { proveCreated } from './newest.ts'
+import { proveCreated, rememberedOrder } from './newest.ts'
 import {
   classify,
   type History,
@@ -35,27 +35,27 @@ export interface SendOptions {
   /** API key of the first attempt. */
   readonly credential: string | null
   /** The refusal that an earlier call heard under this key; hearing it again leads to a key that was never sent. */
-  readonly earlier?: Rejection | undefined
-  /** Method of the client on whose behalf it is sent, for events. Default `orders.create`. */
-  readonly operation?: string
+  readonly earlier: Rejection | undefined
+  /** Method of the client on whose behalf it is sent, for events. */
+  readonly operation: string
   /** True to ask the service only once, whatever it answers; for recovery. */
-  readonly once?: boolean
+  readonly once: boolean
   /** True if the order was enqueued and never sent: unless the service itself refuses it, it stays to be sent by the next recovery. */
-  readonly queued?: boolean
+  readonly queued: boolean
   /** True if the key was never sent before, or never looked at by the service: its window begins with this call. */
   readonly unused: boolean
   /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
-  readonly sendUntil?: number
+  readonly sendUntil: number | undefined
 }
 
 /** How sending a record ended, after it was stored. */
 export interface Sent {
   readonly charged: Charged
   /** The order, where it is readable. */
-  readonly order?: Order
-  readonly orderId?: string
+  readonly order: Order | undefined
+  readonly orderId: string | undefined
   /** What the last attempt brought, where there was one. */
-  readonly outcome?: Outcome
+  readonly outcome: Outcome | undefined
   readonly ending: Ending<Order>
   /** All attempts of the call, over all generations. */
   readonly attempts: number
@@ -105,7 +105,7 @@ export async function sendOrder(
     const isLate = (): boolean => isTooLate(mine.record, sendUntil, runtime.now())
 
     const ending: Ending<Order> = await perform<Order>(connection, {
-      endpoint: { ...CREATE_ORDER, operation: options.operation ?? CREATE_ORDER.operation },
+      endpoint: { ...CREATE_ORDER, operation: options.operation },
       path: ORDERS_PATH,
       query: undefined,
       body: record.body,
@@ -133,7 +133,7 @@ export async function sendOrder(
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
-        return verdict.next === 'stop' || options.once === true
+        return verdict.next === 'stop' || options.once
           ? { next: 'stop' }
           : { next: 'retry', pace: verdict.next }
       },
@@ -165,9 +165,11 @@ export async function sendOrder(
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
     // A conflict that the order's own refused payloads explain is one more refusal.
     const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
-    const sent = { ending, attempts, record: mine.record, ...defined({ outcome }) }
+    const sent = { ending, attempts, record: mine.record, outcome }
     const unordered = ({ result }: Written): Sent => ({
       ...sent,
+      order: undefined,
+      orderId: undefined,
       charged: chargedAsStored(result, moves ? 'no' : meaning.charged),
       remembered: result === 'written',
       overtaken: result === 'lost',
@@ -209,17 +211,18 @@ export async function sendOrder(
       const proven = await proveCreated(context, mine, proof, options.deadline)
       return {
         ...sent,
+        order,
+        orderId,
         charged: 'yes',
         remembered: proven === 'stored',
         overtaken: false,
         fresh: fresh && trail.attempts === 1,
-        ...defined({ order, orderId }),
       }
     }
     // Whoever ends a recovery early has said nothing about the order.
-    const hold = ending.end !== 'aborted' ? verdict?.hold : options.once === true ? undefined : 'aborted'
+    const hold = ending.end !== 'aborted' ? verdict?.hold : options.once ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
-    if (rejection !== undefined && options.queued === true && !refused) {
+    if (rejection !== undefined && options.queued && !refused) {
       const { attempts: made } = trail
       const requeued = apply(mine.record, { type: 'requeued', heard: earlier, attempts: made, unused })
       // Not 'no', although nothing was bought so far: the next recovery sends it.

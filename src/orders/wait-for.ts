@@ -1,4 +1,3 @@
-import { defined } from '../defined.ts'
 import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
 import { type CallSettings, type Connection, type Endpoint, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
@@ -91,7 +90,7 @@ export async function waitForOrder<T>(
       const what = found ? 'was not as wanted' : missing ? 'was not found' : 'could not be read'
       throw new TimeoutError(
         `orders.waitFor: within ${wait.timeout} ms, the order ${what}. Waiting again is safe.`,
-        { orderId, attempts, deadline: 'total', ...defined({ cause }) },
+        { orderId, attempts, deadline: 'total', cause },
       )
     }
   }

@@ -3,13 +3,13 @@ import { isCustomerOrderingError } from '../errors.ts'
 import { Deadline } from '../http/deadline.ts'
 import { answerFacts } from '../http/info.ts'
 import type { CreateManyRow, CreateOptions, EnqueueOptions, RequestOptions } from '../options.ts'
-import { type OrderReply, placeOrder, responseInfoOf } from '../orders/create.ts'
+import { placeOrder } from '../orders/create.ts'
 import type { CreateManyResult } from '../orders/create-many.ts'
 import { enqueueOrder } from '../orders/enqueue.ts'
 import { slotOfInvalid } from '../orders/intent.ts'
 import { argumentError } from '../orders/place-order-errors.ts'
 import type { OrderRecord } from '../orders/record.ts'
-import { pruneClosed } from '../orders/remembered.ts'
+import { type OrderReply, responseInfoOf } from '../orders/reply.ts'
 import { attachInfo } from '../response-info.ts'
 import type { CreateOrderRequest } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
@@ -38,7 +38,8 @@ export async function createOrder<Output>(
       allowDuplicate,
       service,
       finish: ({ value, info }) => {
-        pruneClosed(context)
+        const { journal, retention, connection } = context
+        journal.pruneHourly(retention, connection.reporter)
         const { attempts, supportReference } = info
         const known = { attempts, ...answerFacts(info), ...supportReference }
         return fitOrder(context, value, 'orders.create', settings, known)

@@ -1,6 +1,6 @@
 import { isCustomerOrderingError } from '../../src/errors.ts'
 import type { JournalRecord } from '../../src/orders/record.ts'
-import type { AttentionReason, RecoveryOutcome } from '../../src/orders/recover.ts'
+import type { AttentionReason, RecoveryOutcome } from '../../src/orders/recovery-outcome.ts'
 import type { StoredRow } from '../../src/stores/store.ts'
 
 /**

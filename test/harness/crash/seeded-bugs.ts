@@ -29,12 +29,14 @@ import {
   otherPayload,
   startOf,
 } from '../../../src/orders/conditions.ts'
-import { mayReturn, pauseBefore, whyNotJoin } from '../../../src/orders/create.ts'
+import { mayReturn, pauseBefore } from '../../../src/orders/create.ts'
+import { writeOver } from '../../../src/orders/engine.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
-import { Journal, type JournalOptions, witnessOf } from '../../../src/orders/journal.ts'
+import { Journal, type JournalOptions } from '../../../src/orders/journal.ts'
+import { whyNotJoin } from '../../../src/orders/live.ts'
 import { advanceBy, lookUpById, placesToLook, readOrder, scanOrders } from '../../../src/orders/look-up.ts'
-import { isAnother } from '../../../src/orders/newest.ts'
+import { isAnother, markCreated, newestRecord } from '../../../src/orders/newest.ts'
 import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
   isPending,
@@ -44,15 +46,9 @@ import {
   type RecordContent,
 } from '../../../src/orders/record.ts'
 import { recoverOne } from '../../../src/orders/recover.ts'
-import {
-  createdOutcome,
-  markCreated,
-  newestRecord,
-  type RecoveryOutcome,
-  settledOutcome,
-} from '../../../src/orders/recovery-outcome.ts'
+import { createdOutcome, type RecoveryOutcome, settledOutcome } from '../../../src/orders/recovery-outcome.ts'
 import { resolve } from '../../../src/orders/resolve.ts'
-import { isConfirmed, isThisWrite } from '../../../src/orders/rows.ts'
+import { isConfirmed, isThisWrite, witnessOf } from '../../../src/orders/rows.ts'
 import { RULES } from '../../../src/orders/rules.ts'
 import {
   chargedAsStored,
@@ -64,7 +60,6 @@ import {
   sendOrder,
 } from '../../../src/orders/send-order.ts'
 import { apply, leftKeys } from '../../../src/orders/transitions.ts'
-import { writeOver } from '../../../src/orders/unclaimed.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
@@ -554,7 +549,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     noticedBy: 'client/recover/recover',
     sow: () =>
       swap(sendOrder, (original) => (context, claimed, options) => {
-        const settings = options.once === true ? { ...options.settings, headers: {} } : options.settings
+        const settings = options.once ? { ...options.settings, headers: {} } : options.settings
         return original(context, claimed, { ...options, settings })
       }),
   },

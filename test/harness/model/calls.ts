@@ -24,7 +24,6 @@ import { chargedOf, type OrderContext } from '../../../src/orders/context.ts'
 import { isAskedAgain, mayReturn } from '../../../src/orders/create.ts'
 import { type Intent, readIntent } from '../../../src/orders/intent.ts'
 import { Journal } from '../../../src/orders/journal.ts'
-
 import { isAnother } from '../../../src/orders/newest.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
@@ -223,8 +222,6 @@ export function calls(setting: Setting, watch: Watch) {
     let { asked, older } = process
     if (first && record !== undefined && isOlder(record, process)) older = record
     if (call.command === 'create') {
-      if (record !== undefined && asked !== undefined && isAnother(record, asked))
-        return ended(world, index, 'unknown')
       const again = record !== undefined && isAskedAgain(record)
       if (first && again) asked = record
       // Each order without a name is one of its own, unless the one before it is in doubt or was never readable.
@@ -330,6 +327,8 @@ export function calls(setting: Setting, watch: Watch) {
 
   /** Of an order without a name that was created, a misfit says nothing: the call asks for another one. */
   function refusedAs(because: string, record: JournalRecord): Process['tells'] {
+    // What its row serves by now says nothing about the order that is asked for again.
+    if (because === 'replaced') return 'unknown'
     return because === 'misfit' && record.state === 'created' ? 'no' : chargedOf(record)
   }
 

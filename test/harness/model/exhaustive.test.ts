@@ -13,10 +13,19 @@ import { SETTINGS } from './settings.ts'
 const BOUND = effort(20_000, 40_000)
 const FROM_A_NEIGHBOUR = effort(5_000, 20_000)
 
+const THREE_CALLS =
+  'takes three calls for an order without a name: one asks for it again, one settles it, one takes its row over'
+
 /** Entries that no state uses, and why they stay. */
 const UNUSED: Readonly<Record<string, string>> = {
+  'busy × create, replaced: refuse replaced': THREE_CALLS,
+  'open × create, replaced: refuse replaced': THREE_CALLS,
+  'stale × create, replaced: refuse replaced': THREE_CALLS,
+  'created × create, replaced: refuse replaced': THREE_CALLS,
+  'unread × create, replaced: refuse replaced': THREE_CALLS,
   'unread × recover, bodyGone: look_up unreadable':
     'no call stores such a row, but rows come from outside: without a body there is nothing to repeat',
+  'rejected × create, replaced: refuse replaced': THREE_CALLS,
 }
 
 const EVENTS: Readonly<Record<RecordEvent['type'], true>> = {
@@ -69,7 +78,7 @@ describe('the rules of orders', () => {
     expect(judged.filter(({ by }) => by.line === undefined).map(({ neighbour }) => neighbour.name)).toEqual(
       [],
     )
-    expect(promises).toBeGreaterThan(chosen.length / 4)
+    expect(promises).toBeGreaterThan(chosen.length / 5)
   })
 })
 

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  CREATE_ORDER,
-  chargedOf,
-  moneySentence,
-  ORDERS_PATH,
-  rememberedOrder,
-} from '../../../src/orders/context.ts'
+import { CREATE_ORDER, chargedOf, moneySentence, ORDERS_PATH } from '../../../src/orders/context.ts'
+import { rememberedOrder } from '../../../src/orders/newest.ts'
 import { orderContext } from '../../support/order-context.ts'
 import { ORDER } from '../../support/place.ts'
 

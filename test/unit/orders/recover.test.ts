@@ -7,7 +7,8 @@ import { askedContent, tagOf } from '../../../src/orders/claim.ts'
 import { readIntent } from '../../../src/orders/intent.ts'
 import type { FoundRecord } from '../../../src/orders/journal.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
-import { type RecoverSettings, type RecoveryOutcome, recover } from '../../../src/orders/recover.ts'
+import { type RecoverSettings, recover } from '../../../src/orders/recover.ts'
+import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
 import { forgottenRow } from '../../../src/orders/row.ts'
 import type { Order } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
@@ -214,6 +215,16 @@ describe('a live call of this process', () => {
     })
     const place = placeWith([CREATED], { credentials })
     const left = await leave(place, 'r1')
+    expect(textsOf(await recovered(place))).toEqual(['r1 in_progress'])
+    expect(place.asked).toEqual([])
+  })
+
+  it('keeps its order also where it ends right after the look, because no API key was asked for', async () => {
+    const place = placeWith([CREATED])
+    enter(place, await leave(place, 'r1'))
+    const { live } = place.context
+    const calls = [live.get((await storedRecords(place.context))[0]?.id ?? '')]
+    Object.assign(live, { get: () => calls.shift() })
     expect(textsOf(await recovered(place))).toEqual(['r1 in_progress'])
     expect(place.asked).toEqual([])
   })

@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidResponseError, RequestAbortedError } from '../../../src/errors.ts'
+import { markCreated, newestRecord } from '../../../src/orders/newest.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
 import { publicRecord } from '../../../src/orders/record.ts'
-import {
-  finished,
-  markCreated,
-  newestRecord,
-  settledOutcome,
-  unreadableRecord,
-} from '../../../src/orders/recovery-outcome.ts'
+import { finished, settledOutcome, unreadableRecord } from '../../../src/orders/recovery-outcome.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
 import { fails, hangs, ORDER, placeWith } from '../../support/place.ts'
 

@@ -353,7 +353,14 @@ const MORE_NAMED: readonly Line[] = [
   ['created, a service is given that does not fit', 'tell', created, { misfit: MISFIT }],
 ]
 
+const next = { asked: 'key-before' }
 const MORE_ANONYMOUS: readonly Line[] = [
+  ['open, the next one after the order that is asked for again', 'refuse replaced', {}, {}, next],
+  ['busy, the next one after the order that is asked for again', 'refuse replaced', busy, {}, next],
+  ['past the window, the next one after it', 'refuse replaced', { firstSentAt: 0 }, {}, next],
+  ['created, the next one after it', 'refuse replaced', created, { misfit: MISFIT }, next],
+  ['created but unreadable, the next one after it', 'refuse replaced', unreadable, {}, next],
+  ['refused, the next one after it', 'refuse replaced', refused(), {}, next],
   ['created by the call that was in doubt when this one began', 'tell', created, {}, { asked: 'key-0' }],
   ['created, a service is given that does not fit', 'refuse misfit', created, { misfit: MISFIT }],
   ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],

@@ -1,0 +1,166 @@
+import { defined } from '../defined.ts'
+import { supportReference } from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
+import { Interruption } from '../http/deadline.ts'
+import { answerFacts, noHeaders } from '../http/info.ts'
+import { segment } from '../http/path.ts'
+import type { ResponseInfo } from '../response-info.ts'
+import { checkNow } from '../schemas/check.ts'
+import { type Order, orderSchema } from '../schemas/order.ts'
+import { CREATE_ORDER, type PlacedOrder } from './context.ts'
+import type { OrderCall } from './engine.ts'
+import { differingRequestFields } from './intent.ts'
+import type { FoundRecord } from './journal.ts'
+import { copyOf, type LiveCall, whyNotJoin } from './live.ts'
+import { lookUp, readOrder } from './look-up.ts'
+import { rememberedOrder } from './newest.ts'
+import type { JournalRecord } from './record.ts'
+import { apply } from './transitions.ts'
+
+/** An order, or what the caller's schema made of it, and what came with it. */
+export interface OrderReply<T> {
+  readonly value: T
+  readonly info: OrderInfo
+}
+
+/** What came with an order. The headers are made when somebody asks, which is seldom. */
+export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
+  headers(): Headers
+}
+
+/** An order as a reply, and whether it is stored. */
+export interface Placed extends OrderReply<Order> {
+  readonly remembered: boolean
+}
+
+/** How a call came by an order. */
+interface Told {
+  readonly key: string | undefined
+  /** Of the response, where there was one. */
+  readonly answered: Pick<OrderInfo, 'status' | 'requestId' | 'headers'> | undefined
+  readonly attempts: number
+  readonly replayed: boolean | undefined
+  readonly remembered: boolean
+}
+
+/** The call sent nothing: the order was there. */
+const WAS_THERE: Omit<Told, 'key'> = {
+  answered: undefined,
+  attempts: 0,
+  replayed: true,
+  remembered: true,
+}
+
+/** The reply of a call that places an order. */
+export function replyOf(
+  { intent, deadline }: OrderCall,
+  order: Order,
+  { key, answered, attempts, replayed, remembered }: Told,
+): Placed {
+  const { externalOrderId } = intent
+  const names = { orderId: order.id, ...defined({ idempotencyKey: key, externalOrderId }) }
+  return {
+    value: order,
+    remembered,
+    info: {
+      ...answered,
+      attempts,
+      durationMs: deadline.elapsed(),
+      supportReference: supportReference(names),
+      ...defined({ idempotencyKey: key, replayed }),
+      headers: answered?.headers ?? noHeaders,
+    },
+  }
+}
+
+/** The order of a call of this process that is placing the same one; nothing if that call ended without it. */
+export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
+  const { errors, intent, deadline } = call
+  const reason = whyNotJoin(intent, twin)
+  if (reason === 'key') throw errors.conflict(['idempotencyKey'], undefined)
+  if (reason === 'payload')
+    throw errors.conflict(differingRequestFields(twin.request, intent.request), undefined)
+  if (reason === 'anonymous') throw errors.duplicate(undefined)
+  const placed = await deadline.race(twin.ended.then(copyOf))
+  if (placed instanceof Interruption) throw errors.interrupted(placed, 'unknown', twin.idempotencyKey)
+  if (placed === undefined) return undefined
+  // The twin went by a key of its own making: whether this call's key agrees is the record's to say.
+  if (intent.idempotencyKey !== undefined && intent.idempotencyKey !== placed.key) return undefined
+  return replyOf(call, placed.order, { ...WAS_THERE, key: placed.key })
+}
+
+/** The remembered order. */
+export function rememberedReply(call: OrderCall, record: JournalRecord): Placed {
+  const checked = checkNow(orderSchema, record.order)
+  if (!('value' in checked)) throw call.errors.unresolved(record, 'unreadable')
+  return replyOf(call, checked.value, { ...WAS_THERE, key: record.key })
+}
+
+/** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
+export async function readReply(call: OrderCall, found: FoundRecord): Promise<Placed> {
+  const { context, deadline, errors } = call
+  const { record } = found
+  const orderId = record.order?.id ?? ''
+  if (!isSegment(orderId)) throw errors.unresolved(record, 'unreadable')
+  const settings = { ...call.settings, totalTimeout: Math.max(1, deadline.remaining()) }
+  const read = await readOrder(context, 'orders.retrieve', orderId, 'charged', settings, record)
+  const order = rememberedOrder(context, read.value)
+  const facts = { sent: undefined, orderId, attempts: 0, claim: record.claim }
+  const content = apply(record, { type: 'proven', order, ...facts })
+  const { result } = await context.journal.settle(found, content, deadline)
+  const info = read.info()
+  const { attempts, headers } = info
+  const answered = { ...answerFacts(info), headers: () => headers }
+  const remembered = result === 'written' || result === 'lost'
+  return replyOf(call, read.value, { key: record.key, answered, attempts, replayed: true, remembered })
+}
+
+/** Looks an order up that looks never sent, and returns the one that the list shows. Ends the call if nobody can know. */
+export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
+  const { context, deadline, errors } = call
+  const { record } = found
+  const settings: CallSettings = {
+    ...call.settings,
+    // Of each page: what is left then.
+    get totalTimeout() {
+      return Math.max(1, deadline.remaining())
+    },
+  }
+  const checkOpen = (): void => {
+    const over = deadline.over()
+    if (over !== undefined) throw errors.interrupted(over, 'unknown', record.key)
+  }
+  const lookups = [{ found, reason: 'past_window', unsent: true }] as const
+  const conditions = { reachable: true, checkOpen }
+  for await (const looked of lookUp(context, CREATE_ORDER.operation, lookups, settings, conditions)) {
+    if (looked.outcome === 'not_listed') return undefined
+    if (looked.outcome !== 'created') throw looked.error ?? errors.unresolved(record, 'window')
+    const remembered = looked.record.state === 'created'
+    // A store that did not take the proof still shows an order that looks never sent, and it would be bought again.
+    if (looked.order !== undefined)
+      return replyOf(call, looked.order, { ...WAS_THERE, key: record.key, remembered })
+    if (!remembered) throw errors.unresolved({ ...record, state: 'created' }, 'unreadable')
+  }
+  return undefined
+}
+
+/**
+ * What came with an order, for {@link attachInfo}. A function of the module: one that is made within a call would keep
+ * what that call was given, its request and its signal among it, for as long as the caller keeps the order.
+ */
+export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
+  return () => {
+    const { headers, ...rest } = info
+    return { ...rest, headers: headers() }
+  }
+}
+
+/** False for an id that cannot be one. */
+function isSegment(orderId: string): boolean {
+  try {
+    segment('orderId', orderId)
+    return true
+  } catch {
+    return false
+  }
+}
