@@ -60,6 +60,13 @@ describe('the built site', () => {
     }
     assert.deepEqual(broken, [])
   })
+
+  test('has a picture in place of every diagram', () => {
+    const code = pages.filter((page) => readFileSync(fileOf(page) ?? '', 'utf8').includes('language-mermaid'))
+    assert.deepEqual(code, [])
+    const html = readFileSync(fileOf('/docs/architecture') ?? '', 'utf8')
+    assert.equal(html.match(/<svg class="diagram" role="img"/g)?.length, 2)
+  })
 })
 
 describe('in a browser', { skip: !existsSync(program) && process.env['CI'] !== 'true' }, () => {

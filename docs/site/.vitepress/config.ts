@@ -2,6 +2,7 @@ import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type DefaultTheme, defineConfig } from 'vitepress'
+import { draw } from '../diagrams.ts'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const staged = fileURLToPath(new URL('../.pages', import.meta.url))
@@ -51,7 +52,17 @@ export default defineConfig({
   cleanUrls: true,
   head: [['meta', { name: 'referrer', content: 'no-referrer' }]],
   // Those of GitHub have comments of too little contrast.
-  markdown: { theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' } },
+  markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    config: ({ renderer }) => {
+      const { fence } = renderer.rules
+      renderer.rules.fence = (tokens, index, ...rest) => {
+        const token = tokens[index]
+        const drawn = token?.info.trim() === 'mermaid' ? draw(token.content) : undefined
+        return drawn ?? fence?.(tokens, index, ...rest) ?? ''
+      }
+    },
+  },
   vite: {
     plugins: [
       {
