@@ -55,20 +55,23 @@ export class CanonicalJsonError extends Error {
 }
 
 /**
- * The canonical JSON text of a value (RFC 8785).
+ * Returns the canonical JSON of a value (RFC 8785).
  *
- * - Members are sorted by the UTF-16 code units of their names, also names that look like numbers (`"10"` before `"9"`).
- * - Only own enumerable members with text names count; `undefined` members are dropped, as JSON.stringify does. An own
- *   member called `__proto__` is data like any other, and nothing put on `Object.prototype` or `Array.prototype` gets in.
- * - A `toJSON` method of the value or its class is called once (so a `Date` becomes its ISO text); its result is not
- *   asked again. One found on `Object.prototype` or `Array.prototype` is ignored.
- * - Numbers are written as JavaScript writes them, which is what RFC 8785 prescribes; `-0` becomes `0`.
- * - Text is not normalised: two Unicode spellings of a name are two values.
- * - Every getter is read exactly once. Whatever a getter or `toJSON` throws is passed on.
+ * - Members are sorted by the UTF-16 code units of their names, also names that look like numbers
+ *   (`"10"` before `"9"`).
+ * - Only own enumerable members with string names count. `undefined` members are dropped, as by
+ *   JSON.stringify. An own member called `__proto__` is data like any other, and nothing on
+ *   `Object.prototype` or `Array.prototype` gets in.
+ * - A `toJSON` method of the value or its class is called once, so a `Date` becomes its ISO string.
+ *   One on `Object.prototype` or `Array.prototype` is ignored.
+ * - Numbers are written as JavaScript writes them, as RFC 8785 requires; `-0` becomes `0`.
+ * - Strings are not normalised: two Unicode spellings of a name are two values.
+ * - Every getter is read exactly once. Errors of a getter or `toJSON` are passed on.
  *
- * @throws {CanonicalJsonError} for anything JSON cannot carry unchanged: `undefined` (as the whole value or in an array),
- *   NaN, infinities, BigInt, functions, symbols, invalid dates, lone surrogates (in names too), arrays with holes or
- *   named members, objects of a class without `toJSON` (Map, Set, …), cycles, and nesting deeper than 200.
+ * @throws {CanonicalJsonError} for anything that JSON cannot carry unchanged: `undefined` (as the
+ *   whole value or in an array); NaN, infinities and BigInt; functions and symbols; invalid dates;
+ *   lone surrogates, in names too; arrays with holes or named members; objects of a class without
+ *   `toJSON` (Map, Set, …); cycles; nesting deeper than 200
  */
 export function canonicalJson(value: unknown): string {
   const trail: Trail = { names: [], holders: [] }

@@ -1,48 +1,58 @@
 /**
- * What may be so whatever the phase of a record: what the clocks say of it, and the conditions that the cells of the rules are
- * made of. Each is named after what it finds.
+ * Facts that hold in any phase of a record: what the clocks say about it, and the conditions of the
+ * cells in the rules. Each condition is named after what it finds.
  */
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
 import { isPending, isUnsent, type JournalRecord } from './record.ts'
 
 /**
- * With which key an order is sent that was cleanly closed and is asked for again: the current one, the first one of all
- * (whose window is open, although later ones were sent since), or one that was never sent.
+ * The key of a cleanly closed order that is ordered again: the current one, the first one (its
+ * window is open, although later ones were sent since), or one that was never sent.
  */
 export type Start = 'same' | 'first' | 'next'
 
-/** How long an anonymous order may be left alone and still count as the same one when it is asked for again. */
+/**
+ * Milliseconds for which an anonymous order that no call touched still counts as the same one when
+ * it is ordered again.
+ */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
-/** How far two machines' clocks may differ before a record from the future counts as a clock that went back. */
+/**
+ * Milliseconds by which two machines' clocks may differ. A record further in the future means that
+ * the clock went back.
+ */
 export const CLOCK_SKEW: number = 30 * 1000
 
-/** What decides whether a key may be sent again. */
+/** The facts that decide whether a key may be sent again. */
 export interface Timing {
   /** Wall clock, milliseconds since 1970. */
   readonly now: number
   readonly safeRetryWindow: number
-  /** Milliseconds that sending may take; subtracted from the window, because a call may send until its very end. */
+  /**
+   * Milliseconds that sending may take. Subtracted from the window, because a call may send until
+   * its very end.
+   */
   readonly totalTimeout: number
 }
 
 /** True while the service still remembers a key that was first sent at that time, with room for a whole call. */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
-  // A negative age means that the clock went back, so the real age is not known and may be anything.
+  // A negative age means that the clock went back: the real age is unknown.
   return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow
 }
 
 /**
- * The key with which an order is sent whose requests so far were all cleanly refused, or never looked at; undefined if
- * there is none that may be sent. The first key comes before any other, because a store that has forgotten everything can
- * compute it: what is charged under it is charged once.
+ * The key for an order whose requests were all cleanly refused, or never processed. Undefined if
+ * none may be sent. The first key comes first, because even an empty store can compute it: what is
+ * charged under it is charged once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
   const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
-  // What a conflict leaves may have been bought under this very key, and a caller's key has no other after it.
+  // After a conflict, something may have been bought under this very key, and the caller's key has
+  // no successor.
   if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
     return isOpen ? 'same' : undefined
   const isFirst = generation === 0 || keyOrigin === 'random'
@@ -51,7 +61,10 @@ export function startOf(record: JournalRecord, timing: Timing): Start | undefine
   return firstSentAt === undefined ? 'same' : 'next'
 }
 
-/** True while repeating the key is safe: the service still remembers it, with room for a whole call. */
+/**
+ * True while the key may be repeated safely: the service still remembers it, with time for a whole
+ * call.
+ */
 export function inWindow(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record)
     ? startOf(record, timing) !== undefined
@@ -59,15 +72,16 @@ export function inWindow(record: JournalRecord, timing: Timing): boolean {
 }
 
 /**
- * True if a record that looks never sent is so old that a store restored from a backup may look just so: it may have been
- * sent since, under a key that the service has forgotten.
+ * True if a record that seems never sent may come from a restored backup, by its age. Then it may
+ * have been sent since, under a key that the service has forgotten.
  */
 export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record) && !isRemembered(record.updatedAt, timing)
 }
 
 /**
- * True if the record comes from the future: the clock went back since, so nobody knows when its keys were first sent.
+ * True if the record comes from the future: the clock went back, so nobody knows when its keys were
+ * first sent.
  */
 export function isFromFuture(
   { firstSentAt, first, updatedAt }: Pick<JournalRecord, 'firstSentAt' | 'first' | 'updatedAt'>,
@@ -80,38 +94,44 @@ export function isFromFuture(
 
 /** True if a call that claimed the record may still be at work. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
-  // A claim from the future means that the clock went back; it would look busy for as long as the clock is behind.
+  // A claim from the future means that the clock went back. It would look busy for as long as the
+  // clock is behind.
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
-/** What a call wants to buy, as far as its identity goes. */
+/** The identity of the order that a call wants to buy. */
 export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey' | 'misfit'>
 
-/** Everything besides record and command that a rule depends on. */
+/** Everything else that a rule depends on, besides record and command. */
 export interface Facts extends Timing {
-  /** What `create` and `enqueue` ask for. */
+  /** The order of `create` and `enqueue`. */
   readonly wanted: Wanted | undefined
-  /** True if the current API key is the one that sent the record's key, or if that does not matter. */
+  /** True if the current API key sent the record's key, or if that does not matter. */
   readonly sameApiKey: boolean
-  /** True if the record still names itself as it did when it was written. */
+  /** True if row, payload and key of the record still fit together. */
   readonly isGenuine: (record: JournalRecord) => boolean
-  /** True if a call of this process works on the order. */
+  /** True if a call of this process is working on the order. */
   readonly isLive: boolean
-  /** True if the claim of another process no longer counts: this call has waited long enough, or is told to take over. */
+  /**
+   * True if the claim of another process no longer counts: this call has waited long enough, or may
+   * take over.
+   */
   readonly outwaited: boolean
-  /** Key of the order without a name that was in doubt when this call began: the call asks for that one again. */
+  /**
+   * Key of the ambiguous order without a name that this call found at its start and orders again.
+   */
   readonly asked: string | undefined
-  /** True once the service's whole list was read and does not have the order. */
+  /** True once the whole list of the service was read, and the order is not in it. */
   readonly isNotListed: boolean
-  /** True to repeat also what recovery would leave to a person. */
+  /** True to repeat requests that recovery would leave to a person. */
   readonly replaysAll: boolean
-  /** When the person decided, milliseconds since 1970. */
+  /** When the person decided, in milliseconds since 1970. */
   readonly decidedAt: number
   /** Id of the order that the person found. */
   readonly orderId: string | undefined
 }
 
-/** The facts of a command for which nothing is out of the ordinary. */
+/** The facts of a plain command. */
 export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   sameApiKey: true,
@@ -125,7 +145,7 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   orderId: undefined,
 }
 
-/** What is orthogonal to a phase. */
+/** Facts that are independent of the phase. */
 export type Condition<Known> = (record: Known, facts: Facts) => boolean
 
 export const misfit: Condition<unknown> = (_record, { wanted }) => wanted?.misfit !== undefined
@@ -136,22 +156,22 @@ export const otherPayload: Condition<JournalRecord> = ({ fingerprint }, { wanted
 export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
-/** The window of a key that was left began when it was first sent, and nobody remembers when that was. */
+/** The window of a replaced key began with its first send, and nobody remembers that time. */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
 
-/** A second key goes on the wire only where the service itself refused everything under the first one. */
+/** A second key is sent only if the service itself refused everything under the first one. */
 export const otherKeyUnproven: Condition<JournalRecord> = (record, facts) => {
   const { attempts, rejection, foreign } = record
   const provenRefused = attempts === 0 || (rejection?.kind === 'refused' && !foreign)
   return otherKey(record, facts) && !provenRefused && rejection?.kind !== 'abandoned'
 }
 
-/** None of its keys may be sent: the caller's has no other after it. */
+/** None of its keys may be sent: the caller's key has no successor. */
 export const keyTooOld: Condition<JournalRecord> = (record, facts) =>
   isSameAgain(record, facts) && startOf(record, facts) === undefined
 
-/** What a conflict leaves may have been bought under this very key. */
+/** After a conflict, something may have been bought under this very key. */
 export const foreignKeyTooOld: Condition<JournalRecord> = (record, facts) =>
   keyTooOld(record, facts) && (record.foreign || record.rejection?.kind === 'conflict')
 
@@ -160,11 +180,14 @@ export const otherApiKey: Condition<JournalRecord> = (_record, { sameApiKey }) =
 export const nameless: Condition<JournalRecord> = ({ slot }) => isAnonymous(slot)
 export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
-/** A call like it is at work. One that reads an order that exists is waited for: there is nothing to tell apart. */
+/**
+ * An equal call is in progress. If it only reads an existing order, this call waits for it: the two
+ * need not be told apart.
+ */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
 
-/** Left alone for so long that this call may mean another order. */
+/** No call touched it for so long that this call may mean another order. */
 export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { now }) => {
   const untouched = now - updatedAt
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)
@@ -174,7 +197,7 @@ export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { 
 export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
   asked !== undefined && isAnonymous(slot) && key !== asked
 
-/** Another order in its place would be a second charge. */
+/** A new order in its place would be a second charge. */
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 
 export const damaged: Condition<JournalRecord> = (record, { isGenuine }) => !isGenuine(record)
@@ -184,7 +207,10 @@ export const damagedAgain: Condition<JournalRecord> = (record, facts) =>
 export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'first'
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
-/** A store that was restored from a backup looks just so, and the order may have been sent since. */
+/**
+ * In a store restored from a backup the record looks the same, but the order may have been sent
+ * since.
+ */
 export const maybeRestored: Condition<JournalRecord> = (record, facts) =>
   record.externalOrderId !== undefined && !facts.isNotListed && mayBeRestored(record, facts)
 
@@ -204,15 +230,21 @@ export const live: Condition<JournalRecord> = (_record, { isLive }) => isLive
 export const settled: Condition<JournalRecord> = (record) => !isPending(record)
 export const unsettled: Condition<JournalRecord> = (record) => isPending(record)
 
-/** A call wrote the record after a person decided to give it up: it may have sent the order, which that person has not seen. */
+/**
+ * A call wrote the record after the person decided to abandon it. It may have sent the order, which
+ * the person has not seen.
+ */
 export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedAt, now }) =>
-  // Once the clock went back, nobody can tell. What is far ahead was written before, by a clock that is wrong.
+  // Unknown once the clock went back. A time far ahead was written earlier, by a wrong clock.
   decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
 
-/** True for a call that asks for a closed order once more, under a key that the order has had or will have by itself. */
+/**
+ * True for a call that orders a closed order again, under a key that the order has had or will get
+ * by itself.
+ */
 function isSameAgain(record: JournalRecord, facts: Facts): boolean {
   return !isAnonymous(record.slot) && !otherKey(record, facts)
 }

@@ -18,7 +18,7 @@ export interface CreateManySuccess<Output> {
   readonly charged: 'yes'
 }
 
-/** A row that ended in an error. */
+/** A row that failed. */
 export interface CreateManyFailure {
   /** False: `error` says why. */
   readonly ok: false
@@ -30,25 +30,26 @@ export interface CreateManyFailure {
   readonly charged: Charged
 }
 
-/** What became of one row, told apart by `ok`. */
+/** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
-/** One row placed: never rejects with one of our errors, so that one row's failure is its own. */
+/** Places one row. Never rejects with one of our errors: a row's failure is its own result. */
 export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
 
-/** How many rows are at work, and who is told. */
+/** Concurrency and listeners of a run. */
 export interface CreateManySettings {
-  /** Most orders at work or waiting to be taken by the caller. */
+  /** Most orders in progress, or waiting to be taken by the caller. */
   readonly concurrency: number
   readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
   readonly signal: AbortSignal | undefined
 }
 
 /**
- * Places rows as long as the caller takes results: a row is read only when fewer than `concurrency` are at work or
- * waiting to be taken, so memory stays the same over any number of rows. Results come as they are ready. Leaving the
- * loop ends the source without waiting for it, and waits for the orders at work, so that none is left in doubt; the signal
- * ends those, too. A row that the source gives after that is not placed.
+ * Places rows as long as the caller takes results. A row is read only when fewer than `concurrency`
+ * are in progress or waiting to be taken, so memory stays constant. Results come as they are ready.
+ * Leaving the loop ends the source without waiting for it, and waits for the orders in progress, so
+ * that none is left ambiguous. The signal ends those, too. A row that the source returns after that
+ * is not placed.
  */
 export async function* createMany<Output>(
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
@@ -62,7 +63,7 @@ export async function* createMany<Output>(
   let reading = false
   /** No further row is read. */
   let ended = false
-  /** The source has ended by itself, so that it is not told to end. */
+  /** The source ended by itself, so `return()` is not called. */
   let exhausted = false
   let failure: { readonly error: unknown } | undefined
   let wake: () => void = () => {}
@@ -77,7 +78,7 @@ export async function* createMany<Output>(
     try {
       onProgress?.({ ...progress })
     } catch (error) {
-      // The caller's own error ends the iteration, after the results that are there.
+      // The caller's own error ends the iteration, after the results that are ready.
       fail(error)
     }
     wake()
@@ -92,7 +93,7 @@ export async function* createMany<Output>(
     try {
       const next = await source.next()
       if (next.done === true) exhausted = true
-      // Nobody waits for a row that comes after the end; it is not placed, so a rerun will.
+      // A row that arrives after the end is not placed. A rerun will place it.
       if (ended) return
       if (next.done === true) ended = true
       else {
@@ -149,24 +150,27 @@ export async function* createMany<Output>(
     }
     if (!exhausted) {
       const returned = (async () => await source.return?.())()
-      // A generator that waits for its next row ends only after that, which may be never.
+      // A generator that waits for its next row ends only after that row, which may never come.
       if (reading) returned.catch(() => {})
-      // What went wrong first is what the caller hears of.
+      // The caller gets the first error.
       else if (failure !== undefined) await returned.catch(() => {})
       else await returned
     }
   }
 }
 
-/** What `await client.orders.createMany(rows)` gives. It keeps the rows that failed, and of the others only their number. */
+/**
+ * Result of `await client.orders.createMany(rows)`. It keeps the failed rows, and only the number
+ * of the others.
+ */
 export interface CreateManySummary {
-  /** Orders made by this run, as far as anybody can know. */
+  /** Orders that this run created, as far as anyone can know. */
   readonly created: number
   /** Orders that existed before. */
   readonly replayed: number
-  /** Rows that ended in an error: as many as `failures`. */
+  /** Rows that failed: as many as `failures`. */
   readonly failed: number
-  /** Rows that ended in an error, with what is known of the wallet. */
+  /** Rows that failed, with what is known about the wallet. */
   readonly failures: readonly CreateManyFailure[]
 }
 

@@ -39,33 +39,43 @@ import { unusableError } from './row.ts'
 import { known, type Sends, type StepOf, unknownStep } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** Options of one `create()`, checked and with all defaults filled in. */
+/** Options of one `create()`, checked, with all defaults filled in. */
 export interface PlaceOrderOptions<Output> {
   readonly settings: CallSettings
   readonly idempotencyKey?: string | undefined
   readonly keyIsUndefined?: boolean | undefined
   readonly allowDuplicate?: boolean | undefined
   readonly service?: Service | undefined
-  /** Makes the caller's result of the order; the call is over, and reported to hooks, only when that has ended. */
+  /**
+   * Makes the caller's result from the order. The call ends, and is reported to hooks, only after
+   * that.
+   */
   finish(reply: OrderReply<Order>): Promise<Output>
 }
 
-/** First wait and longest wait between looks at a record that another process is working on, milliseconds. */
+/**
+ * First and longest wait, in milliseconds, between reads of a record that another process is
+ * working on.
+ */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
-/** How long a call waits for another process's claim before it claims the order itself, milliseconds. */
+/**
+ * Milliseconds for which a call waits for another process's claim before it claims the order
+ * itself.
+ */
 const LONGEST_WAIT = 15_000
 
 /**
- * Places one order: finds out whether it is a new intent, an old one or somebody's at work (docs/guide/concepts.md), claims
- * it durably, sends it, stores the ending, and returns or throws what is stored.
+ * Places one order. It finds out whether the intent is new, known or in progress
+ * (docs/guide/concepts.md), claims it durably, sends it, stores the outcome, and returns or throws
+ * that.
  */
 export function placeOrder<Output>(
   context: OrderContext,
   request: CreateOrderRequest,
   options: PlaceOrderOptions<Output>,
 ): Promise<OrderReply<Output>> {
-  // Everything the caller handed in is read before the first await: what it changes later changes nothing.
+  // All arguments are read before the first await: later changes to them have no effect.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
   const { idempotencyKey, keyIsUndefined, service, settings } = options
@@ -82,11 +92,11 @@ export function placeOrder<Output>(
   return new Placement({ context, intent, settings, duplicateKey, deadline, errors }).place(options)
 }
 
-/** What the first look at the record finds. */
+/** The result of the first read of the record. */
 interface Before {
-  /** What was written before this call was made. */
+  /** True for a record that was written before this call began. */
   readonly earlier: JournalRecord | undefined
-  /** The order without a name that was in doubt, or never readable: this call asks for it again. */
+  /** The order without a name that was ambiguous, or never readable: this call orders it again. */
   readonly asked: JournalRecord | undefined
 }
 
@@ -102,13 +112,16 @@ class Placement implements Task<'create', Placed> {
   readonly #startedAt: number
   #credential: string | null | undefined
   #before: Before | undefined
-  /** False if this call was made before a twin's refusal, so that it is not the second call that a new key needs. */
+  /**
+   * False if this call began before its twin was refused: then it is not the second call that a new
+   * key needs.
+   */
   #entitled = true
   #attempts = 0
   #losses = 0
   #interval = FIRST_LOOK / 2
   #waited = 0
-  /** True once the service's whole list was read and does not have the order. */
+  /** True once the whole list of the service was read, and the order is not in it. */
   #notListed = false
 
   constructor(call: OrderCall) {
@@ -132,7 +145,7 @@ class Placement implements Task<'create', Placed> {
       this.#report({ ok: true, attempts, charged: 'yes', remembered, ...names, ...defined({ status }) })
       return { value, info }
     } catch (error) {
-      // Reported to hooks and logger on its way to the caller.
+      // Reported to hooks and logger before the caller gets it.
       const { code, charged, status, attempts, idempotencyKey, orderId } =
         error as Partial<CustomerOrderingError>
       const { externalOrderId } = this.#intent
@@ -222,12 +235,13 @@ class Placement implements Task<'create', Placed> {
 
   #send(as: Sends, found: Found): Turn<Placed> {
     const { row, record } = found
-    // A new intent in a used slot begins its own times, and the order before it says nothing about its money.
+    // A new intent in a used slot has its own times. The order before it says nothing about its
+    // charge.
     const over: Found = as === 'new' ? { id: found.id, ...defined({ row }) } : found
     const { duplicateKey } = this.#call
     const further = { totalTimeout: this.#settings.totalTimeout, duplicateKey }
     const send = begunContent(this.#context, this.#intent, over.record, as, further)
-    // A refusal of another key, or of a call that ran beside this one, is none that this call heard again.
+    // A refusal of another key, or of a concurrent call, does not count as the same refusal again.
     const queued = record !== undefined && isUnsent(record)
     const earlier = queued || as !== 'stored' ? this.#before?.earlier : undefined
     return {
@@ -244,7 +258,7 @@ class Placement implements Task<'create', Placed> {
         sendUntil: undefined,
       },
       sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored' && !queued),
-      // The next look says who was faster. A store that says so again and again is given time.
+      // The next read shows which writer was faster. A store that repeats this gets time to settle.
       lost: () => ({ again: ++this.#losses > 1 ? this.#interval : 0 }),
       unwritten: async (written, content) => {
         throw await unclaimedError(this.#call, written, over, content)
@@ -265,7 +279,7 @@ class Placement implements Task<'create', Placed> {
       const { key } = record
       return replyOf(this.#call, order, { key, answered, attempts, replayed, remembered })
     }
-    // Another call may have settled the record meanwhile; an order that exists is what the caller wants.
+    // Another call may have settled the record meanwhile. The caller wants an order that exists.
     const grace = this.deadline.grace()
     const newest = sent.overtaken ? await newestRecord(this.#context, claimed, grace) : undefined
     if (newest !== undefined && mayReturn(newest, this.#intent.fingerprint))
@@ -274,7 +288,7 @@ class Placement implements Task<'create', Placed> {
     throw this.#call.errors.sent(sent, charged, this.#context.connection.runtime.now())
   }
 
-  /** Says that the call waits for another process, which would look like a hang otherwise. */
+  /** Reports that the call waits for another process: it would look like a hang otherwise. */
   #reportWait({ key }: JournalRecord): void {
     this.#context.connection.reporter.retry({
       callId: this.#callId,
@@ -288,13 +302,16 @@ class Placement implements Task<'create', Placed> {
     })
   }
 
-  /** True if the record was written before this call was made. One that is far ahead was, too: the clock went back since. */
+  /**
+   * True if the record was written before this call began. A time far ahead was, too: the clock
+   * went back since.
+   */
   #isOlder({ updatedAt }: JournalRecord): boolean {
     const ahead = updatedAt - this.#startedAt
     return ahead <= 0 || ahead > CLOCK_SKEW
   }
 
-  /** The API key; undefined where the record leads to no request. */
+  /** The API key. Undefined if the record leads to no request. */
   async #askCredential(record: JournalRecord | undefined): Promise<string | null | undefined> {
     if (record?.state === 'created' && record.readable && !isAnonymous(record.slot)) return undefined
     const asked = await askCredential(this.#context.connection.credentials, this.deadline)
@@ -315,7 +332,10 @@ class Placement implements Task<'create', Placed> {
     })
   }
 
-  /** The error of a call that ended before it claimed the record; what that says about the wallet is worth a moment more. */
+  /**
+   * The error of a call that ended before it claimed the record. Finding out about the wallet is
+   * worth another moment.
+   */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
     const { charged, record } = await leaveBehind(this.#call, this.#before?.asked)
     return this.#call.errors.interrupted(interruption, charged, record?.key)
@@ -323,8 +343,8 @@ class Placement implements Task<'create', Placed> {
 }
 
 /**
- * True if a call for an order without a name asks for the one that is stored, and not for another one like it: what became
- * of that one, or what it is, nobody has heard yet.
+ * True if a call without a name means the stored order, not another equal one: no caller has its
+ * outcome, or its content, yet.
  */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (
@@ -332,14 +352,16 @@ export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'rea
   )
 }
 
-/** How long a call waits before it looks again at a record that is claimed; nothing once it has waited long enough. */
+/**
+ * Milliseconds until a call reads a claimed record again. Undefined once it has waited long enough.
+ */
 export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)
 }
 
 /**
- * True if a call whose own ending was overtaken returns the order that is there now: not one of another payload, which
- * somebody has ordered under this name once this call was refused.
+ * True if a call whose own outcome was overtaken returns the order that exists now. Not one with
+ * another payload: a later call ordered that under the same name.
  */
 export function mayReturn(newest: JournalRecord, fingerprint: string): boolean {
   return newest.fingerprint === fingerprint && newest.state === 'created' && newest.readable

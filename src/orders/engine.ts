@@ -1,6 +1,7 @@
 /**
- * The one loop of everything that changes a record: load, decide by the rules, write, send, and again where another writer
- * was faster. A command says what it knows and what a step means for its caller; the rules say which step it is.
+ * The one loop of everything that changes a record: load, decide by the rules, write, send, and
+ * again if another writer was faster. A command provides its facts and the meaning of each step for
+ * its caller. The rules choose the step.
  */
 import type { Charged, CustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
@@ -18,18 +19,18 @@ import { type Command, decide, type StepOf } from './rules.ts'
 import { type SendOptions, type Sent, sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
 
-/** What a command makes of a step. */
+/** The result of a step for a command. */
 export type Turn<Result> = Settled<Result> | Write<Result> | Send<Result>
 
-/** The command is over, or looks again after so many milliseconds. */
+/** The command is over, or reads the record again after that many milliseconds. */
 type Settled<Result> = { readonly end: Result } | { readonly again: number }
 
 interface Conditional<Result> {
-  /** What is written over. */
+  /** The version that the write replaces. */
   readonly over: Found
   /** Another writer was faster. */
   lost(): Settled<Result>
-  /** The write is not there, or nobody knows. */
+  /** The write did not happen, or may not have. */
   unwritten(written: Unwritten, content: RecordContent): Settled<Result> | Promise<Settled<Result>>
 }
 
@@ -40,24 +41,24 @@ interface Write<Result> extends Conditional<Result> {
 
 /** Claims an order and sends it. No byte leaves unless the claim is stored. */
 interface Send<Result> extends Conditional<Result> {
-  /** What the claim goes on with. */
+  /** The order with which the claim continues. */
   readonly send: RecordContent
   readonly how: Omit<SendOptions, 'deadline' | 'unused'>
   sent(sent: Sent, claimed: FoundRecord): Promise<Result>
 }
 
-/** What a command hands to the engine. */
+/** The command's part of the loop. */
 export interface Task<C extends Command, Result> {
   readonly command: C
   readonly deadline: Deadline
-  /** Where the record is written; undefined for the client's own store. */
+  /** Where the record is written. Undefined for the client's own store. */
   readonly store: OrderOutbox | undefined
   /**
-   * Reads the record, and what has to be awaited for the facts.
-   * @param interrupted why the wait before this look ended early
+   * Reads the record, and awaits what the facts need.
+   * @param interrupted why the wait before this read ended early
    */
   look(interrupted: Interruption | undefined): Promise<Found>
-  /** Asked right before the step is decided on and performed, with nothing awaited in between. */
+  /** Called right before the step is chosen and performed, with nothing awaited in between. */
   facts(found: Found): Facts
   perform(step: StepOf[C], found: Found): Turn<Result> | Promise<Turn<Result>>
 }
@@ -90,7 +91,7 @@ export async function run<C extends Command, Result>(
   }
 }
 
-/** The facts of a command for which nothing is out of the ordinary. */
+/** The facts of a plain command. */
 export function plainFacts(
   { connection, safeRetryWindow }: OrderContext,
   { totalTimeout }: Pick<CallSettings, 'totalTimeout'>,
@@ -99,8 +100,8 @@ export function plainFacts(
 }
 
 /**
- * What was found, its keys marked for good if it comes from the future. Where the store does not take the mark, this call
- * goes by it all the same.
+ * The record, its keys marked for good if it comes from the future. If the store does not accept
+ * the mark, this call uses it all the same.
  */
 export async function withTrustedTimes<F extends Found>(
   { connection, journal }: OrderContext,
@@ -131,13 +132,16 @@ export interface OrderCall {
   readonly errors: PlaceOrderErrors
 }
 
-/** How long past its end a call may go on that may write over the record then, milliseconds: it ends within a second, whatever it has done before. */
+/**
+ * Milliseconds past its end in which a call may still overwrite the record. It ends within a
+ * second, whatever it did before.
+ */
 const LAST_LOOK = 500
 
 /**
- * The error of a call whose claim is not stored, or not known to be. A write in doubt, this call's or an earlier one's, may
- * be applied when nobody counts on it any more, and recovery would send it: only a closed record over it makes sure that
- * nothing will be bought.
+ * The error of a call whose claim is not stored, or may not be. A late write of this call or an
+ * earlier one may still be applied, and recovery would send the order. Only a closed record over it
+ * makes sure that nothing is bought.
  */
 export async function unclaimedError(
   { context, deadline, errors }: OrderCall,
@@ -154,7 +158,8 @@ export async function unclaimedError(
         ? cancelled(content)
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
-    // The order before in the slot stays, because the new one was not claimed. A codec that has just failed is not asked again.
+    // The earlier order in the slot stays, because the new one was not claimed. A codec that has
+    // just failed is not called again.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
     if (!(await fenced)) charged = 'unknown'
@@ -165,29 +170,30 @@ export async function unclaimedError(
     : errors.interrupted(over, charged, content.key)
 }
 
-/** What a call without a claim leaves behind. */
+/** The state that a call without a claim leaves. */
 interface LeftBehind {
   readonly charged: Charged
   readonly record: JournalRecord | undefined
 }
 
 /**
- * What a call may say that ends without a claim. `'no'` is said of a record that it has written over, and of none that it
- * has only read: what another call wrote and gave up may still be on its way, and recovery would send what it opens.
+ * `charged` of a call without a claim. Report `'no'` only after overwriting the record: a write
+ * that another call gave up could still reopen it, and recovery would send the order.
  */
 export async function leaveBehind(
   { context, intent, deadline, duplicateKey }: OrderCall,
   asked: JournalRecord | undefined,
 ): Promise<LeftBehind> {
   const { journal } = context
-  // A write of this call may have gone past its end already, and the one below may take its own moment, too.
+  // A write of this call may have gone past its end already, and the next one may take its own
+  // moment.
   const grace = deadline.grace(LAST_LOOK)
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
   const { record } = found
-  // What its slot serves by now says nothing about the order that this call asks for again.
+  // The current order of the slot says nothing about the one that this call orders again.
   if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
-  // The order before this one, of which only the slot is the same.
+  // The earlier order, which only shares the slot.
   const other =
     asked === undefined && record?.state === 'created' && record.readable && isAnonymous(record.slot)
   const own = other ? undefined : record
@@ -207,8 +213,8 @@ function cancelled(content: RecordContent): RecordContent {
 }
 
 /**
- * Puts a closed record over what was found; where the codec cannot seal one, what was found itself. A store that refuses it
- * is certain that no write before it is still on its way.
+ * Overwrites the record with a closed one, or with itself if the codec cannot encrypt one. A store
+ * that rejects this is certain that no earlier write is still on its way.
  */
 export async function writeOver(
   journal: Journal,

@@ -15,12 +15,12 @@ import { unusableError } from './row.ts'
 import { known, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
-/** How long to wait after another writer was faster, milliseconds. */
+/** Milliseconds to wait after another writer was faster. */
 const PAUSE = 50
 
 /**
- * Writes an order down for `recover()` to send: an open record that no call has claimed. What is remembered already is
- * met as `create()` would meet it (docs/guide/concepts.md), only that nothing is sent.
+ * Stores an order for `recover()` to send: an open record that no call has claimed. An existing
+ * record has the same effect as in `create()` (docs/guide/concepts.md), but nothing is sent.
  */
 export async function enqueueOrder(
   context: OrderContext,
@@ -39,9 +39,9 @@ export async function enqueueOrder(
         'within',
       )
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
-    // Nobody could ask what became of it, and a second one would be another order.
+    // Nobody could find its outcome later, and a second call would be another order.
     if (isAnonymous(intent.slot))
-      refuseArgument('must be given, or options.idempotencyKey', 'metadata.externalOrderId')
+      refuseArgument('is missing: give it, or options.idempotencyKey', 'metadata.externalOrderId')
   } catch (error) {
     throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline)
   }
@@ -54,14 +54,14 @@ export async function enqueueOrder(
       const loaded = await journal.load(intent.rowId, deadline, within)
       if (loaded instanceof Interruption)
         throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
-      // Not over a call of this process, which writes its own ending.
+      // Not while a call of this process works on it: that call writes its own outcome.
       const isLive = context.live.get(intent.rowId) !== undefined
       const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
       const { record } = found
       if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
       return found
     },
-    // As recovery will see it, which sends one request, with an API key that is not known here.
+    // As recovery will see it: one request, under an API key that is unknown here.
     facts: () => ({ ...plainFacts(context, { totalTimeout: timeout }), wanted: intent }),
     perform: (step, found) => {
       const { record } = found
@@ -74,7 +74,7 @@ export async function enqueueOrder(
           return write(found, apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() }))
         case 'write': {
           const moved = step.as === 'given'
-          // What was refused under this key: hearing it again leads to another one.
+          // The refusal under this key. The same refusal again leads to another key.
           const heard = moved ? undefined : record?.rejection
           return write(found, askedContent(context, intent, record, { moved, heard }))
         }
@@ -93,8 +93,8 @@ export async function enqueueOrder(
       unwritten: async (written) => {
         const { record } = over
         let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
-        // What an earlier call gave up may still open the record. In the caller's transaction, a write against it would be
-        // rolled back together with the rest.
+        // An abandoned write of an earlier call may still open the record. In the caller's
+        // transaction, a write against it could be rolled back with the rest.
         const fences = written.result === 'failed' && charged === 'no'
         if (fences && (within !== undefined || !(await journal.fence(over, deadline)))) charged = 'unknown'
         throw errors.notStored(written, charged, content.key, record)

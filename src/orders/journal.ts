@@ -17,34 +17,43 @@ import {
 } from './row.ts'
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
-/** How often a proven charge is written over other writers' versions before it goes to the background. */
+/**
+ * Most tries to write a proven charge over other writers' versions, before it goes to the
+ * background.
+ */
 const MAX_MERGES = 8
-/** Delays between background attempts to store a proven charge, milliseconds; after the last, `recover()` has to do it. */
+/**
+ * Milliseconds between background tries to store a proven charge. After the last, `recover()` has
+ * to do it.
+ */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
-/** What the store has under a name: nothing, a row whose record was forgotten, or a record. */
+/** Content of a name in the store: nothing, a row whose record was forgotten, or a record. */
 export interface Found {
   readonly id: string
   readonly row?: StoredRow
   readonly record?: JournalRecord
 }
 
-/** A record that the store has. */
+/** A record in the store. */
 export interface FoundRecord extends Found {
   readonly row: StoredRow
   readonly record: JournalRecord
 }
 
-/** How a conditional write ended. `failed`: it could not be put into a row, so nothing reached the store. */
+/**
+ * Result of a conditional write. `failed`: it could not be made into a row, so nothing reached the
+ * store.
+ */
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
   | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
   | Exclude<Applied, { readonly result: 'written' }>
 
-/** A write that is not there, and why. */
+/** A write that did not happen, and why. */
 export type Unwritten = Extract<Written, { readonly cause: unknown }>
 
-/** What the journal needs. */
+/** Options of the journal. */
 export interface JournalOptions {
   readonly store: OrderStore
   readonly scope: string
@@ -52,22 +61,22 @@ export interface JournalOptions {
   readonly runtime: Runtime
 }
 
-/** How long closed records are kept, milliseconds. */
+/** Milliseconds for which closed records are kept. */
 interface Kept {
   readonly created: number
   readonly rejected: number
 }
 
-/** Time between two removals of old records, milliseconds. */
+/** Milliseconds between two removals of old records. */
 const PRUNE_INTERVAL = 60 * 60 * 1000
 
-// By store and not by client: clients that share a store need not each clear it up.
+// Per store, not per client: clients that share a store need only one removal.
 const pruned = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
 /**
- * The write-ahead journal over a store: reads and conditional writes of records, with an answer to the question that
- * every failed write leaves behind, whether it was applied. It decides nothing about orders.
+ * The write-ahead journal over a store: it reads and conditionally writes records. For every failed
+ * write it finds out whether it was applied. It decides nothing about orders.
  */
 export class Journal {
   readonly store: OrderStore
@@ -75,7 +84,7 @@ export class Journal {
   readonly #rows: Rows
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
-  /** Ends of the background work that is going on over the store, and whose it is. */
+  /** Background work in progress over the store, and the journal that it belongs to. */
   readonly #background: Map<() => Promise<void>, Journal>
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
@@ -89,8 +98,8 @@ export class Journal {
   }
 
   /**
-   * What is stored under a name.
-   * @throws {StoreError} `'unknown'`: without reading the record nobody knows what an earlier call did
+   * Reads what is stored under a name.
+   * @throws {StoreError} `'unknown'`: the record may belong to an earlier call that was charged
    */
   async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
     const row = await this.#rows.read(id, deadline, store)
@@ -114,8 +123,9 @@ export class Journal {
   }
 
   /**
-   * Writes a record if nothing changed since it was found. What a lost answer leaves open is read back: a row of this
-   * version with this very text can only be this write's, because every call's `claim` is in the text.
+   * Writes a record if it has not changed since it was read. After a lost response, it reads the
+   * row back: this version with exactly this content can only be this write's, because the content
+   * has every call's `claim`.
    */
   write(
     found: Found,
@@ -126,7 +136,7 @@ export class Journal {
     return this.#write(found, content, deadline, store, deadline)
   }
 
-  /** @param sealing how long the codec may take */
+  /** @param sealing the time that the codec may take */
   async #write(
     found: Found,
     content: RecordContent,
@@ -165,8 +175,9 @@ export class Journal {
   }
 
   /**
-   * Writes what is there over itself, or a row without a record where nothing is, so that a write which an earlier call gave
-   * up comes too late. Needs no codec. False if the store did not confirm it.
+   * Overwrites the record with itself, or puts a row without a record where none is, so that an
+   * abandoned write of an earlier call comes too late. Needs no codec. Returns false if the store
+   * did not confirm it.
    */
   async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {
     const now = this.#runtime.now()
@@ -178,10 +189,10 @@ export class Journal {
   }
 
   /**
-   * Writes what a call learnt over the newest version, whoever wrote that, until it is stored. For proofs of a charge
-   * only: they beat every other ending. Returns false if the store could not take it now; it is tried again in the
-   * background then.
-   * @param signal ends the wait, and with it no more than that; default until the deadline
+   * Writes a call's proof over the newest version, whichever call wrote that, until it is stored. For
+   * proofs of a charge only: they override every other outcome. Returns false if the store could
+   * not accept it now. It is then retried in the background.
+   * @param signal ends the wait, but not the writing; default: until the deadline
    */
   async prove(
     found: FoundRecord,
@@ -194,13 +205,13 @@ export class Journal {
     return false
   }
 
-  /** Writes the ending of a call if the version that the call wrote last is still the newest. */
+  /** Writes the outcome of a call if the version that the call wrote last is still the newest. */
   settle(found: FoundRecord, content: RecordContent, deadline: Deadline): Promise<Written> {
     return this.#learnt(found, content, this.#settling(deadline))
   }
 
   /**
-   * Empties a closed record; false if it changed meanwhile.
+   * Empties a closed record. Returns false if it changed meanwhile.
    * @throws {StoreError} if the store did not confirm it
    */
   async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
@@ -210,7 +221,7 @@ export class Journal {
     return await this.#rows.confirmed(emptied, otherwise, deadline)
   }
 
-  /** {@link prune}, at most once an hour; nobody waits for it. */
+  /** {@link prune}, at most once an hour, in the background. */
   pruneHourly(kept: Kept, reporter: Reporter): void {
     const times = pruned.get(this.store) ?? new Map<string, number>()
     pruned.set(this.store, times)
@@ -224,12 +235,12 @@ export class Journal {
   }
 
   /**
-   * Removes closed records that were last written longer ago than their state is kept, milliseconds.
+   * Removes closed records that are older than their state is kept, in milliseconds.
    * @throws {StoreError} if the store failed
    */
   async prune(kept: Kept): Promise<void> {
     const pruned = this.#prune(kept)
-    // Whoever closes the store, or the connections under it, waits for this first.
+    // Code that closes the store, or the connections under it, waits for this first.
     const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
     this.#background.set(finish, this)
     await pruned.finally(() => this.#background.delete(finish))
@@ -250,8 +261,8 @@ export class Journal {
   }
 
   /**
-   * Tries once more, for the last time, what still waits to be stored; afterwards nothing of it goes on in the background.
-   * With `whole`, also what other journals want to store there: their store is about to be closed.
+   * Makes a last try to store what is still unstored, and ends the background work. With `whole`,
+   * also that of other journals, because their store is about to close.
    */
   async flush({ whole }: { readonly whole: boolean }): Promise<void> {
     const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
@@ -303,13 +314,13 @@ export class Journal {
     schedule()
   }
 
-  /** Writes what a call has learnt, for which the codec is given a moment past the call's end as well. */
+  /** Writes what a call has learnt. The codec, too, gets a moment past the call's end. */
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
     return this.#write(found, content, deadline, this.store, sealing)
   }
 
-  /** A codec may ask a key service, which may never answer. */
+  /** A codec may call a key service that never responds. */
   #decoded(
     row: StoredRow,
     deadline: Deadline,
@@ -319,7 +330,7 @@ export class Journal {
   }
 
   /**
-   * A call's ending is stored even if the call is over: what is told must be what is stored.
+   * A call's outcome is stored even if the call is over: the caller must hear what is stored.
    * @param signal ends the wait later on
    */
   #settling(deadline: Deadline, signal?: AbortSignal): Deadline {

@@ -6,16 +6,19 @@ import type { Intent } from './intent.ts'
 export interface LiveCall<Result> {
   readonly fingerprint: string
   readonly idempotencyKey: string | undefined
-  /** The fields' canonical texts, for naming those that differ in a conflict. */
+  /** The fields as canonical JSON, for naming those that differ in a conflict. */
   readonly request: Readonly<Record<string, unknown>>
-  /** Settles without error when the call has ended: with its result, or with nothing if it has none. */
+  /**
+   * Resolves when the call has ended: with its result, or undefined if it has none. Never rejects.
+   */
   readonly ended: Promise<Result | undefined>
 }
 
-// By store and not by client: derived clients share a store, and two clients over one store are one process to it.
+// Per store, not per client: derived clients share a store, and two clients over one store are one
+// process to it.
 const registries = new WeakMap<OrderStore, Map<string, unknown>>()
 
-/** The calls of this process that are at work over a store, by scope and record. */
+/** The calls in progress of this process over a store, by scope and record. */
 export function liveCalls<Result>(store: OrderStore, scope: string): LiveCalls<Result> {
   let registry = registries.get(store)
   if (registry === undefined) {
@@ -36,11 +39,14 @@ export class LiveCalls<Result> {
   }
 
   get(id: string): LiveCall<Result> | undefined {
-    // Every entry under this scope was put there by a client of the same kind, with the same result type.
+    // Every entry under this scope comes from a client of the same kind, with the same result type.
     return this.#calls.get(this.#name(id)) as LiveCall<Result> | undefined
   }
 
-  /** Enters a call; the returned function ends it. Must follow {@link get} without an await in between. */
+  /**
+   * Registers a call. The returned function ends it. Must follow {@link get} without an await in
+   * between.
+   */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {
     let end: (result: Result | undefined) => void = () => {}
     const ended = new Promise<Result | undefined>((resolve) => {
@@ -54,7 +60,7 @@ export class LiveCalls<Result> {
     }
   }
 
-  /** Settles when every call of this scope that is at work now has ended. */
+  /** Resolves when every current call of this scope has ended. */
   async idle(): Promise<void> {
     const prefix = this.#name('')
     const pending: Promise<unknown>[] = []
@@ -68,7 +74,7 @@ export class LiveCalls<Result> {
   }
 }
 
-/** Why a call must not take the order of a call beside it, which it meets under its own name. */
+/** Why a call must not return the order of a concurrent call under its own name. */
 export function whyNotJoin(
   { slot, fingerprint, idempotencyKey }: Intent,
   twin: LiveCall<unknown>,
@@ -79,14 +85,14 @@ export function whyNotJoin(
   return isAnonymous(slot) ? 'anonymous' : undefined
 }
 
-/** A twin's order as an object of its own, made before anybody who hears of it can change it. */
+/** A copy of a twin's order, made before any caller can change it. */
 export function copyOf<Placed extends { readonly order: object }>(
   placed: Placed | undefined,
 ): Placed | undefined {
   try {
     return placed && { ...placed, order: structuredClone(placed.order) }
   } catch {
-    // Nested too deeply to be copied: the record has as much of it as can be kept.
+    // Nested too deeply for a copy: the record has the part that can be kept.
     return undefined
   }
 }

@@ -24,31 +24,31 @@ import { markCreated } from './newest.ts'
 import { isUnsent, type JournalRecord, publicRecord } from './record.ts'
 import type { AttentionReason, RecoveryOutcome } from './recovery-outcome.ts'
 
-/** A record to be looked up, because sending its request is not safe. */
+/** A record to look up, because sending its request is not safe. */
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /** True if the record looks never sent, see {@link mayBeRestored}. */
+  /** True if the record seems never sent: {@link mayBeRestored}. */
   readonly unsent: boolean
 }
 
-/** The service's whole list was read, and an order that looks never sent is not in it. */
+/** The whole list of the service was read, and an order that seems never sent is not in it. */
 export interface NotListed {
   readonly outcome: 'not_listed'
   readonly found: FoundRecord
 }
 
-/** Codes of errors after which looking again later may find what was sought. */
+/** Codes of errors after which a later look-up may succeed. */
 const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
-/** Statuses of which the same is true: the service did not look at the request, or not in time. */
+/** Statuses with the same meaning: the service did not process the request, or not in time. */
 const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
-/** A second sweep, because rows move while the list is read; more would prove no more. */
+/** A second sweep, because rows move while the list is read. More sweeps would prove no more. */
 const SWEEPS = 2
 
 /**
  * Reads the order with this id.
- * @param asked what is known of it, which the order must not contradict
+ * @param asked known facts that the order must not contradict
  */
 export async function readOrder(
   context: OrderContext,
@@ -92,7 +92,7 @@ export async function lookUpAlone(
     : await lookUpById(context, operation, found, orderId, settings)
 }
 
-/** Reads an order that is known to exist by its id. */
+/** Reads an order by its id, which is known to exist. */
 export async function lookUpById(
   context: OrderContext,
   operation: string,
@@ -111,8 +111,8 @@ export async function lookUpById(
 }
 
 /**
- * Looks records up in the order list by their reference: found is proof, not found is none. Only an order that looks never
- * sent may be sent then, which is what it is there for.
+ * Searches the order list for records, by their reference. Finding one is proof, not finding one is
+ * none. Only an order that seems never sent may be sent after that.
  */
 export async function* lookUp(
   context: OrderContext,
@@ -126,13 +126,14 @@ export async function* lookUp(
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
   for (const [sourceSystem, group] of bySourceSystem(lookups)) {
-    // Rows without a reference ask for what is never put in.
+    // Rows without a reference use a name that is never added.
     const wanted = new Map<string | undefined, Lookup>()
     for (const lookup of group) {
       const { externalOrderId } = lookup.found.record
       if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
     }
-    // References of orders outside of the source system, which may be ours where the service goes by another name for it.
+    // References of orders outside of the source system. They may be ours, if the service has
+    // another name for it.
     const elsewhere = new Set<string | undefined>()
     let cut = false
     const onCut = (): void => {
@@ -161,7 +162,8 @@ export async function* lookUp(
       }
     } catch (caught) {
       if (!isCustomerOrderingError(caught) || caught.code === 'aborted') throw caught
-      // A client that was closed meanwhile ends the walk; an API key that could not be had is a failure as any other.
+      // A client that was closed meanwhile ends the walk. A missing API key is a failure like any
+      // other.
       checkOpen()
       error = caught
       looked = !PASSING.has(caught.code) && !PASSING_STATUSES.has(caught.status)
@@ -184,12 +186,15 @@ export async function* lookUp(
   }
 }
 
-/** Beyond its own source system, too: the service may go by another name for it, or take it from the API key. */
+/**
+ * Beyond its own source system, too: the service may have another name for it, or derive it from
+ * the API key.
+ */
 export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
   return new Set([sourceSystem, undefined])
 }
 
-/** Another integration's orders need not be read where the request names its own. */
+/** Orders of other integrations need not be read if the request names its own. */
 function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
   const groups = new Map<string | undefined, Lookup[]>()
   for (const lookup of lookups) {
@@ -199,13 +204,20 @@ function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Loo
   return groups
 }
 
-/** How long a record is not looked up again after a look-up that could not read the whole list, milliseconds. */
+/**
+ * Milliseconds for which a record is not looked up again, after a look-up that could not read the
+ * whole list.
+ */
 const CUT_PAUSE = 15 * 60 * 1000
 
-// Not in the record: a lost entry costs one more reading of the list, and a write would compete with calls for the record.
+// Not stored in the record: a lost entry only costs another read of the list, and a write would
+// compete with calls.
 const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
 
-/** Records whose look-up ended before the list did, lately. By store and not by client, as clients share stores. */
+/**
+ * Records whose look-up recently ended before the list did. Per store, not per client, as clients
+ * share stores.
+ */
 class Cuts {
   readonly #context: OrderContext
   readonly #times: Map<string, number>
@@ -251,18 +263,21 @@ function cutError(record: JournalRecord): UnresolvedOrderError {
   )
 }
 
-/** How to scan. */
+/** Options of a scan. */
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
-  /** What a failure says of the orders that are sought. */
+  /** `charged` of a failure, for the orders that are searched. */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
-  /** Throws once the client is closed, which must not wait for a whole walk. Asked before each page. */
+  /**
+   * Throws once the client is closed, which must not wait for a whole walk. Called before each
+   * page.
+   */
   readonly checkOpen: () => void
   /** Most pages; default no limit. */
   readonly maxPages?: number
-  /** Told where the list goes on after the last page that is read. */
+  /** Called with the offset after the last page that was read. */
   readonly onCut?: () => void
 }
 
@@ -271,9 +286,9 @@ const PAGE_SIZE = 50
 const MOST_OVERLAP = 10
 
 /**
- * Walks the order list once, assuming nothing: not the order of rows, not that `limit` is kept, not that rows stay
- * where they are, not the envelope. Pages overlap, because rows that are removed meanwhile would slip past otherwise.
- * Rows without an id are passed over; ids may repeat. A row that is not there proves nothing.
+ * Walks the order list once, without assumptions about the order of rows, `limit`, moving rows or
+ * the envelope. Pages overlap, because removed rows would otherwise let others slip past. Rows
+ * without an id are skipped, and ids may repeat. A missing row proves nothing.
  */
 export async function* scanOrders(
   context: OrderContext,
@@ -309,11 +324,12 @@ export async function* scanOrders(
       yield listed
     }
     const received = rows.length
-    // A page within what was read already has nothing new because pages overlap, not because offset is ignored.
+    // A page within the rows already read has nothing new because pages overlap, not because offset
+    // is ignored.
     if (unseen > 0 || offset + received > frontier) {
       progress.take(unseen > 0)
       const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
-      // Asked for all the same, but that nothing else comes is no surprise then.
+      // Requested all the same, but it is no surprise if nothing new comes.
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)
@@ -322,7 +338,7 @@ export async function* scanOrders(
   options.onCut?.()
 }
 
-/** How far the next page begins behind a page of so many rows. */
+/** Distance from the start of a page with that many rows to the start of the next one. */
 export function advanceBy(received: number): number {
   return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
 }

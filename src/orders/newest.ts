@@ -1,4 +1,7 @@
-/** The newest version of an order's record. The row of one without a name may have the next one like it by then. */
+/**
+ * The newest version of an order's record. The row of an order without a name may hold the next
+ * equal order by then.
+ */
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
@@ -9,12 +12,12 @@ import { isPending, type JournalRecord, publicRecord, type RecordContent } from 
 import { createdOutcome, type RecoveryOutcome } from './recovery-outcome.ts'
 import { apply, isKnown, type Proof } from './transitions.ts'
 
-/** How long one look at the store may take, milliseconds. */
+/** Milliseconds that one read of the store may take. */
 const LOOK = 5000
 
 /**
- * Stores that an order exists, whatever became of its record meanwhile: `later` if the store could not take it now,
- * `displaced` if its row has the next order like it by now, which must not be forgotten over this one.
+ * Stores that an order exists, whatever its record says by now. `later`: the store could not accept
+ * it now. `displaced`: the row has the next equal order, which must not be overwritten.
  */
 export async function proveCreated(
   { journal }: OrderContext,
@@ -33,7 +36,10 @@ export async function proveCreated(
   return !stored ? 'later' : displaced ? 'displaced' : 'stored'
 }
 
-/** What a row has of the order that it had before; no record where that is another order by now. */
+/**
+ * The part of a row that belongs to its earlier order. No record if the row has another order by
+ * now.
+ */
 export async function loadNewest(
   { journal }: OrderContext,
   { id, record }: Pick<Found, 'id' | 'record'>,
@@ -49,12 +55,15 @@ export function isAnother(newest: RecordContent, before: RecordContent): boolean
   return isAnonymous(newest.slot) && newest.key !== before.key
 }
 
-/** A proof is worth more than the memory that the next order was refused, or that this one was given up. */
+/**
+ * A proof overrides the record of a next order that was refused, or an earlier decision to abandon
+ * this one.
+ */
 function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))
 }
 
-/** The newest version of a record; undefined if there is none, or if it cannot be read. */
+/** The newest version of a record. Undefined if there is none, or if it cannot be read. */
 export async function newestRecord(
   context: OrderContext,
   known: Pick<Found, 'id' | 'record'>,
@@ -68,14 +77,15 @@ function lookOf({ connection }: OrderContext): Deadline {
   return new Deadline(connection.runtime, LOOK, undefined)
 }
 
-/** What is left for looking at what became of a write that may have gone on past the end of its call. */
+/** The time left to read the result of a write that may have gone on past the end of its call. */
 function lookAfter(deadline: Deadline): Deadline {
   return deadline.over() === undefined ? deadline.grace(2 * GRACE, LOOK) : deadline.grace()
 }
 
 /**
  * Stores that an order exists and reports it.
- * @param deadline the end of the call that waits for it; without one, each step may take a look's time
+ * @param deadline the end of the call that waits for it; without one, each step may take the time
+ * of a read
  */
 export async function markCreated(
   context: OrderContext,
@@ -93,7 +103,7 @@ export async function markCreated(
   }
   const end = deadline ?? lookOf(context)
   const proven = await proveCreated(context, found, proof, end, deadline?.signal)
-  // Nothing of it is left in the store, so nothing there can say otherwise.
+  // The store has nothing left of it, so nothing there can contradict.
   if (proven === 'displaced') {
     const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
     return createdOutcome(publicRecord(record), order)
@@ -103,7 +113,7 @@ export async function markCreated(
   return createdOutcome(publicRecord(record), order)
 }
 
-/** As much of a created order as is to be remembered. */
+/** The part of a created order that is remembered. */
 export function rememberedOrder(context: OrderContext, order: Order): Partial<Order> {
   return context.remember === 'order' ? order : { id: order.id, status: order.status, amount: order.amount }
 }

@@ -30,13 +30,13 @@ import { reasonOf } from './rows.ts'
 import type { StepOf } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** Why `create()` and `enqueue()` are refused. */
+/** Why `create()` and `enqueue()` reject an order. */
 type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refuse' }>['because']
 
 /** Why a record cannot be continued. */
 type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
 
-/** What one `create()` tells when it cannot return an order: what happened, the wallet, and what to do next. */
+/** The errors of one `create()`: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
   readonly #intent: Intent
   readonly #signal: AbortSignal | undefined
@@ -46,7 +46,7 @@ export class PlaceOrderErrors {
     this.#signal = signal
   }
 
-  /** The reference or key stands for another order; `fields` names what differs. */
+  /** The reference or key belongs to another order. `fields` names the differences. */
   conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
     const charged = record === undefined ? 'unknown' : chargedOf(record)
     return new IdempotencyConflictError(
@@ -55,7 +55,7 @@ export class PlaceOrderErrors {
     )
   }
 
-  /** {@link conflict} with a remembered order, of which only the fields' tags may be left. */
+  /** {@link conflict} with a remembered order, which may have only its fields' tags left. */
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
     const known = Object.keys(record.fields).length > 0
@@ -63,10 +63,10 @@ export class PlaceOrderErrors {
     return this.conflict(differing, record)
   }
 
-  /** What the rules refuse. */
+  /** The error for a refusal of the rules. */
   refused(derive: Derive, because: OrderRefusal, record: JournalRecord | undefined): CustomerOrderingError {
     if (because === 'misfit' && this.#intent.misfit !== undefined)
-      // An order without a name that was created is another one than the call asks for.
+      // A created order without a name is another one than this call's.
       return this.misfit(this.#intent.misfit, record?.state === 'created' ? undefined : record)
     if (record === undefined || because === 'misfit')
       throw new TypeError(`unreachable: nothing is refused as ${because}`)
@@ -98,7 +98,7 @@ export class PlaceOrderErrors {
         'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
       age: 'is too old to tell whether this call means the same order',
       api_key: 'was sent with another API key, and the service may keep keys apart by API key',
-      unreadable: 'was created, but its answer was never readable',
+      unreadable: 'was created, but its response was never readable',
       held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
       busy: 'is placing it right now',
       replaced: 'was settled or given up meanwhile, and the next one like it has its place',
@@ -116,7 +116,7 @@ export class PlaceOrderErrors {
     )
   }
 
-  /** The order would be sent anew, and does not fit the service that was given with it. */
+  /** The order would be sent anew, and does not fit the service of the options. */
   misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
     return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
       ...this.#facts(record),
@@ -124,7 +124,9 @@ export class PlaceOrderErrors {
     })
   }
 
-  /** The service may forget the caller's key before an attempt in doubt could be repeated with it. */
+  /**
+   * The service may forget the caller's key before an ambiguous attempt could be repeated with it.
+   */
   spent(record: JournalRecord): CustomerOrderingError {
     const message =
       'was used for this order before, and the service may be about to forget it; give a new one'
@@ -136,10 +138,10 @@ export class PlaceOrderErrors {
   }
 
   /**
-   * The claim could not be stored, or nobody knows whether it is.
-   * @param charged what is known of the wallet
+   * The claim is not stored, or may not be.
+   * @param charged `charged` of the error
    * @param key the key that would have been sent
-   * @param record what is remembered of the same intent
+   * @param record the record of the same intent
    */
   notStored(
     { result, cause, repair = 'Repair the store' }: Unwritten,
@@ -168,10 +170,11 @@ export class PlaceOrderErrors {
     return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** The order was sent, and could not be returned. `charged` is what is stored. */
+  /** The order was sent, and cannot be returned. `charged` is what is stored. */
   sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
     const { ending, outcome, orderId, record, attempts } = sent
-    // A 201 was heard, so whatever the attempts to read the order ended with, that is what went wrong.
+    // A 201 arrived, so the failure to read the order is the error, whatever its attempts ended
+    // with.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
       const { status, requestId } = bare(factsOf(ending.trail))
@@ -204,7 +207,7 @@ export class PlaceOrderErrors {
 
 type Names = Pick<CallContext, 'idempotencyKey' | 'externalOrderId' | 'orderId'>
 
-/** What an error says of a call that places an order, besides how it ended. */
+/** Facts in the errors of a call that places an order, besides its outcome. */
 export function orderCall(
   operation: string,
   charged: Charged,
@@ -215,20 +218,20 @@ export function orderCall(
   return { endpoint, path: ORDERS_PATH, charged, ...names, now: 0, reason: signal?.reason }
 }
 
-/** What an error names of an order. */
+/** Facts about an order in an error. */
 export function namesOf(record: JournalRecord | undefined): Names {
   const { key: idempotencyKey, externalOrderId, order } = record ?? {}
   return { idempotencyKey, externalOrderId, orderId: order?.id }
 }
 
-/** What is known of the wallet before a call did anything. */
+/** What the record proves about the wallet before a call did anything. */
 export function moneyOf(record: JournalRecord | undefined): Charged {
   return record === undefined ? 'no' : chargedOf(record)
 }
 
 /**
- * What was thrown over arguments; where they are not valid, with what is remembered of the order that they name: a row that
- * was charged when it still was valid is not told as `'no'`.
+ * The error over invalid arguments, with the record of the order that they name: a row that was
+ * charged while it was valid must not be reported as `'no'`.
  */
 export async function argumentError(
   { journal, connection }: OrderContext,
@@ -245,7 +248,7 @@ export async function argumentError(
       ...namesOf(found.record),
       charged: chargedOf(found.record),
     })
-  // Without reading the record nobody knows what an earlier call did.
+  // The record may belong to an earlier call that was charged.
   if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
   return found instanceof Interruption
     ? invalidOver(error.message, error.issues, { charged: 'unknown' })

@@ -26,32 +26,42 @@ import { unusableError } from './row.ts'
 import { decide, known, type StepOf, unknownStep } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** How to recover. */
+/** Options of a recovery. */
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
-  /** `all` repeats the request also past the window, after an abort and after a refusal that proved nothing. */
+  /**
+   * `all` also repeats requests past the window, after an abort and after a refusal that proved
+   * nothing.
+   */
   readonly replay: 'safe' | 'all'
-  /** True to claim records that a live call elsewhere may still hold. */
+  /** True to claim records that a live call of another process may still hold. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
-  /** True once the service's whole list is known not to have the order, so that it may be sent for the first time. */
+  /**
+   * True once the order is known to be missing from the whole list, so that it may be sent for the
+   * first time.
+   */
   readonly notListed?: boolean
   /** Throws once the client is closed, which must not wait for a whole walk. */
   readonly checkOpen: () => void
 }
 
 interface RecoverOneSettings extends RecoverSettings<unknown> {
-  /** Same for the requests that the record needs and for what is told of it. */
+  /** The same for the record's requests and for their events. */
   readonly callId: string
 }
 
 const OPERATION = 'orders.recover'
-/** Transport failures in a row that end the walk: the service cannot be reached, and the rest stays open. */
+/**
+ * Consecutive transport failures that end the walk: the service is unreachable, and the rest stays
+ * open.
+ */
 const MAX_FAILURES = 3
 
 /**
- * Settles every record that a call left behind, asking the service once for each. Safe in many processes at once and
- * safe to kill anywhere: every step is a conditional write of one record, and a repeated request carries its old key.
+ * Settles every record that a call left open, with one request for each. Safe in concurrent
+ * processes and safe to kill anywhere: every step is a conditional write of one record, and a
+ * repeated request has its old key.
  */
 export async function* recover<Output>(
   context: OrderContext,
@@ -85,10 +95,10 @@ export async function* recover<Output>(
           ? await recoverOne(context, id, { ...options, notListed, callId })
           : await leaveOpen(context, id)
     } catch (error) {
-      // One record's trouble is its own outcome; the walk goes on.
+      // The failure of one record is its own outcome. The walk goes on.
       if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
       step = await leaveOpen(context, id, error)
-      // Not even readable: the store itself is in trouble, and every further record would be.
+      // The record cannot even be read: the store itself fails, and would for every other record.
       if (step === undefined) throw error
     }
     if (step === undefined || 'found' in step) return step
@@ -111,7 +121,7 @@ export async function* recover<Output>(
     }
     const step = await settle(looked.found.id, true)
     if (step === undefined) continue
-    // Not sent for another reason: the list has been read, and does not have it.
+    // Not sent for another reason: the list was read, and does not have it.
     if ('found' in step) {
       const { found, reason } = step
       yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
@@ -120,7 +130,7 @@ export async function* recover<Output>(
   context.journal.pruneHourly(context.retention, context.connection.reporter)
 }
 
-/** Names of the pending records, those whose safe-retry window ends next first, and the rows nobody can read. */
+/** Names of the pending records, by the end of their safe-retry window, and the unreadable rows. */
 async function pendingRecords(
   context: OrderContext,
   { settings, checkOpen }: RecoverSettings<unknown>,
@@ -143,9 +153,9 @@ async function pendingRecords(
       unusable.push({ outcome: 'needs_attention', record: unreadableRecord(row), reason: record })
     else {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
-      // Those that were never sent have no window that could end, so they come after those that have one, oldest first.
+      // Records that were never sent have no window. They come after the others, oldest first.
       if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
-      // Those past their window can wait: nothing is lost by asking for them last.
+      // Records past their window can wait: nothing is lost by a late look-up.
       else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
@@ -153,10 +163,10 @@ async function pendingRecords(
   return { ids, unusable }
 }
 
-/** What one record's recovery comes to; nothing where there is nothing to settle. */
+/** The outcome of one record's recovery. Undefined if nothing needs settling. */
 type Settled = RecoveryOutcome | Lookup | undefined
 
-/** Settles one record; a {@link Lookup} where its request must not be repeated. */
+/** Settles one record, or returns a {@link Lookup} if its request must not be repeated. */
 export async function recoverOne(
   context: OrderContext,
   id: string,
@@ -168,13 +178,15 @@ export async function recoverOne(
   const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   let credential: string | null | undefined
   let leave: (result: undefined) => void = () => {}
-  // What was decided without an API key is not decided anew, a moment later, with other facts: it might be sent then.
+  // A decision without an API key is not repeated with other facts a moment later: the order might
+  // be sent then.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
     // One request only, so only one attempt's time is subtracted from the window.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    // Decided before the API key was asked for; a mark on the times of a claim ends none.
+    // Decided before the API key was fetched. A mark on the times of a claim does not end the
+    // claim.
     outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
@@ -187,7 +199,7 @@ export async function recoverOne(
   const look = async (): Promise<Found> => {
     const loaded = await journal.load(id, deadline)
     if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-    // No API key is needed for what is settled, or somebody else's.
+    // A settled record needs no API key, nor does one that another call works on.
     decided = factsOf(loaded)
     const { step } = decide('recover', loaded, decided)
     if (step !== 'send' && step !== 'look_up') return loaded
@@ -243,7 +255,7 @@ function repeating(
     over,
     send,
     how: {
-      // One request for each key: a refusal that is heard again moves a queued order to its next one.
+      // One request for each key: the same refusal again moves an enqueued order to its next key.
       settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
       callId,
       credential,
@@ -254,7 +266,7 @@ function repeating(
       sendUntil: replay === 'all' ? Number.POSITIVE_INFINITY : undefined,
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
-    // Somebody else has it now; that is their outcome to report.
+    // Another call has it now, and reports its outcome.
     lost: () => ({ end: { outcome: 'in_progress', record: view } }),
     unwritten: ({ cause }) => {
       const error = new StoreError('The store did not confirm that recovery may go on with this order.', {
@@ -268,7 +280,7 @@ function repeating(
   }
 }
 
-/** What became of a record that was sent. */
+/** The outcome of a record that was sent. */
 async function sentOutcome(
   context: OrderContext,
   { order, ending, outcome, charged, record }: Sent,
@@ -276,7 +288,7 @@ async function sentOutcome(
   { signal }: CallSettings,
 ): Promise<RecoveryOutcome> {
   const newest = (await newestRecord(context, claimed)) ?? record
-  // An answer that proves the charge does so where it could not be stored as well.
+  // A response proves the charge even if it could not be stored.
   const proven = charged === 'yes'
   const about = orderCall(OPERATION, proven ? charged : chargedOf(newest), namesOf(newest), signal)
   const error =
@@ -284,7 +296,7 @@ async function sentOutcome(
   return repeatedOutcome(proven ? { ...newest, state: 'created' } : newest, order, outcome?.kind, error)
 }
 
-/** What can be said of a record without asking the service; undefined if it cannot be read. */
+/** The outcome of a record without a request. Undefined if it cannot be read. */
 async function leaveOpen(
   context: OrderContext,
   id: string,

@@ -8,24 +8,30 @@ import { isPending, type JournalRecord, type OrderRecord, publicRecord } from '.
 
 /** Why a record needs a person. */
 export type AttentionReason =
-  /** Older than the safe-retry window, or the clock went back; the service may have forgotten the key. */
+  /**
+   * Older than the safe-retry window, or the clock went back: the service may have forgotten the
+   * key.
+   */
   | 'past_window'
-  /** The caller's signal ended the call, so repeating it is not recovery's to decide. */
+  /** The caller's signal aborted the call, so recovery does not repeat it. */
   | 'aborted'
-  /** Refused after an attempt whose ending is not known; the refusal may exist because that attempt was charged. */
+  /**
+   * Refused after an attempt with an unknown outcome. The refusal may exist because that attempt
+   * was charged.
+   */
   | 'refused_after_doubt'
   /** The key belongs to another payload, which may have been bought. */
   | 'conflict'
-  /** Sent with another API key; the service may keep keys apart by API key. */
+  /** Sent under another API key. The service may scope keys by API key. */
   | 'api_key_changed'
-  /** The order exists, but nothing readable came back, and its id is not known. */
+  /** The order exists, but no readable response arrived, and its id is unknown. */
   | 'unreadable'
   /** The stored record is damaged. */
   | 'corrupt'
   /** The stored record was written by a newer version of this package. */
   | 'newer_version'
 
-/** What became of an order. */
+/** The outcome of an order that exists. */
 export interface RecoveredOrder<Output = Order> {
   /** An order exists and was paid. */
   readonly outcome: 'created'
@@ -37,37 +43,37 @@ export interface RecoveredOrder<Output = Order> {
   readonly reason?: undefined
 }
 
-/** What became of an order that cannot be shown. */
+/** The outcome of an order that exists and cannot be read. */
 export interface UnreadableOrder {
-  /** An order exists and was paid; its id is in `record.order`, if that is known. */
+  /** An order exists and was paid. `record.order` has its id, if known. */
   readonly outcome: 'created'
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** Why it could not be read, where that was tried; also if your own schema refuses it. */
+  /** Why it could not be read, if a read was tried. Also if your own schema rejects it. */
   readonly error?: AnyCustomerOrderingError
   /** The order cannot be read. */
   readonly reason: 'unreadable'
 }
 
-/** What became of a record without an order. */
+/** The outcome of a record without an order. */
 export interface RecoveredRecord {
   /**
-   * `rejected`: closed without an order by its own call; `in_progress`: a live call or the service is at work on it;
-   * `still_open`: the service could not be asked, try again later.
+   * `rejected`: its own call closed it without an order. `in_progress`: a live call or the service
+   * works on it. `still_open`: the service could not be reached, try again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** What the service or the connection answered, where that is why the record is still open. */
+  /** The error of the last request, if that is why the record is still open. */
   readonly error?: AnyCustomerOrderingError
   readonly reason?: undefined
 }
 
-/** What needs a person. */
+/** The outcome of a record that needs a person. */
 export interface RecordInNeed {
-  /** Nothing safe is left to do without a person. */
+  /** No safe step is left without a person. */
   readonly outcome: 'needs_attention'
   /** What is remembered of the order. */
   readonly record: OrderRecord
@@ -79,8 +85,8 @@ export interface RecordInNeed {
 }
 
 /**
- * What became of one record, told apart by `outcome`. Where an order was `created`, `order` is there unless `reason` says
- * that it is unreadable. `Output` is the type of your own schema, if the client has one.
+ * Outcome of one record, narrowed by `outcome`. For `created`, `order` is present unless `reason`
+ * is `'unreadable'`. `Output` is the type of your own schema, if the client has one.
  */
 export type RecoveryOutcome<Output = Order> =
   | RecoveredOrder<Output>
@@ -88,7 +94,10 @@ export type RecoveryOutcome<Output = Order> =
   | RecoveredRecord
   | RecordInNeed
 
-/** Makes the caller's own reading of an order that exists; throws one of our errors if there is none. */
+/**
+ * Reads an existing order with the caller's own schema. Throws one of our errors if there is no
+ * order.
+ */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
 /** The outcome of a record that is settled. */
@@ -106,7 +115,7 @@ export function createdOutcome(record: OrderRecord, order: Order | undefined): R
   return { outcome: 'created', record, order }
 }
 
-/** The outcome of a record whose request was sent once more, and brought this. */
+/** The outcome of a record whose request was repeated with this result. */
 export function repeatedOutcome(
   newest: JournalRecord,
   order: Order | undefined,
@@ -145,7 +154,7 @@ export async function finished<Output>(
   }
 }
 
-/** What can be said of a row whose record cannot be read. */
+/** The outcome of a row whose record cannot be read. */
 export function unreadableRecord(row: StoredRow): OrderRecord {
   const { version, createdAt, state } = row
   return {
@@ -160,7 +169,10 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
   }
 }
 
-/** What `await client.orders.recover()` gives. It keeps nothing of the orders that need nobody, however many there are. */
+/**
+ * Result of `await client.orders.recover()`. It keeps no orders but those that need a person,
+ * however many there are.
+ */
 export interface RecoverySummary {
   /** Orders that exist and were paid. */
   readonly created: number
@@ -168,7 +180,7 @@ export interface RecoverySummary {
   readonly rejected: number
   /** Orders that a live call, or the service, is still working on. */
   readonly inProgress: number
-  /** Orders that the service could not be asked about: run it again later. */
+  /** Orders for which the service could not be reached: run it again later. */
   readonly stillOpen: number
   /** Orders that need a person, each with its reason. */
   readonly needsAttention: readonly RecordInNeed[]

@@ -14,12 +14,12 @@ import type { Found } from './journal.ts'
 import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import { type Unusable, unusableError } from './row.ts'
 
-/** Which records to look at: one by name, or all that were written since a time (milliseconds since 1970). */
+/** The records to read: one by name, or all written since a time (milliseconds since 1970). */
 export type RememberedQuery = OrderName | { readonly since: number }
 
 /**
- * Records of this scope; looks, never sends.
- * @param settings whose total time is that of a look for one name
+ * Records of this scope. Reads, never sends.
+ * @param settings its total time limits the search for one name
  */
 export async function* remembered(
   context: OrderContext,
@@ -36,12 +36,12 @@ export async function* remembered(
   if (found.record !== undefined) yield publicRecord(found.record)
 }
 
-/** Records whose ending, or whose order, is not known. */
+/** Records whose outcome, or whose order, is not known. */
 export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRecord, void, undefined> {
   yield* views(context, { open: true })
 }
 
-/** All readable records first; then the error for those that are not, because an end would hide them. */
+/** All readable records first, then the error for the others: an end without it would hide them. */
 async function* views(
   context: OrderContext,
   which: { readonly open: true } | { readonly since: number },
@@ -54,7 +54,10 @@ async function* views(
   if (unusable !== undefined) throw unusableError(unusable)
 }
 
-/** Each record once, although a store may repeat rows that change while they are listed; or why it is unreadable. */
+/**
+ * Each record once, although a store may repeat rows that change between pages; or why it is
+ * unreadable.
+ */
 export async function* records(
   context: OrderContext,
   which: { readonly open: true } | { readonly since: number },
@@ -71,14 +74,14 @@ export async function* records(
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
 export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
 
-/** A look of a method, which takes no longer than the method may. */
+/** A read for a method, within the method's own time. */
 export interface NamedLook {
   readonly operation: string
   readonly settings: CallSettings
   readonly deadline: Deadline
 }
 
-/** What is stored under that name. */
+/** Reads what is stored under that name. */
 export async function lookFor(context: OrderContext, name: OrderName, look: NamedLook): Promise<Found> {
   const found = await look.deadline.race(findRecord(context, name, look.deadline))
   if (found instanceof Interruption) throw interrupted(found, name, look)
@@ -104,10 +107,10 @@ async function findRecord(
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
   const found = await journal.load(id, deadline)
   if (found instanceof Interruption || found.record !== undefined || field === 'externalOrderId') return found
-  // Open records are few and what is usually looked for, so they are searched before all others.
+  // Open records are few, and most searches are for them, so they come first.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
-      // Nobody waits for the rest of the rows any more.
+      // Nothing waits for the rest of the rows any more.
       const over = deadline.over()
       if (over !== undefined) return over
       const record = await journal.decode(row)
@@ -134,7 +137,7 @@ export function deadlineOf({ connection }: OrderContext, { totalTimeout, signal 
   return new Deadline(connection.runtime, totalTimeout, signal)
 }
 
-/** The call was ended while it looked the record up: nothing was asked of the service, and nothing was changed. */
+/** The call was aborted while it read the record: nothing was sent, and nothing was changed. */
 function interrupted(
   { why }: Interruption,
   name: OrderName,
@@ -156,7 +159,7 @@ function interrupted(
       )
 }
 
-/** @param record what is remembered of the order, whose money a wrong argument says nothing about */
+/** @param record the record of the order, whose charge a wrong argument says nothing about */
 export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
   const known = record === undefined ? {} : facts(record)
   return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })

@@ -17,13 +17,13 @@ import { rememberedOrder } from './newest.ts'
 import type { JournalRecord } from './record.ts'
 import { apply } from './transitions.ts'
 
-/** An order, or what the caller's schema made of it, and what came with it. */
+/** An order, or the output of the caller's schema, with its response info. */
 export interface OrderReply<T> {
   readonly value: T
   readonly info: OrderInfo
 }
 
-/** What came with an order. The headers are made when somebody asks, which is seldom. */
+/** Response info of an order. Its headers are made on first use, which is rare. */
 export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
   headers(): Headers
 }
@@ -33,10 +33,10 @@ export interface Placed extends OrderReply<Order> {
   readonly remembered: boolean
 }
 
-/** How a call came by an order. */
+/** How a call got its order. */
 interface Told {
   readonly key: string | undefined
-  /** Of the response, where there was one. */
+  /** From the response, if there was one. */
   readonly answered: Pick<OrderInfo, 'status' | 'requestId' | 'headers'> | undefined
   readonly attempts: number
   readonly replayed: boolean | undefined
@@ -73,7 +73,10 @@ export function replyOf(
   }
 }
 
-/** The order of a call of this process that is placing the same one; nothing if that call ended without it. */
+/**
+ * The order of a concurrent call of this process for the same one. Undefined if that call ended
+ * without it.
+ */
 export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
   const { errors, intent, deadline } = call
   const reason = whyNotJoin(intent, twin)
@@ -84,7 +87,7 @@ export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>):
   const placed = await deadline.race(twin.ended.then(copyOf))
   if (placed instanceof Interruption) throw errors.interrupted(placed, 'unknown', twin.idempotencyKey)
   if (placed === undefined) return undefined
-  // The twin went by a key of its own making: whether this call's key agrees is the record's to say.
+  // The twin chose its key itself. Only the record can decide whether this call's key agrees.
   if (intent.idempotencyKey !== undefined && intent.idempotencyKey !== placed.key) return undefined
   return replyOf(call, placed.order, { ...WAS_THERE, key: placed.key })
 }
@@ -96,7 +99,7 @@ export function rememberedReply(call: OrderCall, record: JournalRecord): Placed 
   return replyOf(call, checked.value, { ...WAS_THERE, key: record.key })
 }
 
-/** Reads an order that exists but whose answer was never readable and whose key may be forgotten. */
+/** Reads an existing order whose response was never readable and whose key may be forgotten. */
 export async function readReply(call: OrderCall, found: FoundRecord): Promise<Placed> {
   const { context, deadline, errors } = call
   const { record } = found
@@ -115,13 +118,16 @@ export async function readReply(call: OrderCall, found: FoundRecord): Promise<Pl
   return replyOf(call, read.value, { key: record.key, answered, attempts, replayed: true, remembered })
 }
 
-/** Looks an order up that looks never sent, and returns the one that the list shows. Ends the call if nobody can know. */
+/**
+ * Looks up an order that seems never sent, and returns the one in the list. Ends the call if the
+ * outcome stays unknown.
+ */
 export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
   const { context, deadline, errors } = call
   const { record } = found
   const settings: CallSettings = {
     ...call.settings,
-    // Of each page: what is left then.
+    // For each page: the time that is left then.
     get totalTimeout() {
       return Math.max(1, deadline.remaining())
     },
@@ -136,7 +142,8 @@ export async function listedReply(call: OrderCall, found: FoundRecord): Promise<
     if (looked.outcome === 'not_listed') return undefined
     if (looked.outcome !== 'created') throw looked.error ?? errors.unresolved(record, 'window')
     const remembered = looked.record.state === 'created'
-    // A store that did not take the proof still shows an order that looks never sent, and it would be bought again.
+    // If the store did not accept the proof, the order still seems never sent, and would be bought
+    // again.
     if (looked.order !== undefined)
       return replyOf(call, looked.order, { ...WAS_THERE, key: record.key, remembered })
     if (!remembered) throw errors.unresolved({ ...record, state: 'created' }, 'unreadable')
@@ -145,8 +152,9 @@ export async function listedReply(call: OrderCall, found: FoundRecord): Promise<
 }
 
 /**
- * What came with an order, for {@link attachInfo}. A function of the module: one that is made within a call would keep
- * what that call was given, its request and its signal among it, for as long as the caller keeps the order.
+ * Response info of an order, for {@link attachInfo}. A function of the module: a closure within a
+ * call would keep the call's request and signal in memory for as long as the caller keeps the
+ * order.
  */
 export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   return () => {
@@ -155,7 +163,7 @@ export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   }
 }
 
-/** False for an id that cannot be one. */
+/** False for a value that cannot be an id. */
 function isSegment(orderId: string): boolean {
   try {
     segment('orderId', orderId)

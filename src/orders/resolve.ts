@@ -21,7 +21,7 @@ import {
 import { type Command, known, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
-/** What a person found out: the order exists under this id, or it is given up. */
+/** A person's finding: the order exists under this id, or it is abandoned. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
 
 /** Closes an open record by a person's decision. */
@@ -67,7 +67,7 @@ export async function resolve(
   })
 }
 
-/** Forgets a closed record: whoever orders under its name again buys again. */
+/** Forgets a closed record: the next order under its name is bought again. */
 export async function forget(
   context: OrderContext,
   name: OrderName,
@@ -92,7 +92,7 @@ export async function forget(
   })
 }
 
-/** What all decisions have in common: how the record is found, and what the rules are to know of it. */
+/** The common part of all decisions: how the record is found, and the facts for the rules. */
 function taskOf(
   context: OrderContext,
   name: OrderName,
@@ -113,8 +113,8 @@ function taskOf(
 function abandoning(context: OrderContext, over: FoundRecord): Turn<OrderRecord> {
   const { runtime } = context.connection
   const { record } = over
-  // A key that is the order's very name cannot change; any other moves on for good, so that the next call buys anew. Under
-  // a key that stays, a later refusal still proves nothing.
+  // A key that is the order's name cannot change. Any other advances for good, so that the next
+  // call buys again. Under a key that stays, a later refusal still proves nothing.
   const claim = runtime.randomId()
   const named = record.slot.startsWith('key:')
   const marked =
@@ -167,7 +167,7 @@ function refused(
   }
 }
 
-/** Stores that the order exists which a person has found, once the service shows it. */
+/** Stores that an order exists, as a person found, once the service shows it. */
 async function verified(
   context: OrderContext,
   found: FoundRecord,

@@ -6,18 +6,19 @@ import type { StoredRow } from '../stores/store.ts'
 import { isPending, type JournalRecord } from './record.ts'
 
 /**
- * Layout of `data`. A higher number is a newer package's and is never touched. A row gets a higher one where it has a value
- * that this layout does not know, such as another `hold`: an older package would take it for damaged. A new optional field
- * needs none, if an older package may leave it alone.
+ * Layout of `data`. A higher number belongs to a newer package, and such a row is never changed. A
+ * row gets a higher one if it has a value that this layout does not know, such as another `hold`:
+ * an older package would report it as damaged. A new optional field needs none, if an older package
+ * may ignore it.
  */
 const LAYOUT = 1
 
-/** Marks rows whose record was forgotten: nothing is remembered, yet the row's version still goes on. */
+/** Marks rows whose record was forgotten. They remember nothing, but their version still rises. */
 const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/** A row that a store can keep. Fields that a newer package added to the same layout are kept. */
+/** A row that a store can keep, with the fields that a newer package added to the same layout. */
 export async function encodeRecord(
   scope: string,
   id: string,
@@ -38,19 +39,22 @@ export async function encodeRecord(
   }
 }
 
-/** What is not a text, or cannot come back as it was, would be a record that nobody can read. */
+/** Without a well-formed string, nobody could read the record later. */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
   if (!isStorable(sealed)) throw new TypeError('encrypt() of the codec did not return a well-formed text')
   return sealed
 }
 
-/** True for a text that every store gives back as it was. */
+/** True for a string that every store returns unchanged. */
 export function isStorable(sealed: unknown): sealed is string {
   return typeof sealed === 'string' && sealed !== '' && !/[\ud800-\udfff]/u.test(sealed)
 }
 
-/** A record as JSON; where its order is nested too deeply for this engine, with the order's documented fields only. */
+/**
+ * A record as JSON. If its order is nested too deeply for this engine, only the order's documented
+ * fields are kept.
+ */
 function textOf(content: { readonly order?: Partial<Order> }): string {
   try {
     return JSON.stringify({ layout: LAYOUT, ...content })
@@ -61,21 +65,24 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
   }
 }
 
-/** A row that stands for no record: nothing was ever remembered under its name, yet nobody can begin with its first version. */
+/**
+ * A row without a record: nothing was ever remembered under its name, but its first version is
+ * taken.
+ */
 export function emptyRow(scope: string, id: string, now: number): StoredRow {
   const times = { createdAt: now, updatedAt: now }
   return { scope, id, version: 1, open: false, state: 'rejected', ...times, data: FORGOTTEN }
 }
 
 /**
- * The row that stands for a forgotten record. It stays as long as a refusal does: a write that was given up before must
- * not begin the order anew.
+ * The row of a forgotten record. It stays as long as a refusal: an abandoned write must not start
+ * the order anew.
  */
 export function forgottenRow(row: StoredRow, now: number): StoredRow {
   return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: now, data: FORGOTTEN }
 }
 
-/** Why a row cannot be used; `unanswered`: the codec did not say what is in it. */
+/** Why a row cannot be used. `unanswered`: the codec did not decrypt it in time. */
 export type Unusable = 'corrupt' | 'newer_version' | 'unanswered'
 
 /** The record of a row, `'forgotten'`, or why it cannot be used. */
@@ -87,7 +94,7 @@ export async function decodeRow(
   let content: unknown
   try {
     const sealed = row.data.startsWith(SEALED)
-    // Without a codec, a sealed text is no JSON.
+    // Without a codec, encrypted data is not JSON.
     const text = sealed && codec !== undefined ? await codec.decrypt(row.data.slice(SEALED.length)) : row.data
     content = JSON.parse(text)
   } catch {
@@ -111,11 +118,11 @@ const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next
   },
   unanswered: {
     what: 'The codec did not decrypt the stored record of this order in time.',
-    next: 'Call again with the same request once it answers.',
+    next: 'Call again with the same request once it responds.',
   },
 }
 
-/** The error for a row that cannot be used: nothing may be sent over it, because nobody knows what it stood for. */
+/** The error for an unusable row. Nothing may be sent for it, because nobody knows its order. */
 export function unusableError(why: Unusable, key?: string): StoreError {
   const { what, next } = UNUSABLE[why]
   return new StoreError(
@@ -144,7 +151,7 @@ const allOf =
   (value) =>
     isObject(value) && Object.values(value as object).every(fits)
 
-/** What every field of a record must be; a field without a line does not compile. */
+/** The check of every field of a record. A field without a line does not compile. */
 const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   slot: isText,
   key: isText,
@@ -200,7 +207,10 @@ function isRecord(value: object): value is JournalRecord {
   return record['state'] === 'created' || record['rejection'] !== undefined
 }
 
-/** A codec that cannot open what it seals. Says nothing of what it threw, which may hold a secret. */
+/**
+ * The error for a codec that cannot decrypt what it encrypts. Does not quote the codec's own error,
+ * which may hold a secret.
+ */
 export class RoundTripError extends TypeError {
   constructor() {
     super('decrypt() of the codec did not return the text that encrypt() was given')
@@ -208,15 +218,15 @@ export class RoundTripError extends TypeError {
 }
 
 /**
- * A codec that opens the first text it seals before anybody stores it: a record that nobody can
- * read would be found out only after its order was charged. A failure is tried again.
+ * Makes the codec decrypt its first string before any is stored. Otherwise an unreadable record
+ * would be found only after its order was charged. A failure is tried again.
  */
 export function withRoundTrip(codec: Codec): Codec {
   let proven = false
   return {
     encrypt: async (text) => {
       const sealed = await codec.encrypt(text)
-      // What is no text is refused by whoever asked for one.
+      // The caller rejects a value that is not a string.
       if (proven || !isStorable(sealed)) return sealed
       if (!(await opens(codec, sealed, text))) throw new RoundTripError()
       proven = true

@@ -4,28 +4,35 @@ import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Runtime } from '../runtime.ts'
 import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/store.ts'
 
-/** How long one operation of a store may take, milliseconds. */
+/** Milliseconds that one operation of a store may take. */
 export const STORE_TIMEOUT = 10_000
 
-/** How far back the witness for a pruning is looked for, as multiples of its least age: further where orders are rare. */
+/**
+ * Ages at which the witness for a pruning is searched, as multiples of its least age: further back
+ * if orders are rare.
+ */
 const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
 /** Which rows are listed: those with work left for recovery, or those written since a time. */
 export type Which = { readonly open: true } | { readonly since: number }
 
 /**
- * How a conditional write of a row ended.
+ * Result of a conditional write of a row.
  * - `lost`: another writer was faster.
- * - `refused`: the store is certain that it never happens, as with a full disk (see {@link StoreError.applied}).
- * - `doubt`: it is not there, and may still be applied, also where the store has rejected it: a database goes on with a
- *   statement whose client has stopped waiting.
+ * - `refused`: the store is certain that it never happens, as with a full disk
+ *   ({@link StoreError.applied}).
+ * - `doubt`: it is not visible, and may still be applied, also if the store rejected it: a database
+ *   may go on with a statement whose client has stopped waiting.
  */
 export type Applied =
   | { readonly result: 'written' }
   | { readonly result: 'lost' }
   | { readonly result: 'refused' | 'doubt'; readonly repair?: undefined; readonly cause: unknown }
 
-/** The rows of a scope in a store: every operation ends in its time, and a write whose answer was lost is read back. */
+/**
+ * The rows of a scope in a store. Every operation has a time limit, and a write whose response was
+ * lost is read back.
+ */
 export class Rows {
   readonly store: OrderStore
   readonly scope: string
@@ -37,7 +44,7 @@ export class Rows {
     this.#runtime = runtime
   }
 
-  /** What the store has, or the interruption of the call. */
+  /** The content of the store, or the interruption of the call. */
   async read(
     id: string,
     deadline: Deadline,
@@ -55,7 +62,7 @@ export class Rows {
     return row instanceof Interruption ? overOr(deadline) : row
   }
 
-  /** Writes a row if nothing changed since its base was read. */
+  /** Writes a row if it has not changed since its base was read. */
   async apply(
     base: StoredRow | undefined,
     row: StoredRow,
@@ -74,7 +81,7 @@ export class Rows {
     try {
       applied = await this.bounded(pending, deadline)
       if (applied instanceof Interruption) {
-        // The write is on its way and may still be applied: knowing is worth a moment past the call's end.
+        // The write may still be applied: finding out is worth a moment past the call's end.
         grace = new Deadline(this.#runtime, GRACE, undefined)
         applied = await new Deadline(this.#runtime, GRACE / 2, undefined).race(pending)
       }
@@ -82,14 +89,16 @@ export class Rows {
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
-    // A database client that sent the write twice, because the first answer was lost, answers that it was too late.
+    // A database client that sent the write twice, because the first response was lost, reports
+    // that it came too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
     const read = await this.read(id, grace, store).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     if (isThisWrite(current, row)) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
-    // A client that repeats a statement may be refused the second time after the first was applied, so the row decides, too.
+    // A client that repeats a statement may be rejected the second time after the first was
+    // applied. So the row decides, too.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
     return { result: refused ? 'refused' : 'doubt', cause: failure }
   }
@@ -104,7 +113,7 @@ export class Rows {
     } while (after !== undefined)
   }
 
-  /** One page of them. */
+  /** One page of those rows. */
   page(which: Which, after?: string): Promise<RowPage> {
     const options = { limit: 100, ...defined({ after }) }
     const listed = (): Promise<RowPage> =>
@@ -115,10 +124,10 @@ export class Rows {
   }
 
   /**
-   * The time before which closed records may go; 0 if none may. This clock alone must not decide: while it is far
-   * ahead, everybody's records look old. So a record that was written well before now, the witness, has to stand three
-   * quarters of the time after what goes. A clock that is ahead writes a witness itself only after it was wrong for a
-   * quarter of the time.
+   * The time before which closed records may be removed; 0 if none may. This clock alone must not
+   * decide: while it is far ahead, all records look old. So a record from well before now, the
+   * witness, must be newer than the removed ones, by three quarters of their age. A clock that is
+   * ahead writes such a witness itself only after a quarter of that time.
    */
   async prunableBefore(kept: number): Promise<number> {
     const now = this.#runtime.now()
@@ -131,7 +140,7 @@ export class Rows {
     return 0
   }
 
-  /** What the store answers in its time, or by the deadline where one is given. */
+  /** The store's result within its time, or by the deadline if there is one. */
   async confirmed<T>(
     operation: () => Promise<T>,
     otherwise: string,
@@ -147,7 +156,7 @@ export class Rows {
     return result
   }
 
-  /** What comes in the time of an operation, or by the deadline. */
+  /** The result within the time of an operation, or by the deadline. */
   bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
     const time = Math.min(STORE_TIMEOUT, deadline.remaining())
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
@@ -159,7 +168,7 @@ export class Rows {
   }
 }
 
-/** A row that proves by its age that time has passed, whatever this process's clock says. */
+/** A row whose age proves that time has passed, whatever this process's clock says. */
 export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
   rows: readonly Row[],
   latest: number,
@@ -167,17 +176,23 @@ export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
   return rows.find(({ updatedAt }) => updatedAt <= latest)
 }
 
-/** True if the store has said that it wrote: one that has not responded in time may have written nothing. */
+/**
+ * True if the store confirmed the write: a store that has not responded in time may have written
+ * nothing.
+ */
 export function isConfirmed(applied: boolean | Interruption): boolean {
   return applied === true
 }
 
-/** True if what is stored is this very write. No other has its text, because every call's `claim` is in there. */
+/**
+ * True if the stored row is this very write. No other has its content, which includes the call's
+ * `claim`.
+ */
 export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): boolean {
   return stored?.version === row.version && stored.data === row.data
 }
 
-/** The end of a call; its store was given up if it has not come. */
+/** The end of a call. Without it, the store was too slow. */
 function overOr(deadline: Deadline): Interruption {
   const over = deadline.over()
   if (over !== undefined) return over
@@ -191,7 +206,7 @@ export function storeError(message: string, cause?: unknown): StoreError {
   return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
 }
 
-/** What a store said of itself, for the end of a message. Whatever else it threw may hold a secret. */
+/** The store's own message, for the end of ours. Errors of other classes may contain a secret. */
 export function reasonOf(cause: unknown): string {
   return cause instanceof StoreError ? ` The store said: ${cause.message}` : ''
 }

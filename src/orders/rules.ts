@@ -5,25 +5,26 @@ import type { Found, FoundRecord } from './journal.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
 /**
- * What is stored under a name, as far as it decides what may be done:
- * - `absent`: nothing was ever stored; `forgotten`: a row whose record was given up;
- * - `queued`: written down and never sent, and there is a key that may be sent;
- * - `busy`: a call that has not ended works on it;
- * - `open`: its outcome is not known, and its key may be sent; `stale`: no key may be sent any more;
+ * Phase of a name in the store:
+ * - `absent`: nothing was ever stored; `forgotten`: a row whose record was dropped;
+ * - `queued`: enqueued and never sent, and there is a key that may be sent;
+ * - `busy`: a call in progress works on it;
+ * - `open`: its outcome is unknown, and its key may be sent; `stale`: no key may be sent any more;
  * - `created`: bought, and the order is known; `unread`: bought, and the order was never readable;
  * - `rejected`: closed without an order.
  */
 export type Phase = 'absent' | 'forgotten' | KnownPhase
 type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
 
-/** `resolve` is a person's word that an order exists, `abandon` that it is given up. */
+/** `resolve`: a person says that an order exists. `abandon`: a person gives it up. */
 export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' | 'forget'
 
 /**
- * What is claimed and sent:
+ * The order that is claimed and sent:
  * - `new`: an order of its own, under its first key, whatever its row held before;
- * - `stored`: what the record holds; of an order that was never sent, under the key with which it starts;
- * - `same`, `first`, `next`: a closed order that is asked for again, with that key; `given`: with the key that the call gives.
+ * - `stored`: the order in the record; if it was never sent, under the key with which it starts;
+ * - `same`, `first`, `next`: a closed order that is ordered again, with that key; `given`: with the
+ *   caller's key.
  */
 export type Sends = 'new' | 'stored' | 'given' | Start
 
@@ -34,21 +35,24 @@ export type Refusal =
   | 'key'
   /** The same order without a name is being placed. */
   | 'duplicate'
-  /** In doubt, and its key may not be sent: too old, without a name and left alone for long, sent with another API key. */
+  /**
+   * Ambiguous, and its key may not be sent: too old, without a name and untouched for long, or sent
+   * under another API key.
+   */
   | 'window'
   | 'age'
   | 'api_key'
-  /** In doubt, and recovery does not repeat it. */
+  /** Ambiguous, and recovery does not repeat it. */
   | 'held'
   | 'busy'
   | 'unreadable'
-  /** The row has the next order like it by now, so nobody can say here what became of the one that is asked for again. */
+  /** The row has the next equal order by now, so the outcome of the earlier one is unknown here. */
   | 'replaced'
-  /** The caller's key may be forgotten by the service, and no other may take its place. */
+  /** The service may have forgotten the caller's key, and no other may replace it. */
   | 'spent'
   /** The stored record does not fit together. */
   | 'corrupt'
-  /** The service given with the call cannot be ordered like that. */
+  /** The order does not fit the service of the options. */
   | 'misfit'
   /** Nothing is remembered under the name. */
   | 'unknown'
@@ -60,7 +64,7 @@ export type Refusal =
   /** Not settled, so it cannot be forgotten. */
   | 'unsettled'
 
-/** Why recovery does not repeat a request, but looks whether the service shows the order. */
+/** Why recovery looks an order up instead of repeating its request. */
 export type HeldBack =
   | 'past_window'
   | 'aborted'
@@ -78,12 +82,12 @@ interface Refuse<R extends Refusal> {
   readonly step: 'refuse'
   readonly because: R
 }
-/** Looks whether the service shows the order: by its id where that is known, else in the list. */
+/** Looks the order up: by its id if known, otherwise in the list. */
 interface LookUp {
   readonly step: 'look_up'
   readonly because: HeldBack
 }
-/** What is remembered is the result. */
+/** The remembered order is the result. */
 interface Tell {
   readonly step: 'tell'
 }
@@ -93,21 +97,24 @@ interface Nothing {
 
 type Differs = 'payload' | 'key'
 
-/** What each command may come to do. */
+/** Every step of a command. */
 export interface StepOf {
   readonly create:
     | Send<Sends>
     | LookUp
     | Tell
-    /** For the call that works on the order. */
+    /** Waits for the call that works on the order. */
     | { readonly step: 'wait' }
-    /** The order by its id: its key may be forgotten. */
+    /** Reads the order by its id, because its key may be forgotten. */
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
     | Refuse<'spent' | 'corrupt' | 'misfit'>
-  readonly enqueue: /** Writes the order down to be sent; `given`: under another key than before. */
+  readonly enqueue: /** Enqueues the order; `given`: under another key than before. */
     | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
-    /** Takes the record from a call that is taken for dead, so that this one cannot close it when it wakes. */
+    /**
+     * Takes the record from a call that is presumed dead, so that this call cannot close it when it
+     * wakes.
+     */
     | { readonly step: 'take_over' }
     | Tell
     | Refuse<Differs | 'window' | 'held' | 'busy' | 'spent' | 'misfit'>
@@ -117,7 +124,7 @@ export interface StepOf {
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
 }
 
-/** Steps under conditions, asked in this order, and the step where none holds. */
+/** Steps with conditions, checked in this order, and the step if none holds. */
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
@@ -127,7 +134,7 @@ const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 const tell: Tell = { step: 'tell' }
 const nothing: Nothing = { step: 'nothing' }
 
-/** What is stored is another order than the call asks for. */
+/** The stored order is another one than this call's. */
 const DIFFERS = [
   [when.otherPayload, refuse('payload')],
   [when.otherKey, refuse('key')],
@@ -144,7 +151,8 @@ const NOT_REMEMBERED: Row<undefined> = {
 }
 
 /**
- * What each command does in each phase: the first step whose condition holds, else the last one. docs/protocol.md prints it.
+ * The step of each command in each phase: the first one whose condition holds, otherwise the last.
+ * docs/protocol.md prints it.
  */
 export const RULES: Readonly<
   Record<'absent' | 'forgotten', Row<undefined>> & Record<KnownPhase, Row<JournalRecord>>
@@ -172,8 +180,8 @@ export const RULES: Readonly<
   },
   busy: {
     create: [REPLACED, ...DIFFERS, [when.namelessTwin, refuse('duplicate')], { step: 'wait' }],
-    // That call may yet close the record as not sent, so it cannot stand for an order that is promised to be placed. To
-    // wait for its end would hold the caller's transaction.
+    // That call may still close the record as not sent, so it cannot guarantee an enqueued order.
+    // Waiting for its end would hold the caller's transaction.
     enqueue: [...DIFFERS, refuse('busy')],
     recover: [{ step: 'leave' }],
     resolve: [refuse('busy')],
@@ -192,7 +200,7 @@ export const RULES: Readonly<
     enqueue: [...DIFFERS, [when.held, refuse('held')], { step: 'take_over' }],
     recover: [
       [when.damaged, lookUp('corrupt')],
-      // Never overridden: under another API key the same key may be a new order.
+      // Never overridden: under another API key, the same key may be a new order.
       [when.otherApiKey, lookUp('api_key_changed')],
       [when.replaysAll, send('stored')],
       [when.aborted, lookUp('aborted')],
@@ -291,7 +299,7 @@ export const RULES: Readonly<
   },
 }
 
-/** What is found, as the rules see it. */
+/** The record as the rules see it. */
 export function phaseOf({ row, record }: Pick<Found, 'row' | 'record'>, facts: Facts): Phase {
   if (record === undefined) return row === undefined ? 'absent' : 'forgotten'
   return knownPhase(record, facts)
@@ -306,7 +314,7 @@ function knownPhase(record: JournalRecord, facts: Facts): KnownPhase {
   return isUnsent(record) ? 'queued' : 'open'
 }
 
-/** What a command does with what it found. */
+/** The step of a command for this record. */
 export function decide<C extends Command>(
   command: C,
   { row, record }: Pick<Found, 'row' | 'record'>,
@@ -336,12 +344,12 @@ function isStep<Known, Step extends AnyStep>(
   return 'step' in entry
 }
 
-/** Ends the call, because one that goes on may send. A step without a branch does not compile. */
+/** Ends the call, because it might send otherwise. A step without a branch does not compile. */
 export function unknownStep(step: never): never {
   throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
 }
 
-/** What was found, for a step that no phase without a record leads to. */
+/** The record, for a step that every phase with a record allows. */
 export function known(found: Found | undefined): FoundRecord {
   const { row, record } = found ?? {}
   if (found === undefined || row === undefined || record === undefined)

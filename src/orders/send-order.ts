@@ -27,51 +27,60 @@ import {
 import type { JournalRecord, Rejection } from './record.ts'
 import { apply, type Proof } from './transitions.ts'
 
-/** How a claimed record is to be sent. */
+/** Options for sending a claimed record. */
 export interface SendOptions {
   readonly settings: CallSettings
   readonly deadline: Deadline
   readonly callId: string
   /** API key of the first attempt. */
   readonly credential: string | null
-  /** The refusal that an earlier call heard under this key; hearing it again leads to a key that was never sent. */
+  /**
+   * The refusal of an earlier call under this key. The same refusal leads to a key that was never
+   * sent.
+   */
   readonly earlier: Rejection | undefined
-  /** Method of the client on whose behalf it is sent, for events. */
+  /** Method of the client for which it is sent, in events. */
   readonly operation: string
-  /** True to ask the service only once, whatever it answers; for recovery. */
+  /** True to send only once, whatever the response. For recovery. */
   readonly once: boolean
-  /** True if the order was enqueued and never sent: unless the service itself refuses it, it stays to be sent by the next recovery. */
+  /**
+   * True if the order was enqueued and never sent. Unless the service refuses it, it stays for the
+   * next recovery.
+   */
   readonly queued: boolean
-  /** True if the key was never sent before, or never looked at by the service: its window begins with this call. */
+  /**
+   * True if the key was never sent before, or never processed by the service: its window begins
+   * with this call.
+   */
   readonly unused: boolean
-  /** Until when the key may be sent, milliseconds since 1970; default the record's window. */
+  /** Until when the key may be sent, in milliseconds since 1970. Default: the record's window. */
   readonly sendUntil: number | undefined
 }
 
-/** How sending a record ended, after it was stored. */
+/** Result of sending a record, after it was stored. */
 export interface Sent {
   readonly charged: Charged
-  /** The order, where it is readable. */
+  /** The order, if it is readable. */
   readonly order: Order | undefined
   readonly orderId: string | undefined
-  /** What the last attempt brought, where there was one. */
+  /** Result of the last attempt, if there was one. */
   readonly outcome: Outcome | undefined
   readonly ending: Ending<Order>
   /** All attempts of the call, over all generations. */
   readonly attempts: number
   /** The record as this call knows it. */
   readonly record: JournalRecord
-  /** False if the ending could not be stored. */
+  /** False if the outcome could not be stored. */
   readonly remembered: boolean
-  /** True if that is because somebody else wrote the record meanwhile. */
+  /** True if that is because another call wrote the record meanwhile. */
   readonly overtaken: boolean
-  /** True if a fresh key was sent exactly once and answered, so that the order is this call's doing. */
+  /** True if a fresh key was sent exactly once and got a response: this call created the order. */
   readonly fresh: boolean
 }
 
 /**
- * Sends a claimed record's key and body until the outcome table says stop, stores what it means and returns it. The
- * caller must have claimed the record: no byte leaves on anybody else's version.
+ * Sends a claimed record's key and body until the outcome table says stop. Stores the outcome and
+ * returns it. The caller must have claimed the record: no byte leaves on another call's version.
  */
 export async function sendOrder(
   context: OrderContext,
@@ -85,7 +94,7 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let { earlier, unused } = options
   let credential: string | null | undefined = options.credential
-  /** The API key that the record's tag was made from. */
+  /** The API key of the record's tag. */
   let claimedFor = options.credential
   for (;;) {
     const { record } = mine
@@ -94,10 +103,10 @@ export async function sendOrder(
     let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
     let verdict: Verdict | undefined
     let outcome: Outcome | undefined
-    // True once the proxy has named its API key and the record in the store does not say so: a process that comes after
-    // this one would repeat the order under whatever key the proxy has then.
+    // True once the proxy has named its API key and the stored record does not have it. A later
+    // process would repeat the order under whatever key the proxy has then.
     let unwritten = false
-    // Recovery keeps its window open until the caller says so; a call's own is the record's.
+    // Recovery sets its own window. A call has the record's.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
     const headers: Record<string, string> = { ...options.settings.headers }
@@ -118,12 +127,14 @@ export async function sendOrder(
       credential,
       judge: (result, { secrets }): Judgement<Order> => {
         const { key, apiKeyTag } = mine.record
-        // What the record could not say before the proxy's first response. Written with what this response means.
+        // The tag is known only after the proxy's first response. It is written together with the
+        // outcome.
         if (claimedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag)) {
           mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
           unwritten = true
         }
-        // What a success says is stored. Of a refusal, only its code is, which is looked through where it is kept.
+        // A success is stored, so it is redacted. Of a refusal only the code is stored, which is
+        // redacted there.
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
@@ -145,15 +156,15 @@ export async function sendOrder(
         if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
         if (tag === apiKeyTag && !unwritten) return true
         if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
-        // The key was rotated, or is known only now. The record must say whose key is sent before it
-        // is sent, or another process takes the wrong one for it.
+        // The key was rotated, or is known only now. The record must name the key before it is
+        // sent, or another process assumes the wrong one.
         const content = apply(mine.record, { type: 'tagged', apiKeyTag: tag })
         const written = await context.journal.write(mine, content, options.deadline)
         if (written.result !== 'written') return false
         mine = written.found
         unwritten = false
         claimedFor = apiKey
-        // The machine may have been asleep while it was written.
+        // The machine may have slept during the write.
         return !isLate()
       },
       isLate,
@@ -177,7 +188,8 @@ export async function sendOrder(
     })
 
     retriesLeft -= trail.retries + 1
-    // A retry of its own kind: with none left, the order stays refused under this key, and a later call goes on.
+    // This counts as a retry. With none left, the order stays refused under this key, and a later
+    // call goes on.
     const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
     if (rejection !== undefined && moves && goesOn) {
       const { busyUntil: until = 0, claim } = mine.record
@@ -194,7 +206,7 @@ export async function sendOrder(
         credential = undefined
         continue
       }
-      // If it is in doubt, closing the record keeps it from being applied later.
+      // If it may still be applied, closing the record keeps it from being applied later.
     }
 
     if (meaning.state === 'created') {
@@ -219,7 +231,7 @@ export async function sendOrder(
         fresh: fresh && trail.attempts === 1,
       }
     }
-    // Whoever ends a recovery early has said nothing about the order.
+    // The caller that ends a recovery early has said nothing about the order.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     if (rejection !== undefined && options.queued && !refused) {
@@ -243,15 +255,15 @@ export async function sendOrder(
 }
 
 /**
- * True once nothing may be sent on this claim. A process that was stopped after it, or whose clock jumped, must not send
- * what others may have taken over.
+ * True once nothing may be sent on this claim. A process that was stopped, or whose clock jumped,
+ * must not send an order that another call may have taken over.
  */
 export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: number, now: number): boolean {
   const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
   return !claimHolds || now > until
 }
 
-/** Under another API key the same key may be a new order, also where the response is only to be read again. */
+/** Under another API key, the same key may be a new order, even for a replay. */
 export function mayBeSentUnder(
   context: OrderContext,
   record: JournalRecord,
@@ -261,24 +273,29 @@ export function mayBeSentUnder(
   return !(ambiguous || proven) || sameApiKey(context, record, credential)
 }
 
-/** What is told must be what is stored: an unstored refusal leaves an open record, which recovery may still send. */
+/**
+ * The caller must hear what is stored: an unstored refusal leaves an open record, which recovery
+ * may still send.
+ */
 export function chargedAsStored(result: Written['result'], charged: Charged): Charged {
   return result === 'written' ? charged : 'unknown'
 }
 
 /**
- * What the end of a run means: its last attempt's row, or the row of a call that ended without one. A call that ends
- * between two attempts adds nothing: what is worth another attempt means the same as if none had followed.
+ * The meaning of a run's end: the row of its last attempt, or of a call that ended without one. An
+ * end between two attempts adds nothing, because an attempt worth a retry has the same meaning
+ * without one.
  */
 export function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
   const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
-  // A key that belongs to a payload which this store never saw: nothing said under it proves that nothing was bought.
+  // The key belongs to a payload that this store never saw: no refusal under it proves that nothing
+  // was bought.
   if (record.foreign && meaning.charged === 'no')
     return { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
   return meaning
 }
 
-/** What closes the record, where the ending does. */
+/** How the record is closed, if the outcome closes it. */
 function rejectionOf(
   { rejection: kind }: Meaning,
   outcome: Outcome | undefined,
@@ -290,9 +307,10 @@ function rejectionOf(
 }
 
 /**
- * True if the order goes on with a key that was never sent: the service refused the same thing again in a new call, or
- * says that the key belongs to another payload although it refused every payload that was ever sent under it. Servers
- * that remember refusals would respond the same for ever; on servers that do not, the first key stays valid.
+ * True if the order goes on with a key that was never sent. Either the service refused the same
+ * thing in a new call, or it reports a conflict although it refused every payload under the key.
+ * Servers that remember refusals would repeat them for ever. On servers that do not, the first key
+ * stays valid.
  */
 export function movesOn(
   context: OrderContext,
@@ -301,7 +319,7 @@ export function movesOn(
   earlier: Rejection | undefined,
 ): boolean {
   if (earlier === undefined || record.keyOrigin === 'caller') return false
-  // Also where a call beside this one was refused meanwhile: this one was not made after that refusal.
+  // Also if a concurrent call was refused meanwhile: this one did not begin after that refusal.
   if (heard.kind === 'conflict')
     return (
       record.refused &&
@@ -316,12 +334,12 @@ export function movesOn(
   )
 }
 
-/** True if a process that knows nothing of this store may have sent the key: it computes the same one. */
+/** True if a process without this store may have sent the key, because it computes the same one. */
 export function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
   return keyOrigin === 'derived' && journal.store.durability === 'memory'
 }
 
-/** False for what ends before the service looks at the order, and so at its key. */
+/** False for an outcome before the service checks the order and its key. */
 function isLookedAt(kind: OutcomeKind): boolean {
   const { rejection } = OUTCOMES[kind].clean
   return rejection !== 'not_processed' && rejection !== 'cancelled'

@@ -8,7 +8,7 @@ import type { Checked } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import type { Parse } from '../schemas/parse.ts'
 
-/** What is waited for. */
+/** The order and the condition of a wait. */
 export interface Wait<T> {
   readonly endpoint: Endpoint
   readonly path: string
@@ -17,17 +17,17 @@ export interface Wait<T> {
   readonly until: (order: T) => boolean | Promise<boolean>
   /** Milliseconds for the whole wait. */
   readonly timeout: number
-  /** Settings of each look. */
+  /** Settings of each request. */
   readonly settings: CallSettings
 }
 
-/** First and longest wait between two looks, milliseconds. */
+/** First and longest wait between two polls, in milliseconds. */
 const FIRST = 1000
 const LONGEST = 30_000
-/** How long a 404 may mean that the order is too new to be read, milliseconds. */
+/** Milliseconds for which a 404 may mean that the order is too new to be read. */
 const LAG = 10_000
 
-/** Looks at an order again and again until the caller is content with it. */
+/** Polls an order until the caller's condition holds. */
 export async function waitForOrder<T>(
   connection: Connection,
   wait: Wait<T>,
@@ -73,7 +73,7 @@ export async function waitForOrder<T>(
       if (newStatus !== status) step = FIRST
       status = newStatus
     }
-    // The last look is just before the end, so that a change during a long wait is not missed.
+    // The last poll is just before the end, so that a change during a long wait is not missed.
     const pause = step / 2 + (runtime.random() * step) / 2
     const remaining = deadline.remaining()
     const interrupted = await deadline.sleep(
@@ -96,7 +96,10 @@ export async function waitForOrder<T>(
   }
 }
 
-/** The order as the caller sees it, beside the status that the service sent: the caller's schema may hide that. */
+/**
+ * The order as the caller sees it, and the status that the service sent: the caller's schema may
+ * hide that.
+ */
 interface Seen<T> {
   readonly order: T
   readonly status: unknown

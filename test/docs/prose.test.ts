@@ -73,8 +73,7 @@ test('pages use the words of CONTRIBUTING.md', () => {
   expect(wrong).toEqual([])
 })
 
-/** The rest of the protocol follows: its files are being rewritten. */
-const source = [...comments, ...messages].filter(({ at }) => !at.startsWith('src/orders/'))
+const source = [...comments, ...messages]
 
 test('comments and messages of src use the words of CONTRIBUTING.md', () => {
   const wrong = source.flatMap(({ at, text }) =>

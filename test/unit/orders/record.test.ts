@@ -279,7 +279,7 @@ describe('what is told of a record', () => {
     [
       'unanswered',
       'The codec did not decrypt the stored record of this order in time.',
-      'Call again with the same request once it answers.',
+      'Call again with the same request once it responds.',
     ],
   ] as const)('says of an unusable one (%s) that money may have moved', (why, what, next) => {
     const error = unusableError(why, 'key-0')
