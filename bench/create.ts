@@ -1,19 +1,25 @@
 /** CPU and time of placing an order by `orders.create()` with its `MemoryStore`, against sending the same body unremembered. */
+import './platform-fetch.ts'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { type Cell, compare } from './blocks.ts'
 import { BASELINE, KEY, orderBody, orderSchema } from './contenders.ts'
 import { startService } from './service.ts'
 
 export const CREATE = 'create()'
+export const CREATE_OVER_UNDICI = 'create() over undici'
 export const BARE_POST = 'client.request'
 
 /** Ways to send an order that nobody has sent before. */
 export function placers(url: string): ReadonlyMap<string, () => Promise<unknown>> {
-  const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, account: 'bench' })
+  const options = { baseUrl: url, apiKey: KEY, account: 'bench' }
+  const client = new CustomerOrderingClient(options)
+  const overUndici = new CustomerOrderingClient({ ...options, transport: undiciTransport() })
   let orders = 0
   const next = () => orderBody(`order-${++orders}`)
   return new Map<string, () => Promise<unknown>>([
     [CREATE, () => client.orders.create(next())],
+    [CREATE_OVER_UNDICI, () => overUndici.orders.create(next())],
     [
       BARE_POST,
       () => client.request({ method: 'POST', path: '/v1/orders', body: next(), schema: orderSchema }),
@@ -32,7 +38,7 @@ export function placers(url: string): ReadonlyMap<string, () => Promise<unknown>
   ])
 }
 
-/** Ratios to a bare POST by the same client. */
+/** Ratios to the same body sent by raw `fetch`. */
 export async function measureCreate(rounds: number): Promise<ReadonlyMap<string, Cell>> {
   const service = await startService(0, 0)
   const found = await compare(placers(service.url), {
@@ -40,7 +46,7 @@ export async function measureCreate(rounds: number): Promise<ReadonlyMap<string,
     calls: 24,
     at: 1,
     warmUp: 2_000,
-    isBaseline: (name) => name === BARE_POST,
+    isBaseline: (name) => name === BASELINE,
   })
   service.close()
   return found

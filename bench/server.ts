@@ -19,6 +19,8 @@ const order = (number: number): object => ({
   metadata: { externalOrderId: `invoice-${number}`, channel: 'web' },
 })
 const one = JSON.stringify(order(1))
+/** As long, and without a reference: an order that shows another one than it was sent with is not believed. */
+const placed = one.replace('externalOrderId', 'integrationName')
 const pages = new Map<string, string>()
 
 /** The same rows in the envelopes that the clients of other services page through: by offset, by last id, by cursor. */
@@ -60,7 +62,7 @@ const server = createServer((request, response) => {
     const isList = request.method === 'GET' && list !== undefined && list in ENVELOPES
     const key = request.headers['idempotency-key']
     // As a service does: another key, another order.
-    const single = typeof key === 'string' ? one.replace('ord_0000000001', `ord_${key}`) : one
+    const single = typeof key === 'string' ? placed.replace('ord_0000000001', `ord_${key}`) : one
     const text = isList ? page(list, offsetOf(query), limit) : single
     const answer = (): void => {
       response.writeHead(request.method === 'POST' ? 201 : 200, {

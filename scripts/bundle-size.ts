@@ -32,12 +32,12 @@ interface Measured {
 }
 
 const measured: readonly Measured[] = [
-  // The aim is 25 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 64_300, dependencies: DEPENDENCIES },
+  // The aim is 46 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
+  { entry: '.', name: 'CustomerOrderingClient', budget: 64_250, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 65_750,
+    budget: 65_700,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -55,7 +55,7 @@ const measured: readonly Measured[] = [
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
   { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
-  { entry: './undici', name: 'undiciTransport', budget: 4_900, platform: 'node' },
+  { entry: './undici', name: 'undiciTransport', budget: 4_600, platform: 'node' },
 ]
 
 // 105 kB of it are the documentation.
