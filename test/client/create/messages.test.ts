@@ -28,7 +28,7 @@ describe('the message of an error', () => {
     const error = await failure(client.orders.create(order('r1')))
     expect(error).toMatchObject({ charged: 'unknown', status })
     expect(error.message).not.toMatch(/Correct|Change|Check/)
-    expect(error.message).toContain('call create() again with the same request')
+    expect(error.message).toContain('Call create() again with the same request')
   })
 
   it('of a conflict does not send the caller back to the same request', async () => {
@@ -73,7 +73,7 @@ describe('the message of an error', () => {
     const { client } = clientOver(() => new Response('<html>', { status: 200 }))
     const error = await errorOf(client.request({ method: 'POST', path: '/v1/refunds', body: {} }))
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown' })
-    expect(String(error)).toContain('nothing is remembered of it')
+    expect(String(error)).toContain('the client keeps no record of it')
     expect(String(error)).not.toContain('create()')
   })
 })

@@ -69,7 +69,7 @@ describe('the time of one attempt', () => {
       attempts: 2,
       externalOrderId: 'ref-1',
     })
-    expect(String(error)).toContain('call create() again with the same request and reference')
+    expect(String(error)).toContain('Call create() again with the same request and reference')
     sandbox.expectChargedOnce('ref-1')
   })
 
