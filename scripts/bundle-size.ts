@@ -33,11 +33,11 @@ interface Measured {
 
 const measured: readonly Measured[] = [
   // The aim is 46 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 64_250, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 64_500, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 65_700,
+    budget: 65_950,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -60,7 +60,7 @@ const measured: readonly Measured[] = [
 
 // 105 kB of it are the documentation.
 const PACKED_BUDGET = 830_000
-const UNPACKED_BUDGET = 3_060_000
+const UNPACKED_BUDGET = 3_080_000
 
 /** @param from the module to import from: the built package, or the source that a map leads back to */
 async function bundle(
