@@ -94,6 +94,23 @@ for (const [how, file] of LOADED) {
   })
 }
 
+/** The globals that docs/guide/runtimes.md lists. */
+async function listedFeatures(): Promise<string> {
+  const page = await readFile(join(root, 'docs/guide/runtimes.md'), 'utf8')
+  const [, list = ''] = /Exactly these globals.*?```text\n(.*?)\n```/s.exec(page) ?? []
+  return list.replaceAll(' ', ',')
+}
+
+cell(program('Node', process.execPath), 'with no more globals than the page on runtimes lists', async () => {
+  const FEATURES = await listedFeatures()
+  const env = { ...process.env, SMOKE_BASE_URL: server.url, SMOKE_API_KEY: sandbox.apiKey, NODE_OPTIONS: '' }
+  const { stdout } = await run(process.execPath, ['features.mjs'], { cwd: folder, env: { ...env, FEATURES } })
+  const { done, touched } = JSON.parse(stdout)
+  expect(done).toEqual(STEPS)
+  const optional = ['AbortSignal', 'FormData', 'ReadableStream', 'process']
+  expect(touched).toEqual([...FEATURES.split(','), ...optional].toSorted())
+})
+
 /** What the program of the contract printed. */
 const contractOf = async (program: string, ...args: readonly string[]): Promise<unknown> =>
   JSON.parse((await run(program, args, { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })).stdout)
