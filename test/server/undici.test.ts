@@ -398,7 +398,7 @@ describe('a transport that is closed', () => {
       charged: 'unknown',
       attempts: 2,
       message: expect.stringMatching(
-        /found its transport closed, so this attempt was not sent, but an earlier one may have been .* Make a new transport, and a client with it\. The wallet may have been charged: call create\(\) again /,
+        /found its transport closed, so this attempt was not sent, but an earlier one may have been .* Make a new transport, and a client with it\. The wallet may have been charged\. Call create\(\) again /,
       ),
     })
     expect(server.requests).toHaveLength(1)
