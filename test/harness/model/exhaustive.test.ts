@@ -1,6 +1,6 @@
 /**
- * Every state of two processes over one order, within the bounds of each setting, with the real rules and transitions. The
- * wide settings, and every wrong neighbour, are for `npm run test:all`; larger bounds for `npm run verify model`.
+ * Every state of two processes over one order, within the bounds of each setting, with the real rules and transitions. Pairs
+ * of wide calls, and every wrong neighbour, are for `npm run test:all`; the other wide settings for `npm run verify model`.
  */
 import { describe, expect, it } from 'vitest'
 import type { RecordEvent } from '../../../src/orders/transitions.ts'
@@ -47,10 +47,11 @@ const EVENTS: Readonly<Record<RecordEvent['type'], true>> = {
 }
 
 const small = SETTINGS.filter(({ wide }) => wide !== true)
+const pairs = SETTINGS.filter(({ name }) => name.startsWith('two at the same time, '))
 const searches: Found[] = []
 
 describe('two processes over one order', () => {
-  it.each(FULL ? SETTINGS : small)('keep every promise in each state: $name', (setting) => {
+  it.each(FULL ? [...small, ...pairs] : small)('keep every promise in each state: $name', (setting) => {
     const found = search(setting, BOUND)
     if (setting.wide !== true) {
       searches.push(found)
