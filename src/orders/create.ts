@@ -353,7 +353,8 @@ export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'rea
 }
 
 /**
- * Milliseconds until a call reads a claimed record again. Undefined once it has waited long enough.
+ * Milliseconds until a call reads a claimed record again. Zero or less once it has waited long
+ * enough.
  */
 export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)
