@@ -173,9 +173,10 @@ export function calls(setting: Setting, watch: Watch) {
     if (tells === 'yes' && world.bought.length === 0) broken("I5: told 'yes', and nothing was bought")
     if (returned !== undefined) {
       const { body } = process.intent ?? {}
-      const order = world.bought.find((each) => rawKey(each.key) === returned)
-      if (order === undefined) broken('I5: an order is returned that was not bought')
-      if (body !== undefined && order?.body !== body) broken('I5: the order of another payload is returned')
+      const orders = world.bought.filter(({ key }) => rawKey(key) === returned)
+      if (orders.length === 0) broken('I5: an order is returned that was not bought')
+      if (body !== undefined && orders.every((order) => order.body !== body))
+        broken('I5: the order of another payload is returned')
     }
     const heard =
       returned === undefined || world.heard.includes(returned) ? world.heard : [...world.heard, returned]
@@ -458,6 +459,15 @@ export function calls(setting: Setting, watch: Watch) {
     return ended(after, index, 'yes', returned && rawKey(returned.key))
   }
 
+  /** What a person's decision allows: to buy again, and to lose what was sent before it. */
+  function given(before: World, after: World, index: number, { call, gives }: Process): World {
+    const { record } = rowOf(before, index)
+    const known = call.command === 'forget' && record !== undefined ? [record.key] : []
+    const heard = [...new Set([...after.heard, ...gives, ...known])]
+    const doubtful = after.doubtful.filter((key) => !gives.includes(rawKey(key)))
+    return { ...after, allowed: after.allowed + 1, heard, doubtful }
+  }
+
   function writes(world: World, index: number, process: Process): World {
     at(world)
     const content = process.content ?? broken('nothing is to be written')
@@ -469,13 +479,8 @@ export function calls(setting: Setting, watch: Watch) {
         ? goOn(world, index, process, { at: 'reads' })
         : ended(world, index)
     const after = written(world, index, content)
-    if (command === 'abandon' || command === 'forget') {
-      const { record } = rowOf(world, index)
-      const known = command === 'forget' && record !== undefined ? [record.key] : []
-      const heard = [...new Set([...world.heard, ...process.gives, ...known])]
-      const doubtful = world.doubtful.filter((key) => !process.gives.includes(rawKey(key)))
-      return ended({ ...after, allowed: world.allowed + 1, heard, doubtful }, index)
-    }
+    if (command === 'abandon' || command === 'forget')
+      return ended(given(world, after, index, process), index)
     if (command === 'enqueue') return ended(after, index)
     const mine = rowOf(after, index).record ?? broken('nothing is written')
     const { ambiguous, state } = mine
@@ -672,8 +677,10 @@ export function calls(setting: Setting, watch: Watch) {
       backup: world.backup ?? backup,
       late: { store: storeOf(index), base, row },
     }
-    if (call.command !== 'create' || process.at !== 'writes' || intent === undefined)
-      return ended(late, index, 'unknown')
+    // The decision may take effect at any time from now on.
+    if (call.command === 'abandon' || call.command === 'forget')
+      return ended(given(world, late, index, process), index, 'unknown')
+    if (call.command !== 'create' || intent === undefined) return ended(late, index, 'unknown')
     const { record } = rowOf(world, index)
     const own = record !== undefined && chargedOf(record) !== 'no'
     return own

@@ -223,7 +223,9 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     const wire = world.wire.filter((other) => other !== request)
     const { by } = request
     const process = world.processes[by]
-    const waits = process?.at === 'waits' && rawKey(request.key) === process.mine?.key ? process : undefined
+    // Not what an earlier call has left on its way.
+    const isOwn = rawKey(request.key) === process?.mine?.key && request.body === process.mine.body
+    const waits = process?.at === 'waits' && isOwn ? process : undefined
     yield [
       `the request of ${by} arrives`,
       () => {
