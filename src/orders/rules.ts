@@ -255,7 +255,7 @@ export const RULES: Readonly<
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
-      [when.replaysAll, send('stored')],
+      // Not even when all is repeated: it is bought, and a forgotten key would buy it again.
       [when.pastWindow, lookUp('past_window')],
       send('stored'),
     ],

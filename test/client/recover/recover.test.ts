@@ -478,6 +478,11 @@ describe('an order that was created but never readable', () => {
       { charges: 1 },
     ],
     [
+      'is looked for past the window, too, if all is to be repeated: it is certainly bought',
+      [...unreadable(), jump(WINDOW), sendsNone(findsCharged({ replay: 'all' }))],
+      { charges: 1 },
+    ],
+    [
       'needs a person past the window where the list does not show references',
       [...unreadable(), jump(WINDOW), tells(['r1 needs_attention past_window'])],
       { charges: 1 },

@@ -271,7 +271,7 @@ const RECOVERED: readonly Line[] = [
   ['unreadable, past the window', 'look_up past_window', { ...unreadable, ...stale }],
   [
     'unreadable, past the window, all is repeated',
-    'send stored',
+    'look_up past_window',
     { ...unreadable, ...stale },
     {},
     { replaysAll: true },
