@@ -143,10 +143,12 @@ describe('in a browser', { skip: !existsSync(program) && process.env['CI'] !== '
     ['lambda', '/docs/guide/stores'],
     ['lost response', '/docs/guide/testing'],
     ['upgrade fleet', '/docs/guide/upgrading'],
+    ['how do i place an order so that a crash cannot double it', '/docs/guide/getting-started'],
+    ['what do i do with charged unknown', '/docs/guide/errors'],
     ['exponential backoff', '/docs/guide/errors'],
     ['pagination', '/docs/guide/lists'],
   ] as const)
-    test(`a search for "${words}" finds ${wanted}`, async () => {
+    test(`a search for "${words}" shows ${wanted} among the first five`, async () => {
       const { page, complaints, close } = await open('/')
       // The page hears the key once its script has run, which nothing shows.
       const input = page.locator('#localsearch-input')
@@ -159,7 +161,7 @@ describe('in a browser', { skip: !existsSync(program) && process.env['CI'] !== '
       const found = await page.$$eval('#localsearch-list a', (links) =>
         links.map((link) => link.getAttribute('href')?.replace(/#.*$/, '')),
       )
-      assert.ok(found.includes(wanted), found.join(' '))
+      assert.ok(found.slice(0, 5).includes(wanted), found.join(' '))
       assert.deepEqual(complaints, [])
       await close()
     })

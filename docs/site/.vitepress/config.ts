@@ -41,6 +41,24 @@ function reference(folder = 'docs/reference'): DefaultTheme.SidebarItem[] {
   return [...folders, ...pages]
 }
 
+/** Leaves the words out of a search that every page has. The page gets the text of the function, so all it needs is inside. */
+function processTerm(term: string): string | undefined {
+  const everywhere =
+    ' a an and are as at be by can cannot do does for from get have how i if in is it its me my need of on or should so that the this to use want we what when where which why will with you your '
+  const word = term.toLowerCase()
+  return everywhere.includes(` ${word} `) ? undefined : word
+}
+
+/** Puts the guides before the reference and the pages for maintainers. */
+function boostDocument(id: string): number {
+  if (/^\/docs\/guide\//.test(id)) return 2
+  return /^\/(docs\/(reference|decisions|verification|invariants|protocol|performance|architecture)|CHANGELOG)/.test(
+    id,
+  )
+    ? 0.5
+    : 1
+}
+
 const maintainers = ['architecture', 'protocol', 'invariants', 'verification', 'performance']
 
 export default defineConfig({
@@ -78,7 +96,7 @@ export default defineConfig({
     ],
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: { searchOptions: { processTerm, boostDocument } } } },
     outline: [2, 3],
     nav: [
       { text: 'Guide', link: '/docs/guide/getting-started' },
