@@ -280,7 +280,7 @@ export class RateLimitError extends ApiError {
   override readonly code = 'rate_limit'
 }
 
-/** 5xx: the service or a gateway before it failed. */
+/** 5xx: the service or a gateway in front of it failed. */
 export class ServerError extends ApiError {
   static {
     brand(this, 'ServerError')

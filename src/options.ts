@@ -167,8 +167,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Which API keys share Idempotency-Keys at the service. With `'apiKey'`, the safe assumption,
    * each has its own: an ambiguous order is sent again only under the API key that sent it. With
-   * `'customer'`, all API keys of a customer share them: set it if your provider says so, and key
-   * rotation leaves no orders to look up. Default `'apiKey'`.
+   * `'customer'`, all API keys of a customer share them, so an order may be sent again after a key
+   * rotation. Set it only if your provider says so. Default `'apiKey'`.
    */
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 

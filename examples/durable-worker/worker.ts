@@ -50,7 +50,7 @@ export default {
     if (request.method !== 'PUT' || reference === undefined) return refused(404, 'not_found')
     const client = openClient(env)
     const placed = place(client, reference, await request.json().catch(() => undefined))
-    // Whoever asked may go away; what has begun is finished, as far as the platform lets it, and the rest is for recovery.
+    // The caller may disconnect: the platform finishes what it can of the order, and recovery does the rest.
     ctx.waitUntil(placed.then(() => client.close()))
     return await placed
   },

@@ -82,7 +82,7 @@ function traced(c: Context<Env>) {
   return { headers: { 'X-Request-Id': c.get('requestId') } }
 }
 
-/** Reading ends when whoever asked is gone. */
+/** Reading ends when the caller disconnects. */
 function read(c: Context<Env>) {
   return { ...traced(c), signal: c.req.raw.signal }
 }

@@ -52,7 +52,7 @@ const queue = new Queue<OrderJob, string>(QUEUE, { connection: redis })
 const done = async (): Promise<number> => (await queue.getJobCounts('completed'))['completed'] ?? 0
 
 await enqueue(orders)
-// Whoever adds them again, because a program was not sure whether it had, adds nothing.
+// A program that adds the jobs again, because it is not sure whether it has, adds nothing.
 await enqueue(orders)
 console.log(`${orders.size} jobs, ${WORKERS} workers, seed ${seed}`)
 for (let number = 1; number <= WORKERS; number++) startWorker(number)

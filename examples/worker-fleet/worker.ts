@@ -2,7 +2,7 @@
  * A worker: takes jobs out of the queue and places their orders. Run as many as you like, on any number of machines.
  *
  * BullMQ does a job again when its worker dies or its attempt fails. That is safe because the job's id is the order's
- * reference: whoever does it again asks for the same order, and gets it.
+ * reference: a worker that does it again requests the same order, and gets it.
  */
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'

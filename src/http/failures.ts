@@ -62,7 +62,7 @@ export const UNKNOWN_CALL = {
   reason: undefined,
 } as const
 
-/** The problem of a success whose body is not as documented. */
+/** A success response whose body is not as documented. */
 interface Answered {
   readonly attempts: number
   readonly status: number | undefined
@@ -109,7 +109,7 @@ const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
 /** What an HTML page in place of a response means. */
 const PAGE = [
   "an HTML page, not this service's response",
-  'Check baseUrl and the proxy or gateway before the service',
+  'Check baseUrl and any proxy or gateway in between',
   true,
 ] as const
 const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
@@ -129,7 +129,7 @@ const NETWORK: Advice = ['Check the network and baseUrl']
 const AWAKE: Advice = ['Keep the machine awake', true]
 const RENEW: Advice = ['Make a new transport, and a client with it', true]
 const NO_TLS: Advice = ['Check the scheme and the port of baseUrl: the server may not speak TLS there', true]
-const BETWEEN: Advice = ['Check the proxy or gateway before the service', true]
+const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
 /**
  * Codes that tell more than their kind: undici's for a transport that its owner closed, OpenSSL's
@@ -166,7 +166,7 @@ export function chargedSentence(charged: Charged): string {
     no: 'The wallet was not charged.',
     yes: 'The wallet was charged. Do not order again under another reference or key.',
     unknown:
-      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.',
+      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.',
   }[charged]
 }
 
@@ -296,7 +296,7 @@ function notConnected(
   })
 }
 
-/** The service, or a gateway before it, refused the request. */
+/** The service, or a gateway in front of it, refused the request. */
 function refused(
   { status, headers, text }: Of<'answer'>,
   call: string,

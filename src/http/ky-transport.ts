@@ -54,9 +54,9 @@ export function kyTransport(given?: typeof fetch): Transport {
   // Read once: a fetch that is patched later is still used, but then no failure proves that a
   // request was not sent.
   const platform = globalThis.fetch
-  // Detected on the prototype: some platforms throw on the option where it is missing (workerd
-  // before 2024-11-11), and fetch polyfills change the URL. Detected by each request: touching
-  // `Request` makes Node load its whole fetch.
+  // Checked on the prototype: trying the option throws on platforms without it (workerd before
+  // 2024-11-11), and makes fetch polyfills change the URL. Checked only when a request is sent,
+  // because touching `Request` makes Node load its whole fetch.
   const takesCache = () => {
     const { Request } = globalThis
     return Request?.prototype !== undefined && 'cache' in Request.prototype

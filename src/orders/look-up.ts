@@ -245,7 +245,7 @@ class Cuts {
     const fields = { pages: MAX_PAGES, orders, pauseMs: CUT_PAUSE }
     reporter.log(
       'warn',
-      'the list of orders is longer than a look-up reads; orders may be in the rest',
+      'the list of orders is longer than a look-up reads; the rest was not searched',
       fields,
     )
   }

@@ -162,7 +162,7 @@ export class Rows {
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
   }
 
-  /** A store that throws instead of rejecting has failed all the same. */
+  /** Turns a synchronous throw of a store into a rejection, as its callers expect. */
   async #call<T>(operation: () => Promise<T>): Promise<T> {
     return await operation()
   }

@@ -93,13 +93,13 @@ async function runCase(contractCase: ContractCase, options: StoreContractOptions
       seed: options.seed ?? 1,
       history: options.history ?? { clients: 8, operations: 200 },
       openSecond: async () => {
-        if (options.openSecond === undefined) throw new Error('`openSecond` was not handed to the suite')
+        if (options.openSecond === undefined) throw new Error('`openSecond` was not passed to the suite')
         const second = await options.openSecond(store)
         handles.push(second)
         return second
       },
       reopen: async () => {
-        if (options.reopenStore === undefined) throw new Error('`reopenStore` was not handed to the suite')
+        if (options.reopenStore === undefined) throw new Error('`reopenStore` was not passed to the suite')
         await store.close()
         const again = await options.reopenStore(store)
         handles.push(again)

@@ -290,7 +290,7 @@ export class PostgresStore implements OrderStore {
     checkVersion(await this.#version(query), 'Cannot use the order store in PostgreSQL')
   }
 
-  /** A change of a newer package looks like damage, so its version must be the reported reason. */
+  /** Reports a newer version first: tables that a newer package has changed look damaged. */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {
       await this.#checkVersion(query)
@@ -376,7 +376,7 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
  * is rounded up, or if a time out of range moves to the end of the range.
  */
 function wholeTime(time: number): string {
-  if (Number.isNaN(time)) throw new StoreError('A time handed to the order store is not a number.')
+  if (Number.isNaN(time)) throw new StoreError('A time passed to the order store is not a number.')
   return String(Math.min(Math.max(Math.ceil(time), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER))
 }
 

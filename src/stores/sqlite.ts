@@ -65,7 +65,7 @@ export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in an SQLite file, for all processes of one machine. An acknowledged write
+ * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
  * survives the end of the process. It also survives a power failure, as far as the disk keeps
  * acknowledged writes: write-ahead log, `synchronous=FULL` and `fullfsync`.
  *
@@ -112,7 +112,7 @@ export class SqliteStore implements OrderStore {
       }
       this.#database = database
       this.#own = undefined
-      this.#name = 'the database handed in'
+      this.#name = 'the database passed in'
     } else {
       this.#name = locate(path)
       this.#own = open(this.#name, busyTimeout ?? DEFAULT_BUSY_TIMEOUT)
@@ -282,7 +282,7 @@ export class SqliteStore implements OrderStore {
     checkVersion(versionOf(statements.version), this.#failed('write'))
   }
 
-  /** A change of a newer package looks like damage, so its version must be the reported reason. */
+  /** Reports a newer version first: tables that a newer package has changed look damaged. */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error
     try {

@@ -201,7 +201,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         plain.update({ ...row, createdAt: plain.find(row.scope, row.id)?.createdAt ?? 0 }, expectedVersion),
     }),
   },
-  'the version handed in is the one stored, and the only one to expect next': {
+  'update stores the version that it is given, and the next update must expect it': {
     'update always says yes': (plain) => ({
       update: async (row, expectedVersion) => {
         await plain.update(row, expectedVersion)
@@ -209,7 +209,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       },
     }),
   },
-  'changing a row after it was handed in does not change the stored one': {
+  'changing a row after passing it in does not change the stored one': {
     'rows are shared with who hands them in': (plain) => ({
       put: (row) => void plain.rows.set(plain.name(row.scope, row.id), row),
     }),
@@ -230,7 +230,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         ),
     }),
   },
-  'listOpen reaches every row when each is closed once it was seen, as recovery does': {
+  'listOpen reaches every row while its caller closes each one, as recovery does': {
     'listOpen goes by offset': listOpenByOffset,
   },
   'listOpen follows rows that are closed and opened again': {

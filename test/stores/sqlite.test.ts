@@ -367,7 +367,7 @@ describe('opening a file', () => {
     expect(error.message).toContain(
       `needs the module node:sqlite, which this runtime (Node ${process.version}) does not have`,
     )
-    expect(error.message).toContain('Use Node 22.13 or newer, or hand in an open better-sqlite3 database')
+    expect(error.message).toContain('Use Node 22.13 or newer, or pass an open better-sqlite3 database')
     expect(readdirSync(directory)).toEqual([])
   })
 
@@ -756,7 +756,7 @@ describe('a connection handed in', () => {
     const database = openDatabase()
     database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
     const error = await failureOf(() => new SqliteStore({ database }))
-    expect(error.message).toContain('Cannot open the order store in the database handed in: no such column')
+    expect(error.message).toContain('Cannot open the order store in the database passed in: no such column')
     expect(database.isTransaction).toBe(false)
   })
 

@@ -1,7 +1,7 @@
 /**
  * Who may use the proxy. REPLACE THIS: look up the visitor's session, and return the API key of the wallet that is theirs.
  *
- * Whoever gets a key here can read that wallet's balance and all its orders, and can spend it. If each of your visitors has a
+ * Anyone who gets a key here can read that wallet's balance and all its orders, and can spend it. If each of your visitors has a
  * wallet, return each one's key, and give the page's client each one's `account`; if all share yours, the page must not order
  * at all: take the cart on your server and call the SDK there, as `checkout-backend` does.
  */

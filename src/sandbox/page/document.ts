@@ -92,7 +92,7 @@ action:
       <section class="panel" aria-labelledby="behaviour-title">
         <h2 id="behaviour-title">Behaviour</h2>
         <label for="preset">Preset</label>
-        <select id="preset">${presets}<option value="" disabled hidden>(switches of its own)</option></select>
+        <select id="preset">${presets}<option value="" disabled hidden>(custom switches)</option></select>
         <details>
           <summary>Switches in force</summary>
           <dl id="switches" class="switches"></dl>

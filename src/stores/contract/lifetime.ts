@@ -30,7 +30,7 @@ export const lifetime: readonly ContractCase[] = [
     },
   },
   {
-    title: 'changing a row after it was handed in does not change the stored one',
+    title: 'changing a row after passing it in does not change the stored one',
     run: async ({ store }) => {
       const inserted = makeRow(1)
       await insertAll(store, [inserted])
@@ -129,7 +129,7 @@ export const claimsNoMoreThanMemory: ContractCase = {
   run: async ({ store }) => {
     if (store.durability === 'memory') return
     throw new Error(
-      `durability is ${show(store.durability)}: hand the suite \`reopenStore\`, so that it can check the claim`,
+      `durability is ${show(store.durability)}: pass \`reopenStore\` to let the suite check the claim`,
     )
   },
 }

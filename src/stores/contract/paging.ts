@@ -160,7 +160,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'listOpen reaches every row when each is closed once it was seen, as recovery does',
+    title: 'listOpen reaches every row while its caller closes each one, as recovery does',
     run: async ({ store }) => {
       for (const [round, limit] of [1, 2, 5].entries()) {
         const rows = makeRows(round * 100 + 20).slice(round * 100)

@@ -184,7 +184,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'the version handed in is the one stored, and the only one to expect next',
+    title: 'update stores the version that it is given, and the next update must expect it',
     run: async ({ store }) => {
       let row = makeRow(1)
       await insertAll(store, [row])

@@ -31,7 +31,7 @@ const TROUBLES: readonly Trouble[] = [
     'POOL_TIMEOUT',
   ],
   [
-    'the client handed in was closed. Keep it open for as long as the store is used.',
+    'the client passed in was closed. Keep it open for as long as the store is used.',
     ...['CLIENT_CLOSED', 'CONNECTION_ENDED'],
   ],
   [

@@ -167,8 +167,8 @@ export function transactionOf(client: PostgresClient): Session {
       const query = queryOf(client)
       if (isPool(client) || !(await isInLiveTransaction(client, query))) {
         throw new StoreError(
-          'The connection handed to `within` is not inside a transaction, or its transaction has failed. ' +
-            'Nothing was written. Hand in the connection on which BEGIN was run.',
+          'The connection passed to `within` is not inside a transaction, or its transaction has failed. ' +
+            'Nothing was written. Pass the connection on which BEGIN was run.',
           { applied: false },
         )
       }

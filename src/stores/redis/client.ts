@@ -133,7 +133,7 @@ function textsOf(reply: unknown): string[] {
     if (texts.every((text) => typeof text === 'string')) return texts
   }
   throw new StoreError(
-    'The Redis client returned something that is not the result of a script. Hand in a client that is not inside a ' +
+    'The Redis client returned something that is not the result of a script. Pass a client that is not inside a ' +
       'transaction, and whose replies are not transformed.',
   )
 }

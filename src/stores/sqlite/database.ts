@@ -56,7 +56,7 @@ export function open(path: string, busyTimeout: number): OwnDatabase {
   if (sqlite === undefined) {
     throw new StoreError(
       `SqliteStore needs the module node:sqlite, which this runtime (${runtimeName()}) does not have. ` +
-        'Use Node 22.13 or newer, or hand in an open better-sqlite3 database as the option `database`.',
+        'Use Node 22.13 or newer, or pass an open better-sqlite3 database as the option `database`.',
     )
   }
   let database: OwnDatabase | undefined

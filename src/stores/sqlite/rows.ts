@@ -13,7 +13,7 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   ) {
     throw new StoreError(
       'The database returned something that is no row of the order store. Check that nothing else writes to its ' +
-        'tables, and that a database handed in returns rows as objects.',
+        'tables, and that a database passed in returns rows as objects.',
     )
   }
   return {

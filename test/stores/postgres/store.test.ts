@@ -866,7 +866,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       await pool.end()
       await client.end()
       for (const store of stores) {
-        await expectFailure(() => store.get(SCOPE, 'id'), 'the client handed in was closed')
+        await expectFailure(() => store.get(SCOPE, 'id'), 'the client passed in was closed')
       }
     })
 

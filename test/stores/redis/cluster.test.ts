@@ -173,7 +173,7 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
     open.push(connection)
     const plain = new RedisStore({ client: connection.client })
     expect((await failureOf(() => plain.get(SCOPE, makeRow(1).id))).message).toContain(
-      'Hand in a cluster client.',
+      'Pass a cluster client.',
     )
 
     const [key = ''] = await keysAt(full[0] ?? 0)

@@ -470,7 +470,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       const store = new RedisStore({ client })
       await store.get(SCOPE, 'warm')
       await client.multi({ pipeline: false })
-      await expectFailure(() => store.insert(makeRow(1)), 'Hand in a client that is not inside a transaction')
+      await expectFailure(() => store.insert(makeRow(1)), 'Pass a client that is not inside a transaction')
     })
 
     it('include something else under a key of the store', async () => {

@@ -106,7 +106,7 @@ describe('failures of RedisStore', () => {
     ['MISCONF Errors writing to the AOF file: No space left', 'MISCONF', /cannot write to its disk/],
     ['NOREPLICAS Not enough good replicas to write.', 'NOREPLICAS', /min-replicas-to-write/],
     ['CLUSTERDOWN Hash slot not served', 'CLUSTERDOWN', /does not serve all slots/],
-    ['MOVED 3999 10.0.0.7:6381', 'MOVED', /Hand in a cluster client\.$/],
+    ['MOVED 3999 10.0.0.7:6381', 'MOVED', /Pass a cluster client\.$/],
     [
       'ERR Script attempted to access a non local key in a cluster node script: 1f2e, on @user_script:8.',
       'TRYAGAIN',

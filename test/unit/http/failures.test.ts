@@ -76,7 +76,7 @@ describe('an HTML page in place of a response', () => {
     expect(error).toBeInstanceOf(Class)
     expect(error.message).toBe(
       `POST /v1/orders returned ${status} (an HTML page, not this service's response). ` +
-        `Check baseUrl and the proxy or gateway before the service. ${chargedSentence('unknown')}`,
+        `Check baseUrl and any proxy or gateway in between. ${chargedSentence('unknown')}`,
     )
   })
 
@@ -331,7 +331,7 @@ describe('what a message says', () => {
       ['yes', 'The wallet was charged. Do not order again under another reference or key.'],
       [
         'unknown',
-        'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.',
+        'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.',
       ],
     ] as const)('ends with what is known of the wallet: %s', (charged, sentence) => {
       const error = fail(result, { charged })
@@ -420,7 +420,7 @@ describe('a whole message', () => {
     [
       success('undecodable'),
       'returned 200, but its body could not be decompressed',
-      'Check the proxy or gateway before the service',
+      'Check any proxy or gateway in between',
       true,
     ],
     [
@@ -470,7 +470,7 @@ describe('a whole message', () => {
         `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
       )
       expect(message('unknown')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.`,
+        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.`,
       )
       expect(message('yes')).toBe(
         `POST /v1/orders ${what}. ${first}The wallet was charged. Do not order again under another reference or key.`,
@@ -510,7 +510,7 @@ describe('a whole message', () => {
     [
       'unknown',
       ', so this attempt was not sent, but an earlier one may have been',
-      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Never order again under another one.',
+      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.',
     ],
   ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
     const given = charged === undefined ? {} : { charged }

@@ -28,7 +28,7 @@ function drawWallet({ id, type, wallet }: SandboxCustomer): HTMLElement {
   )
 }
 
-/** Amounts change while somebody types into the field beside them, so only they are drawn anew. */
+/** Redraws only the amounts: they change while the user types into the field next to them. */
 export function drawWallets(customers: readonly SandboxCustomer[]): void {
   draw(
     'wallets',
