@@ -155,7 +155,7 @@ test('an order that cannot be read just now is still the paid one', async () => 
   assert.deepEqual(await get(backend), { status: 200, body: placed.body })
 })
 
-test('an order that may have been paid is pending, for whoever orders and for whoever looks', async () => {
+test('an order that may have been paid is pending, both for the caller who orders and for one who looks', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({
     match: { operation: 'createOrder' },
@@ -207,7 +207,7 @@ test('the id of a request is in the response, in the log, and in what the servic
   assert.ok(!JSON.stringify(backend.lines).includes(sandbox.apiKey))
 })
 
-test('reading stops when whoever asked is gone; buying does not', async () => {
+test('reading stops when the caller disconnects; buying does not', async () => {
   const backend = await Backend.start()
   const gone = new AbortController()
   let open = 0
