@@ -333,8 +333,8 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
 export interface RecoverOptions extends RequestOptions {
   /**
    * `'all'` also repeats requests past the safe-retry window, after an abort, and after a refusal
-   * that proved nothing. It can charge a second time if the service has forgotten the key. Default
-   * `'safe'`.
+   * that proved nothing. It can charge a second time if the service has forgotten the key. An order
+   * that was certainly charged is never repeated past the window. Default `'safe'`.
    */
   readonly replay?: 'safe' | 'all' | undefined
   /**

@@ -226,7 +226,7 @@ export async function recoverOne(
         const { record } = known(found)
         const { fingerprint, key: idempotencyKey } = record
         leave = live.enter(id, { fingerprint, idempotencyKey, request: requestOf(record) })
-        return repeating(context, known(found), options, credential ?? null)
+        return repeating(context, known(found), options, step.as === 'overdue', credential ?? null)
       }
       default:
         return unknownStep(step)
@@ -244,7 +244,8 @@ export async function recoverOne(
 function repeating(
   context: OrderContext,
   over: FoundRecord,
-  { settings, callId, replay }: RecoverOneSettings,
+  { settings, callId }: RecoverOneSettings,
+  overdue: boolean,
   credential: string | null,
 ): Turn<RecoveryOutcome> {
   const { record } = over
@@ -263,7 +264,7 @@ function repeating(
       once: true,
       queued: isUnsent(record),
       earlier,
-      sendUntil: replay === 'all' ? Number.POSITIVE_INFINITY : undefined,
+      sendUntil: overdue ? Number.POSITIVE_INFINITY : undefined,
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
     // Another call has it now, and reports its outcome.

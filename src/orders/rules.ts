@@ -23,6 +23,7 @@ export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' |
  * The order that is claimed and sent:
  * - `new`: an order of its own, under its first key, whatever its row held before;
  * - `stored`: the order in the record; if it was never sent, under the key with which it starts;
+ * - `overdue`: the same, also past the window of its key;
  * - `same`, `first`, `next`: a closed order that is ordered again, with that key; `given`: with the
  *   caller's key.
  */
@@ -74,7 +75,7 @@ export type HeldBack =
   | 'unreadable'
   | 'corrupt'
 
-interface Send<S extends Sends> {
+interface Send<S extends Sends | 'overdue'> {
   readonly step: 'send'
   readonly as: S
 }
@@ -118,7 +119,7 @@ export interface StepOf {
     | { readonly step: 'take_over' }
     | Tell
     | Refuse<Differs | 'window' | 'held' | 'busy' | 'spent' | 'misfit'>
-  readonly recover: Send<'stored'> | LookUp | Tell | Nothing | { readonly step: 'leave' }
+  readonly recover: Send<'stored' | 'overdue'> | LookUp | Tell | Nothing | { readonly step: 'leave' }
   readonly resolve: { readonly step: 'verify' } | Refuse<'unknown' | 'busy' | 'other_order'>
   readonly abandon: { readonly step: 'close' } | Tell | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
@@ -128,7 +129,7 @@ export interface StepOf {
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
-const send = <const S extends Sends>(as: S): Send<S> => ({ step: 'send', as })
+const send = <const S extends Sends | 'overdue'>(as: S): Send<S> => ({ step: 'send', as })
 const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
 const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 const tell: Tell = { step: 'tell' }
@@ -170,7 +171,7 @@ export const RULES: Readonly<
     enqueue: [...DIFFERS, tell],
     recover: [
       [when.damaged, lookUp('corrupt')],
-      [when.replaysAll, send('stored')],
+      [when.replaysAll, send('overdue')],
       [when.maybeRestored, lookUp('past_window')],
       send('stored'),
     ],
@@ -202,7 +203,7 @@ export const RULES: Readonly<
       [when.damaged, lookUp('corrupt')],
       // Never overridden: under another API key, the same key may be a new order.
       [when.otherApiKey, lookUp('api_key_changed')],
-      [when.replaysAll, send('stored')],
+      [when.replaysAll, send('overdue')],
       [when.aborted, lookUp('aborted')],
       [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
       send('stored'),
@@ -217,7 +218,7 @@ export const RULES: Readonly<
     recover: [
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
-      [when.replaysAll, send('stored')],
+      [when.replaysAll, send('overdue')],
       [when.aborted, lookUp('aborted')],
       [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
       lookUp('past_window'),

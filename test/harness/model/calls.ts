@@ -325,6 +325,7 @@ export function calls(setting: Setting, watch: Watch) {
           earlier: again && older !== undefined ? heardUnder(older, begun) : undefined,
           queued: unsent,
           retries: 1,
+          overdue: false,
         })
       }
     }
@@ -384,6 +385,7 @@ export function calls(setting: Setting, watch: Watch) {
       earlier,
       queued: isUnsent(record),
       retries: earlier === undefined ? 0 : 1,
+      overdue: step.as === 'overdue',
     })
   }
 
@@ -421,7 +423,7 @@ export function calls(setting: Setting, watch: Watch) {
     index: number,
     process: Process,
     begun: RecordContent,
-    how: Pick<Process, 'earlier' | 'queued' | 'retries'>,
+    how: Pick<Process, 'earlier' | 'queued' | 'retries' | 'overdue'>,
   ): World {
     const { intent } = process
     const fits =
@@ -491,7 +493,7 @@ export function calls(setting: Setting, watch: Watch) {
     at(before)
     let world = before
     let mine = process.mine ?? broken('I3: nothing is written down')
-    const until = process.call.all ? Number.POSITIVE_INFINITY : (mine.firstSentAt ?? world.now) + WINDOW
+    const until = process.overdue ? Number.POSITIVE_INFINITY : (mine.firstSentAt ?? world.now) + WINDOW
     if (isTooLate(mine, until, world.now)) return hears(world, index, process, undefined)
     const credential = credentialOf(world)
     const tag = tagOf(context, mine.key, credential, mine.apiKeyTag)

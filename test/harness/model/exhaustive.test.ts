@@ -79,7 +79,7 @@ describe('the rules of orders', () => {
     expect(judged.filter(({ by }) => by.line === undefined).map(({ neighbour }) => neighbour.name)).toEqual(
       [],
     )
-    expect(promises).toBeGreaterThan(chosen.length / 5)
+    expect(promises).toBeGreaterThan(chosen.length / 4)
   })
 })
 

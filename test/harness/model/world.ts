@@ -119,6 +119,8 @@ export interface Process {
   readonly queued: boolean
   readonly earlier: Rejection | undefined
   readonly retries: number
+  /** True if the key may be sent past its window. */
+  readonly overdue: boolean
   readonly tells: 'no' | 'yes' | 'unknown' | undefined
   /** What a person's decision gives up: keys that were sent when it was made. */
   readonly gives: readonly string[]

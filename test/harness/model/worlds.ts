@@ -107,6 +107,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
       queued: false,
       earlier: undefined,
       retries: 0,
+      overdue: false,
       tells: undefined,
       gives: asks || command === 'recover' ? [] : sent,
     }
