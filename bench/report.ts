@@ -203,7 +203,8 @@ ${full ? `${toReach(measured)}\n\n${measured.explained.trim()}` : 'A quick look 
 
 Written by \`npm run bench clients\`; see [repeating it](#repeating-it). ${measured.rounds} rounds. Medians, quartiles in brackets.
 
-Measured on ${measured.machine}. Versions: ${[...measured.versions].map(([name, version]) => `${name} ${version}`).join(', ')}.
+Measured on ${measured.machine}.
+Versions: ${[...measured.versions].map(([name, version]) => `${name} ${version}`).join(', ')}.
 
 ${busy}
 
