@@ -4,6 +4,7 @@ import { CustomerOrderingClient, type StandardSchemaV1, type Transport } from 'c
 import { undiciTransport } from 'customer-ordering-sdk/undici'
 import ky from 'ky'
 import * as z from 'zod/mini'
+import { ITEM_ID } from './service.ts'
 
 /** Somebody who sends requests to the service and hands out parsed answers. */
 export interface Contender {
@@ -15,7 +16,7 @@ export interface Contender {
   longList?(): Promise<unknown>
 }
 
-const ITEM = '/v1/orders/ord_1'
+const ITEM = `/v1/orders/${ITEM_ID}`
 const LIST = '/v1/orders?limit=50'
 const LONG_LIST = '/v1/orders?limit=1000'
 /** What is sent to place an order. */
@@ -108,7 +109,7 @@ function sdk(url: string, name: string, transport?: Transport): Contender {
   const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, transport })
   return {
     name,
-    get: () => client.orders.retrieve('ord_1'),
+    get: () => client.orders.retrieve(ITEM_ID),
     list: () => client.orders.list({ limit: 50 }),
     longList: () => client.orders.list({ limit: 1_000 }),
     post: () => client.request({ method: 'POST', path: '/v1/orders', body: BODY, schema: orderSchema }),
@@ -188,7 +189,7 @@ function peers(url: string): Contender[] {
     },
     {
       name: 'notion',
-      get: () => notion.request({ path: 'orders/ord_1', method: 'get' }),
+      get: () => notion.request({ path: `orders/${ITEM_ID}`, method: 'get' }),
       list: () => notion.request({ path: 'orders', method: 'get', query: { limit: '50' } }),
       post: () => notion.request({ path: 'orders', method: 'post', body: BODY }),
     },
@@ -202,7 +203,7 @@ async function octokit(url: string): Promise<Contender> {
   const client = request.defaults({ baseUrl: url, headers: { authorization: `Bearer ${KEY}` } })
   return {
     name: 'octokit request',
-    get: () => client('GET /v1/orders/{id}', { id: 'ord_1' }),
+    get: () => client('GET /v1/orders/{id}', { id: ITEM_ID }),
     list: () => client('GET /v1/orders', { limit: 50 }),
     post: () => client('POST /v1/orders', BODY),
   }

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startService } from './service.ts'
+import { ITEM_ID, startService } from './service.ts'
 import { type Spread, shuffled, spread } from './statistics.ts'
 
 const run = promisify(execFile)
@@ -69,14 +69,16 @@ export async function measureImports(rounds: number): Promise<ReadonlyMap<string
 /** Milliseconds from the start of a program to its first answer. */
 export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<string, Spread>> {
   const service = await startService(0, 10)
-  const client = `import('customer-ordering-sdk').then(({ CustomerOrderingClient }) => new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' }).orders.retrieve('ord_1'))`
+  const client = `import('customer-ordering-sdk').then(({ CustomerOrderingClient }) => new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' }).orders.retrieve('${ITEM_ID}'))`
   const program = (call: string): string =>
     `const before = performance.now(); await ${call}; console.log(performance.now() - before); process.exit()`
   const [found] = await interleaved(
     {
       'this package': program(client),
       [`this package, ${CACHED}`]: program(client),
-      'raw fetch': program(`fetch('${service.url}/v1/orders/ord_1').then((response) => response.json())`),
+      'raw fetch': program(
+        `fetch('${service.url}/v1/orders/${ITEM_ID}').then((response) => response.json())`,
+      ),
     },
     rounds,
   )

@@ -1,6 +1,7 @@
 /** The service that everything is measured against, in a process of its own: answers at once, or after `argv[2]` milliseconds. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { ITEM_ID } from './service.ts'
 
 const latency = Number(process.argv[2] ?? 0)
 /** Orders in the list; enough for every programme, so that its end is what the programme says. */
@@ -62,7 +63,7 @@ const server = createServer((request, response) => {
     const isList = request.method === 'GET' && list !== undefined && list in ENVELOPES
     const key = request.headers['idempotency-key']
     // As a service does: another key, another order.
-    const single = typeof key === 'string' ? placed.replace('ord_0000000001', `ord_${key}`) : one
+    const single = typeof key === 'string' ? placed.replace(ITEM_ID, `ord_${key}`) : one
     const text = isList ? page(list, offsetOf(query), limit) : single
     const answer = (): void => {
       response.writeHead(request.method === 'POST' ? 201 : 200, {

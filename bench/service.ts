@@ -1,6 +1,9 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
+/** The order that every path to a single one returns. */
+export const ITEM_ID = 'ord_0000000001'
+
 /** A server in a process of its own. */
 export interface Service {
   readonly url: string
