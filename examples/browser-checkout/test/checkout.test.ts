@@ -6,48 +6,11 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
-import { complaintsOf, openBrowser, openProfile } from './browser.ts'
-import { openShop, type Shop } from './shop.ts'
+import { openProfile } from './browser.ts'
+import { fill, heading, open, place, shop, visitor } from './visit.ts'
 
-let browser: Awaited<ReturnType<typeof openBrowser>>
-let shop: Shop
-let visitor: BrowserContext
-let complaints: string[] = []
-
-before(async () => {
-  browser = await openBrowser()
-})
-after(() => browser?.close())
-beforeEach(async () => {
-  shop = await openShop()
-  visitor = await browser.visitor()
-})
-afterEach(async () => {
-  await visitor.close()
-  await shop.close()
-  assert.deepEqual(complaints.splice(0), [])
-})
-
-async function open(context: BrowserContext = visitor): Promise<Page> {
-  const page = await context.newPage()
-  page.setDefaultTimeout(20_000)
-  complaints = complaintsOf(page)
-  await page.goto(shop.url)
-  await page.getByRole('radio', { name: /Profile boost/ }).waitFor()
-  return page
-}
-
-/** Fills the form in. */
-async function fill(page: Page, service: RegExp, quantity: number): Promise<void> {
-  await page.getByRole('radio', { name: service }).check()
-  await page.getByLabel('For whom').fill('@ada')
-  await page.getByLabel('Quantity').fill(String(quantity))
-}
-
-const heading = (page: Page, name: string) => page.getByRole('heading', { name, exact: true })
-const place = (page: Page) => page.getByRole('button', { name: /Place order|Placing your order/ })
 const charges = (): number => shop.sandbox.ledger.length
 
 /** Presses Tab until an element has the focus. */
@@ -304,7 +267,7 @@ describe('an order whose response is lost', () => {
     let second: BrowserContext | undefined
     try {
       const first = await openProfile(folder)
-      const page = await open(first)
+      const page = await open('/', first)
       await fill(page, /Profile boost/, 3)
       await place(page).press('Enter')
       await charged()
@@ -319,7 +282,7 @@ describe('an order whose response is lost', () => {
         action: { type: 'drop' },
       })
       second = await openProfile(folder)
-      const next = await open(second)
+      const next = await open('/', second)
       await heading(next, 'We are checking your order').waitFor()
       assert.equal(charges(), 1)
       back()

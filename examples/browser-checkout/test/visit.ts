@@ -1,0 +1,50 @@
+/**
+ * One browser for the tests of a file. Each test has a shop and a visitor of its own, whose pages must not complain.
+ * To import this file is to set that up.
+ */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach } from 'node:test'
+import type { BrowserContext, Locator, Page } from 'playwright-core'
+import { complaintsOf, openBrowser } from './browser.ts'
+import { openShop, type Shop } from './shop.ts'
+
+export let shop: Shop
+export let visitor: BrowserContext
+let browser: Awaited<ReturnType<typeof openBrowser>>
+let complaints: string[] = []
+
+before(async () => {
+  browser = await openBrowser()
+})
+after(() => browser?.close())
+beforeEach(async () => {
+  shop = await openShop()
+  visitor = await browser.visitor()
+})
+afterEach(async () => {
+  await visitor.close()
+  await shop.close()
+  assert.deepEqual(complaints.splice(0), [])
+})
+
+/** A page of the shop, which shows what can be bought. */
+export async function open(path = '/', context: BrowserContext = visitor): Promise<Page> {
+  const page = await context.newPage()
+  page.setDefaultTimeout(20_000)
+  complaints = complaintsOf(page)
+  await page.goto(shop.url + path)
+  await page.getByRole('radio', { name: /Profile boost/ }).waitFor()
+  return page
+}
+
+/** Fills the form in. */
+export async function fill(page: Page, service: RegExp, quantity: number): Promise<void> {
+  await page.getByRole('radio', { name: service }).check()
+  await page.getByLabel('For whom').fill('@ada')
+  await page.getByLabel('Quantity').fill(String(quantity))
+}
+
+export const heading = (page: Page, name: string): Locator =>
+  page.getByRole('heading', { name, exact: true })
+export const place = (page: Page): Locator =>
+  page.getByRole('button', { name: /Place order|Placing your order/ })
