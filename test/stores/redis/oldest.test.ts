@@ -1,8 +1,7 @@
-import { storeContract } from 'customer-ordering-sdk/stores/contract'
-import { type RedisClient, RedisStore } from 'customer-ordering-sdk/stores/redis'
-import { afterAll, beforeAll, describe, it } from 'vitest'
+import { afterAll, beforeAll, describe } from 'vitest'
 import { describeWith, RedisServers } from '../support/redis.ts'
 import { ioredis, nodeRedis } from '../support/redis-clients.ts'
+import { contractOver } from '../support/redis-contract.ts'
 
 /** The other tests run the newest. Before 5.9, node-redis garbles long replies that are not ASCII. */
 const OLDEST = {
@@ -29,29 +28,6 @@ describeWith('server', 'RedisStore over the oldest clients that it supports', ()
   afterAll(() => servers.stop())
 
   describe.each(Object.entries(OLDEST))('%s', (name, connect) => {
-    let connections: { readonly client: RedisClient; close(): void }[] = []
-    beforeAll(async () => {
-      connections = [await connect(servers.port), await connect(servers.port)]
-    })
-    afterAll(() => {
-      for (const connection of connections) connection.close()
-    })
-
-    let stores = 0
-    const open = (which: number): RedisStore => {
-      const client = connections[which]?.client
-      if (client === undefined) throw new Error('not connected')
-      return new RedisStore({ client, prefix: `${name} ${stores}:` })
-    }
-    storeContract({
-      test: { describe, it },
-      createStore: () => {
-        stores++
-        return open(0)
-      },
-      openSecond: () => open(1),
-      reopenStore: () => open(1),
-      history: { clients: 8, operations: 60 },
-    })
+    contractOver(name, () => connect(servers.port), { clients: 8, operations: 60 })
   })
 })
