@@ -44,7 +44,6 @@ export async function fill(page: Page, service: RegExp, quantity: number): Promi
   await page.getByLabel('Quantity').fill(String(quantity))
 }
 
-export const heading = (page: Page, name: string): Locator =>
-  page.getByRole('heading', { name, exact: true })
+export const heading = (page: Page, name: string): Locator => page.getByRole('heading', { name, exact: true })
 export const place = (page: Page): Locator =>
   page.getByRole('button', { name: /Place order|Placing your order/ })
