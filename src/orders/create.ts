@@ -22,13 +22,14 @@ import {
 } from './engine.ts'
 import { isAnonymous } from './identity.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from './intent.ts'
-import type { Found, FoundRecord } from './journal.ts'
+import { type Found, type FoundRecord, known } from './journal.ts'
 import { newestRecord } from './newest.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
-import { isUnsent, type JournalRecord } from './record.ts'
+import { isAskedAgain, isUnsent, type JournalRecord } from './record.ts'
 import {
   joinedReply,
   listedReply,
+  mayReturn,
   type OrderReply,
   type Placed,
   readReply,
@@ -36,7 +37,7 @@ import {
   replyOf,
 } from './reply.ts'
 import { unusableError } from './row.ts'
-import { known, type Sends, type StepOf, unknownStep } from './rules.ts'
+import { type Sends, type StepOf, unknownStep } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
 /** Options of one `create()`, checked, with all defaults filled in. */
@@ -343,27 +344,9 @@ class Placement implements Task<'create', Placed> {
 }
 
 /**
- * True if a call without a name means the stored order, not another equal one: no caller has its
- * outcome, or its content, yet.
- */
-export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
-  return (
-    isAnonymous(record.slot) && (record.state === 'open' || (record.state === 'created' && !record.readable))
-  )
-}
-
-/**
  * Milliseconds until a call reads a claimed record again. Zero or less once it has waited long
  * enough.
  */
 export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)
-}
-
-/**
- * True if a call whose own outcome was overtaken returns the order that exists now. Not one with
- * another payload: a later call ordered that under the same name.
- */
-export function mayReturn(newest: JournalRecord, fingerprint: string): boolean {
-  return newest.fingerprint === fingerprint && newest.state === 'created' && newest.readable
 }

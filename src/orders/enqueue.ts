@@ -8,11 +8,11 @@ import type { OrderContext } from './context.ts'
 import { plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
 import { isAnonymous } from './identity.ts'
 import { type Intent, readIntent, slotOfInvalid } from './intent.ts'
-import type { Found } from './journal.ts'
+import { type Found, known } from './journal.ts'
 import { argumentError, moneyOf, PlaceOrderErrors } from './place-order-errors.ts'
 import { type OrderRecord, publicRecord, type RecordContent } from './record.ts'
 import { unusableError } from './row.ts'
-import { known, unknownStep } from './rules.ts'
+import { unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** Milliseconds to wait after another writer was faster. */

@@ -339,3 +339,11 @@ export class Journal {
       : new Deadline(this.#runtime, 0, undefined)
   }
 }
+
+/** The record, for a step that every phase with a record allows. */
+export function known(found: Found | undefined): FoundRecord {
+  const { row, record } = found ?? {}
+  if (found === undefined || row === undefined || record === undefined)
+    throw new TypeError('unreachable: nothing is remembered')
+  return { id: found.id, row, record }
+}

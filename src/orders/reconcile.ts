@@ -4,11 +4,11 @@ import type { CallSettings } from '../http/call.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
 import { contradiction, type ListedOrder } from './evidence.ts'
-import { scanOrders } from './look-up.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import type { Finish } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
 import { type Unusable, unusableError } from './row.ts'
+import { scanOrders } from './scan-orders.ts'
 
 /**
  * One line of a reconciliation: an order that both sides know, that one side knows, or whose

@@ -1,5 +1,6 @@
 import { defined } from '../defined.ts'
 import type { Order } from '../schemas/order.ts'
+import { isAnonymous } from './identity.ts'
 
 /**
  * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: nothing
@@ -177,4 +178,14 @@ export function publicRecord(record: JournalRecord): OrderRecord {
     version,
     ...defined({ externalOrderId, order, rejection, firstSentAt, busyUntil }),
   }
+}
+
+/**
+ * True if a call without a name means the stored order, not another equal one: no caller has its
+ * outcome, or its content, yet.
+ */
+export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
+  return (
+    isAnonymous(record.slot) && (record.state === 'open' || (record.state === 'created' && !record.readable))
+  )
 }

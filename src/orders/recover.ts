@@ -9,7 +9,7 @@ import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './conte
 import { plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
 import { requestOf } from './evidence.ts'
 import { isGenuine } from './intent.ts'
-import type { Found, FoundRecord } from './journal.ts'
+import { type Found, type FoundRecord, known } from './journal.ts'
 import { type Lookup, lookUp, lookUpAlone } from './look-up.ts'
 import { newestRecord } from './newest.ts'
 import { namesOf, orderCall } from './place-order-errors.ts'
@@ -23,7 +23,7 @@ import {
   unreadableRecord,
 } from './recovery-outcome.ts'
 import { unusableError } from './row.ts'
-import { decide, known, type StepOf, unknownStep } from './rules.ts'
+import { decide, type StepOf, unknownStep } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
 /** Options of a recovery. */

@@ -172,3 +172,11 @@ function isSegment(orderId: string): boolean {
     return false
   }
 }
+
+/**
+ * True if a call whose own outcome was overtaken returns the order that exists now. Not one with
+ * another payload: a later call ordered that under the same name.
+ */
+export function mayReturn(newest: JournalRecord, fingerprint: string): boolean {
+  return newest.fingerprint === fingerprint && newest.state === 'created' && newest.readable
+}

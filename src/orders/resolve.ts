@@ -5,7 +5,7 @@ import { type Facts, isFromFuture } from './conditions.ts'
 import { moneySentence, type OrderContext } from './context.ts'
 import { plainFacts, run, type Task, type Turn } from './engine.ts'
 import { contradiction, echoOf } from './evidence.ts'
-import type { FoundRecord } from './journal.ts'
+import { type FoundRecord, known } from './journal.ts'
 import { readOrder } from './look-up.ts'
 import { markCreated } from './newest.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
@@ -18,7 +18,7 @@ import {
   nameField,
   type OrderName,
 } from './remembered.ts'
-import { type Command, known, unknownStep } from './rules.ts'
+import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** A person's finding: the order exists under this id, or it is abandoned. */

@@ -1,7 +1,7 @@
 import type { Condition, Facts } from './conditions.ts'
 import * as when from './conditions.ts'
 import { inWindow, isBusy, type Start } from './conditions.ts'
-import type { Found, FoundRecord } from './journal.ts'
+import type { Found } from './journal.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
 
 /**
@@ -348,12 +348,4 @@ function isStep<Known, Step extends AnyStep>(
 /** Ends the call, because it might send otherwise. A step without a branch does not compile. */
 export function unknownStep(step: never): never {
   throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
-}
-
-/** The record, for a step that every phase with a record allows. */
-export function known(found: Found | undefined): FoundRecord {
-  const { row, record } = found ?? {}
-  if (found === undefined || row === undefined || record === undefined)
-    throw new TypeError('unreachable: nothing is remembered')
-  return { id: found.id, row, record }
 }

@@ -29,13 +29,13 @@ import {
   otherPayload,
   startOf,
 } from '../../../src/orders/conditions.ts'
-import { mayReturn, pauseBefore } from '../../../src/orders/create.ts'
+import { pauseBefore } from '../../../src/orders/create.ts'
 import { writeOver } from '../../../src/orders/engine.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
 import { Journal, type JournalOptions } from '../../../src/orders/journal.ts'
 import { whyNotJoin } from '../../../src/orders/live.ts'
-import { advanceBy, lookUpById, placesToLook, readOrder, scanOrders } from '../../../src/orders/look-up.ts'
+import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
 import { isAnother, markCreated, newestRecord } from '../../../src/orders/newest.ts'
 import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
@@ -47,9 +47,11 @@ import {
 } from '../../../src/orders/record.ts'
 import { recoverOne } from '../../../src/orders/recover.ts'
 import { createdOutcome, type RecoveryOutcome, settledOutcome } from '../../../src/orders/recovery-outcome.ts'
+import { mayReturn } from '../../../src/orders/reply.ts'
 import { resolve } from '../../../src/orders/resolve.ts'
 import { isConfirmed, isThisWrite, witnessOf } from '../../../src/orders/rows.ts'
 import { RULES } from '../../../src/orders/rules.ts'
+import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
 import {
   chargedAsStored,
   isShared,

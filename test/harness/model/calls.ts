@@ -21,18 +21,19 @@ import {
   PLAIN_FACTS,
 } from '../../../src/orders/conditions.ts'
 import { chargedOf, type OrderContext } from '../../../src/orders/context.ts'
-import { isAskedAgain, mayReturn } from '../../../src/orders/create.ts'
 import { type Intent, readIntent } from '../../../src/orders/intent.ts'
 import { Journal } from '../../../src/orders/journal.ts'
 import { isAnother } from '../../../src/orders/newest.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
+  isAskedAgain,
   isPending,
   isUnsent,
   type JournalRecord,
   type RecordContent,
   type Rejection,
 } from '../../../src/orders/record.ts'
+import { mayReturn } from '../../../src/orders/reply.ts'
 import { type Command, decide, phaseOf, RULES, type StepOf } from '../../../src/orders/rules.ts'
 import { isShared, isTooLate, mayBeSentUnder, meaningOf, movesOn } from '../../../src/orders/send-order.ts'
 import { apply, isKnown, type RecordEvent } from '../../../src/orders/transitions.ts'

@@ -8,8 +8,9 @@ import {
   otherPayload,
   startOf,
 } from '../../../src/orders/conditions.ts'
+import { known } from '../../../src/orders/journal.ts'
 import type { JournalRecord } from '../../../src/orders/record.ts'
-import { decide, known, unknownStep } from '../../../src/orders/rules.ts'
+import { decide, unknownStep } from '../../../src/orders/rules.ts'
 import { MINUTE, NOW } from '../../support/place.ts'
 import { here, record, refused, rejected, stale } from './rule-lines.ts'
 

@@ -1,0 +1,104 @@
+import { defined } from '../defined.ts'
+import type { CallSettings, Endpoint } from '../http/call.ts'
+import { queryString } from '../http/path.ts'
+import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/request.ts'
+import { envelopeOf } from '../lists/envelope.ts'
+import { Progress, saysEnd } from '../lists/walk.ts'
+import { type Checked, checkNow } from '../schemas/check.ts'
+import type { ListEnvelope } from '../schemas/list.ts'
+import { orderSchema } from '../schemas/order.ts'
+import { ORDERS_PATH, type OrderContext } from './context.ts'
+import { echoOf, type ListedOrder } from './evidence.ts'
+
+/** Options of a scan. */
+export interface ScanOptions {
+  readonly operation: string
+  readonly settings: CallSettings
+  /** `charged` of a failure, for the orders that are searched. */
+  readonly money: 'none' | 'in_doubt'
+  readonly sourceSystem?: string | undefined
+  /**
+   * Throws once the client is closed, which must not wait for a whole walk. Called before each
+   * page.
+   */
+  readonly checkOpen: () => void
+  /** Most pages; default no limit. */
+  readonly maxPages?: number
+  /** Called with the offset after the last page that was read. */
+  readonly onCut?: () => void
+}
+
+/** The documented default, so no service can find it too large. */
+const PAGE_SIZE = 50
+const MOST_OVERLAP = 10
+
+/**
+ * Walks the order list once, without assumptions about the order of rows, `limit`, moving rows or
+ * the envelope. Pages overlap, because removed rows would otherwise let others slip past. Rows
+ * without an id are skipped, and ids may repeat. A missing row proves nothing.
+ */
+export async function* scanOrders(
+  context: OrderContext,
+  options: ScanOptions,
+): AsyncGenerator<ListedOrder, void, undefined> {
+  const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
+  const charged = options.money === 'in_doubt' ? 'unknown' : 'no'
+  const seen = new Set<string>()
+  let offset = 0
+  let frontier = 0
+  const progress = new Progress()
+  for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
+    options.checkOpen()
+    const { value: envelope, info } = await read(context.connection, {
+      ...ADDRESS_ONLY,
+      endpoint,
+      path: ORDERS_PATH,
+      query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
+      settings: options.settings,
+      maxBytes: MAX_LIST_BYTES,
+      repeatable: true,
+      money: options.money,
+      parse: (body) => envelopeIn(context, body),
+    })
+    const { items: rows, total, hasMore } = envelope
+    if (rows.length === 0) return
+    let unseen = 0
+    for (const row of rows) {
+      const listed = readRow(row)
+      if (listed === undefined) continue
+      if (!seen.has(listed.id)) unseen++
+      seen.add(listed.id)
+      yield listed
+    }
+    const received = rows.length
+    // A page within the rows already read has nothing new because pages overlap, not because offset
+    // is ignored.
+    if (unseen > 0 || offset + received > frontier) {
+      progress.take(unseen > 0)
+      const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
+      // Requested all the same, but it is no surprise if nothing new comes.
+      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
+    }
+    frontier = Math.max(frontier, offset + received)
+    offset += advanceBy(received)
+  }
+  options.onCut?.()
+}
+
+/** Distance from the start of a page with that many rows to the start of the next one. */
+export function advanceBy(received: number): number {
+  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
+}
+
+function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope> {
+  const found = envelopeOf(body, 'id', context.listEnvelope)
+  return 'issues' in found ? found : { value: found.envelope }
+}
+
+function readRow(row: unknown): ListedOrder | undefined {
+  if (typeof row !== 'object' || row === null || !('id' in row) || typeof row.id !== 'string')
+    return undefined
+  const checked = checkNow(orderSchema, row)
+  const order = !('value' in checked) ? undefined : checked.value
+  return { id: row.id, ...defined({ order, ...echoOf(row) }) }
+}
