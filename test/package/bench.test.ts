@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ownContenders } from '../../../bench/contenders.ts'
-import { placers } from '../../../bench/create.ts'
-import { ITEM_ID, type Service, startService } from '../../../bench/service.ts'
+import { ownContenders } from '../../bench/contenders.ts'
+import { placers } from '../../bench/create.ts'
+import { ITEM_ID, type Service, startService } from '../../bench/service.ts'
 
 describe('what the bench measures', () => {
   let service: Service
