@@ -1,42 +1,41 @@
 /**
  * Canonical JSON (RFC 8785, "JSON Canonicalization Scheme"): one value always gives the same
- * string. That string is the body of an order's request, byte-identical on every attempt and in
- * every process, and keys and fingerprints derive from it. What JSON cannot carry is an error: a
- * payload that silently lost a field would be an order that nobody placed.
+ * string. That string is the request body of an order, byte-identical on every attempt and in every
+ * process. Keys and fingerprints derive from it. Anything that JSON cannot carry is an error: a
+ * payload that silently lost a field would be a different order.
  */
 
 /** Deepest accepted nesting of objects and arrays. The outermost one counts as 1. */
 const MAX_DEPTH = 200
 
 /**
- * Strings that JSON writes unchanged: no quote, backslash or control character. Surrogates are
- * checked apart.
+ * Matches strings that JSON writes unchanged: no quote, backslash or control character. Surrogates
+ * are checked separately.
  */
 const PLAIN_TEXT = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
 /**
- * A surrogate without its partner. With the `u` flag a pair is one character, outside of this
- * range.
+ * A surrogate without its partner. With the `u` flag, a pair is one character and does not match.
  */
 const LONE_SURROGATE = /[\ud800-\udfff]/u
 
-/** Names that a path shows as `.name`; all others as `["name"]`. */
+/** Names that a path shows as `.name`. Other names appear as `["name"]`. */
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 
 /**
  * A value that canonical JSON cannot represent unchanged.
  *
- * The message and `path` quote names of members, never their values.
+ * The message and `path` contain names of members, never their values.
  */
 export class CanonicalJsonError extends Error {
   /** Path of the value, for example `metadata.items[2].name`. Empty for the value as a whole. */
   readonly path: string
-  /** What is wrong with it. */
+  /** What is wrong with the value. */
   readonly problem: string
 
   /**
    * @param path path of the value; empty for the value as a whole
-   * @param problem what is wrong with it, for example `is NaN`
+   * @param problem what is wrong with the value, for example `is NaN`
    */
   constructor(path: string, problem: string) {
     super(`${path === '' ? 'The value' : path} ${problem}`)
@@ -45,7 +44,7 @@ export class CanonicalJsonError extends Error {
   }
 
   static {
-    // On the prototype: not an own field, and safe from minifiers.
+    // Defined on the prototype, so that it is not an own field and survives minification.
     Object.defineProperty(CanonicalJsonError.prototype, 'name', {
       value: 'CanonicalJsonError',
       configurable: true,
@@ -57,16 +56,16 @@ export class CanonicalJsonError extends Error {
 /**
  * Returns the canonical JSON of a value (RFC 8785).
  *
- * - Members are sorted by the UTF-16 code units of their names, also names that look like numbers
- *   (`"10"` before `"9"`).
- * - Only own enumerable members with string names count. `undefined` members are dropped, as by
- *   JSON.stringify. An own member called `__proto__` is data like any other, and nothing on
- *   `Object.prototype` or `Array.prototype` gets in.
+ * - Members are sorted by the UTF-16 code units of their names, including names that look like
+ *   numbers (`"10"` before `"9"`).
+ * - Only own enumerable members with string names count. `undefined` members are dropped, as
+ *   JSON.stringify does. An own member called `__proto__` is ordinary data. Members of
+ *   `Object.prototype` and `Array.prototype` are ignored.
  * - A `toJSON` method of the value or its class is called once, so a `Date` becomes its ISO string.
  *   One on `Object.prototype` or `Array.prototype` is ignored.
  * - Numbers are written as JavaScript writes them, as RFC 8785 requires; `-0` becomes `0`.
- * - Strings are not normalised: two Unicode spellings of a name are two values.
- * - Every getter is read exactly once. Errors of a getter or `toJSON` are passed on.
+ * - Strings are not normalised: two Unicode spellings of a name are different values.
+ * - Every getter is read exactly once. Errors thrown by a getter or `toJSON` propagate.
  *
  * @throws {CanonicalJsonError} for anything that JSON cannot carry unchanged: `undefined` (as the
  *   whole value or in an array); NaN, infinities and BigInt; functions and symbols; invalid dates;
@@ -81,17 +80,18 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * The path from the outermost value to the current one. Entries past the current depth are left
- * over.
+ * The path from the outermost value to the current one. Entries beyond the current depth are stale.
  */
 interface Trail {
-  /** At each depth the member's name or the element's index. */
+  /** Member name or element index at each depth. */
   readonly names: (string | number)[]
-  /** The object or array that is being written, by depth. */
+  /** The object or array being written at each depth. */
   readonly holders: object[]
 }
 
-/** @returns undefined for undefined, which the caller drops or rejects, depending on its place */
+/**
+ * @returns undefined for `undefined`: the caller drops it from an object and rejects it elsewhere
+ */
 function write(value: unknown, depth: number, trail: Trail): string | undefined {
   switch (typeof value) {
     case 'string':
@@ -113,7 +113,7 @@ function write(value: unknown, depth: number, trail: Trail): string | undefined 
 
 function writeText(text: string, depth: number, trail: Trail): string {
   if (PLAIN_TEXT.test(text)) return `"${text}"`
-  if (LONE_SURROGATE.test(text)) throw refusal('has a lone surrogate in its text', depth, trail)
+  if (LONE_SURROGATE.test(text)) throw refusal('contains a lone surrogate', depth, trail)
   return JSON.stringify(text)
 }
 
@@ -131,7 +131,9 @@ function writeObject(value: object, depth: number, trail: Trail): string | undef
   return writeMembers(plain, named, depth, trail)
 }
 
-/** @param toJson the value of the object's own `toJSON`: no getter is read twice */
+/**
+ * @param toJson the value of the object's own `toJSON`, passed in so that its getter runs only once
+ */
 function writeMembers(value: object, toJson: unknown, depth: number, trail: Trail): string {
   if (Array.isArray(value)) return writeArray(value, depth, trail)
   if (!isPlain(value)) throw refusal('is an object of a class without toJSON', depth, trail)
@@ -154,9 +156,9 @@ function writeName(name: string, depth: number, trail: Trail): string {
 }
 
 function writeArray(value: readonly unknown[], depth: number, trail: Trail): string {
-  // Keys list the indices first and in order. So a last key that fits the length leaves no room for
-  // a hole, which could read a value from Array.prototype, nor for a named member, which JSON would
-  // lose.
+  // `Object.keys` lists indices first and in order. If their count and the last one match the
+  // length, the array has no hole and no named member. A hole could read a value from
+  // Array.prototype, and JSON would lose a named member.
   const keys = Object.keys(value)
   const { length } = value
   if (keys.length !== length || (length > 0 && keys[length - 1] !== String(length - 1))) {
@@ -174,8 +176,8 @@ function writeArray(value: readonly unknown[], depth: number, trail: Trail): str
 }
 
 /**
- * The `toJSON` of the value or its class. The built-in prototypes of any realm are skipped
- * (Object.prototype has no prototype, Array.prototype is an array): a `toJSON` there is pollution.
+ * The `toJSON` of the value or its class. Skips the built-in prototypes of every realm, where a
+ * `toJSON` is pollution: Object.prototype has no prototype, and Array.prototype is an array.
  */
 function jsonMethod(value: object): unknown {
   for (let holder = value; ; ) {
@@ -185,7 +187,7 @@ function jsonMethod(value: object): unknown {
   }
 }
 
-/** Whether the object is a literal or has no prototype. Objects of other realms count. */
+/** True for an object literal of any realm and for an object without a prototype. */
 function isPlain(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
@@ -212,7 +214,7 @@ function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonErr
   return new CanonicalJsonError(path, problem)
 }
 
-/** Distinguishes a cycle, at the place where it closes, from a value that is too deep. */
+/** The error for a value that is nested too deeply. A cycle is reported where it closes. */
 function tooDeep(value: object, depth: number, trail: Trail): CanonicalJsonError {
   const seen = new Set<object>()
   for (const [at, holder] of [...trail.holders, value].entries()) {

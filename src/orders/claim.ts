@@ -15,15 +15,15 @@ import type { Sends } from './rules.ts'
 import type { IntentKey } from './transitions.ts'
 import { apply } from './transitions.ts'
 
-/** The start of a call. */
+/** The options of a call that decide how its order begins. */
 export interface Beginning {
   readonly totalTimeout: number
-  /** Key of a deliberate duplicate. */
+  /** Key of a deliberate duplicate (`allowDuplicate`). */
   readonly duplicateKey: string | undefined
 }
 
 /**
- * The order that a call continues or begins.
+ * The record content with which a call continues or begins an order.
  * @param record the record of this intent; absent for a new one
  */
 export function begunContent(
@@ -45,7 +45,7 @@ export function begunContent(
 
 /**
  * An open record that no call has claimed: a new order, or a closed one that is ordered again.
- * @param closed the record of the same order
+ * @param closed the closed record of the same order, if there is one
  */
 export function askedContent(
   context: OrderContext,
@@ -56,7 +56,7 @@ export function askedContent(
     duplicateKey,
     heard,
   }: {
-    /** True if the caller gave a closed record another key, which is the next generation. */
+    /** True if the caller orders a closed record again with another key: the next generation. */
     readonly moved: boolean
     readonly duplicateKey?: string | undefined
     readonly heard?: Rejection | undefined
@@ -67,7 +67,7 @@ export function askedContent(
   return apply(closed, { type: 'asked', order: intent, key, moved, heard, claim })
 }
 
-/** The request that recovery repeats, or that a call sends for an enqueued order. */
+/** The record content with which recovery repeats a request, or a call sends an enqueued order. */
 export function repeatedContent(
   context: OrderContext,
   record: JournalRecord,
@@ -75,12 +75,12 @@ export function repeatedContent(
 ): RecordContent {
   const { connection, safeRetryWindow } = context
   const timing = { now: connection.runtime.now(), safeRetryWindow, totalTimeout }
-  // The order is unambiguous and was never sent, so it is sent as if it were placed now.
+  // The order was never sent, so its key is chosen as if the order were placed now.
   const start = isUnsent(record) ? startOf(record, timing) : undefined
   return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
 }
 
-/** The record as a call claims it. Its write permits the call to send. */
+/** The record with the claim of a call. The call may send once this is written. */
 export function claimedContent(
   context: OrderContext,
   content: RecordContent,
@@ -107,7 +107,7 @@ export function startedWith(context: OrderContext, record: JournalRecord, start:
   return apply(record, { type: 'went_back', key: keyOf(context, record, 0), createdAt })
 }
 
-/** The refusal under the key with which an order is sent again. */
+/** The earlier refusal under the key with which an order is sent again, if there was one. */
 export function heardUnder(
   record: JournalRecord,
   { key, generation }: Pick<RecordContent, 'key' | 'generation'>,
@@ -116,7 +116,10 @@ export function heardUnder(
   return generation === 0 ? record.first?.rejection : undefined
 }
 
-/** A key for a generation of an intent: derived if everything for it is known, otherwise random. */
+/**
+ * A key for a generation of an intent: derived if reference and account are known, otherwise
+ * random.
+ */
 export function makeKey(
   context: OrderContext,
   externalOrderId: string | undefined,
@@ -132,14 +135,14 @@ export function makeKey(
   }
 }
 
-/** A key of a remembered order that was never sent. */
+/** The next key of a remembered order: one that was never sent. */
 export function nextKey(context: OrderContext, record: RecordContent): IntentKey {
   return keyOf(context, record, highestGeneration(record) + 1)
 }
 
 /**
- * The key for a generation of a remembered order. Without the body there are no tags, and a
- * conflict then names no fields.
+ * The key for a generation of a remembered order. If the body was dropped, the key has no field
+ * tags, and a conflict cannot name the fields that differ.
  */
 export function keyOf(context: OrderContext, record: RecordContent, generation: number): IntentKey {
   const made = makeKey(context, record.externalOrderId, generation)
@@ -147,7 +150,7 @@ export function keyOf(context: OrderContext, record: RecordContent, generation: 
   return { ...made, generation, fields }
 }
 
-/** The key of a new order: the remembered one, the caller's, or one of our own. */
+/** The key with which an order begins: the caller's, the remembered one, or a generated one. */
 export function beginningKey(
   context: OrderContext,
   { idempotencyKey, externalOrderId, request }: Intent,
@@ -156,7 +159,7 @@ export function beginningKey(
     moved,
     duplicateKey,
   }: {
-    /** True if the caller gave a closed record another key, which is the next generation. */
+    /** True if the caller orders a closed record again with another key: the next generation. */
     readonly moved: boolean
     readonly duplicateKey: string | undefined
   },
@@ -178,9 +181,9 @@ export function beginningKey(
 }
 
 /**
- * Tag of the API key that sends a record's key.
- * @param stored the record's tag. A page that was reopened knows it before the proxy's first
- * response, and sends it: the proxy then refuses to send the order under any other API key.
+ * Tag of the API key that sends a record's idempotency key.
+ * @param stored the tag in the record. A reopened page sends it before the proxy's first response,
+ * so that the proxy refuses to send the order under any other API key.
  */
 export function tagOf(context: OrderContext, key: string, credential: string | null, stored = ''): string {
   const { credentials, runtime } = context.connection
@@ -190,7 +193,7 @@ export function tagOf(context: OrderContext, key: string, credential: string | n
   return isProxied(stored) ? stored : apiKeyTag(runtime.deriveId, key, null)
 }
 
-/** True if the record's key may be sent again under this API key. */
+/** True if this API key may send the record's idempotency key again. */
 export function sameApiKey(context: OrderContext, record: RecordContent, credential: string | null): boolean {
   return (
     context.idempotencyScope === 'customer' ||

@@ -1,26 +1,27 @@
 /**
- * Facts that hold in any phase of a record: what the clocks say about it, and the conditions of the
- * cells in the rules. Each condition is named after what it finds.
+ * What the clocks say about a record, and the conditions that the rules use in their cells. Each
+ * condition is named after what it finds.
  */
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
 import { isPending, isUnsent, type JournalRecord } from './record.ts'
 
 /**
- * The key of a cleanly closed order that is ordered again: the current one, the first one (its
- * window is open, although later ones were sent since), or one that was never sent.
+ * The key with which a cleanly closed order is ordered again. `same`: the current one. `first`: the
+ * first one, whose window is still open although later keys were sent. `next`: one that was never
+ * sent.
  */
 export type Start = 'same' | 'first' | 'next'
 
 /**
- * Milliseconds for which an anonymous order that no call touched still counts as the same one when
- * it is ordered again.
+ * Milliseconds since the last write of an anonymous order during which an equal call means the same
+ * order.
  */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
 /**
- * Milliseconds by which two machines' clocks may differ. A record further in the future means that
- * the clock went back.
+ * Milliseconds by which two machines' clocks may differ. A record further in the future than this
+ * means that the clock went back.
  */
 export const CLOCK_SKEW: number = 30 * 1000
 
@@ -36,7 +37,10 @@ export interface Timing {
   readonly totalTimeout: number
 }
 
-/** True while the service still remembers a key that was first sent at that time, with room for a whole call. */
+/**
+ * True if the service remembers a key that was first sent at that time for long enough to make a
+ * whole call.
+ */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
   // A negative age means that the clock went back: the real age is unknown.
@@ -44,15 +48,15 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 }
 
 /**
- * The key for an order whose requests were all cleanly refused, or never processed. Undefined if
- * none may be sent. The first key comes first, because even an empty store can compute it: what is
- * charged under it is charged once.
+ * The key for an order whose requests were all cleanly refused, or never processed. Undefined if no
+ * key may be sent. The first key is preferred, because a process that lost the record derives it
+ * again: a charge under it happens only once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
   const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
-  // After a conflict, something may have been bought under this very key, and the caller's key has
-  // no successor.
+  // No other key may replace this one: after a conflict, something may have been bought under it,
+  // and a caller's key has no successor.
   if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
     return isOpen ? 'same' : undefined
   const isFirst = generation === 0 || keyOrigin === 'random'
@@ -72,16 +76,16 @@ export function inWindow(record: JournalRecord, timing: Timing): boolean {
 }
 
 /**
- * True if a record that seems never sent may come from a restored backup, by its age. Then it may
- * have been sent since, under a key that the service has forgotten.
+ * True if a record that seems never sent is so old that it may come from a restored backup. Its
+ * order may have been sent after the backup, under a key that the service has forgotten by now.
  */
 export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record) && !isRemembered(record.updatedAt, timing)
 }
 
 /**
- * True if the record comes from the future: the clock went back, so nobody knows when its keys were
- * first sent.
+ * True if the record's times are in the future. The clock went back, so nobody knows when its keys
+ * were first sent.
  */
 export function isFromFuture(
   { firstSentAt, first, updatedAt }: Pick<JournalRecord, 'firstSentAt' | 'first' | 'updatedAt'>,
@@ -92,23 +96,23 @@ export function isFromFuture(
   return latest !== 0 && (latest > known || updatedAt > now + CLOCK_SKEW)
 }
 
-/** True if a call that claimed the record may still be at work. */
+/** True if the call that claimed the record may still be running. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
-  // A claim from the future means that the clock went back. It would look busy for as long as the
-  // clock is behind.
+  // A claim from the future means that the clock went back. The record would look busy until the
+  // clock catches up.
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
 /** The identity of the order that a call wants to buy. */
 export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey' | 'misfit'>
 
-/** Everything else that a rule depends on, besides record and command. */
+/** Everything that a rule depends on besides the record and the command. */
 export interface Facts extends Timing {
-  /** The order of `create` and `enqueue`. */
+  /** The order that `create` or `enqueue` was called with. Undefined for other commands. */
   readonly wanted: Wanted | undefined
   /** True if the current API key sent the record's key, or if that does not matter. */
   readonly sameApiKey: boolean
-  /** True if row, payload and key of the record still fit together. */
+  /** True if the record's row, payload and key still belong together. */
   readonly isGenuine: (record: JournalRecord) => boolean
   /** True if a call of this process is working on the order. */
   readonly isLive: boolean
@@ -117,11 +121,9 @@ export interface Facts extends Timing {
    * take over.
    */
   readonly outwaited: boolean
-  /**
-   * Key of the ambiguous order without a name that this call found at its start and orders again.
-   */
+  /** Key of the unfinished anonymous order that this call found at its start and continues. */
   readonly asked: string | undefined
-  /** True once the whole list of the service was read, and the order is not in it. */
+  /** True once the service's whole order list was read and the order was not in it. */
   readonly isNotListed: boolean
   /** True to repeat requests that recovery would leave to a person. */
   readonly replaysAll: boolean
@@ -131,7 +133,7 @@ export interface Facts extends Timing {
   readonly orderId: string | undefined
 }
 
-/** The facts of a plain command. */
+/** Defaults of the facts that a command does not set. */
 export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   sameApiKey: true,
@@ -145,7 +147,7 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   orderId: undefined,
 }
 
-/** Facts that are independent of the phase. */
+/** A question about a record and the facts. It means the same in every phase. */
 export type Condition<Known> = (record: Known, facts: Facts) => boolean
 
 export const misfit: Condition<unknown> = (_record, { wanted }) => wanted?.misfit !== undefined
@@ -156,22 +158,25 @@ export const otherPayload: Condition<JournalRecord> = ({ fingerprint }, { wanted
 export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
-/** The window of a replaced key began with its first send, and nobody remembers that time. */
+/**
+ * The order left this caller's key earlier. The time of its first send, and so its window, is
+ * unknown.
+ */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
 
-/** A second key is sent only if the service itself refused everything under the first one. */
+/** A second key is safe only if the service itself refused everything under the first one. */
 export const otherKeyUnproven: Condition<JournalRecord> = (record, facts) => {
   const { attempts, rejection, foreign } = record
   const provenRefused = attempts === 0 || (rejection?.kind === 'refused' && !foreign)
   return otherKey(record, facts) && !provenRefused && rejection?.kind !== 'abandoned'
 }
 
-/** None of its keys may be sent: the caller's key has no successor. */
+/** No key may be sent: the window of the only allowed key is over. */
 export const keyTooOld: Condition<JournalRecord> = (record, facts) =>
   isSameAgain(record, facts) && startOf(record, facts) === undefined
 
-/** After a conflict, something may have been bought under this very key. */
+/** {@link keyTooOld} after a conflict: something may have been bought under this key. */
 export const foreignKeyTooOld: Condition<JournalRecord> = (record, facts) =>
   keyTooOld(record, facts) && (record.foreign || record.rejection?.kind === 'conflict')
 
@@ -181,23 +186,25 @@ export const nameless: Condition<JournalRecord> = ({ slot }) => isAnonymous(slot
 export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
- * An equal call is in progress. If it only reads an existing order, this call waits for it: the two
- * need not be told apart.
+ * An equal call is placing an anonymous order, and this call may mean another one. If that call
+ * only reads an existing order, this call simply waits for it.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
 
-/** No call touched it for so long that this call may mean another order. */
+/** No call wrote the anonymous order for so long that this call may mean another one. */
 export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { now }) => {
   const untouched = now - updatedAt
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)
 }
 
-/** Its row has the next one like it by now. */
+/** The row of this call's anonymous order now holds a later, equal order. */
 export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
   asked !== undefined && isAnonymous(slot) && key !== asked
 
-/** A new order in its place would be a second charge. */
+/**
+ * The order that this call continues was bought meanwhile: a new order would be a second charge.
+ */
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 
 export const damaged: Condition<JournalRecord> = (record, { isGenuine }) => !isGenuine(record)
@@ -208,8 +215,7 @@ export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
 /**
- * In a store restored from a backup the record looks the same, but the order may have been sent
- * since.
+ * The record looks unsent, but it may come from a backup, and the order may have been sent since.
  */
 export const maybeRestored: Condition<JournalRecord> = (record, facts) =>
   record.externalOrderId !== undefined && !facts.isNotListed && mayBeRestored(record, facts)
@@ -231,20 +237,18 @@ export const settled: Condition<JournalRecord> = (record) => !isPending(record)
 export const unsettled: Condition<JournalRecord> = (record) => isPending(record)
 
 /**
- * A call wrote the record after the person decided to abandon it. It may have sent the order, which
- * the person has not seen.
+ * A call wrote the record after the person decided to abandon the order. That call may have sent
+ * the order without the person knowing.
  */
 export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedAt, now }) =>
-  // Unknown once the clock went back. A time far ahead was written earlier, by a wrong clock.
+  // If the clock went back, assume a change. A time far ahead was written earlier, by a wrong
+  // clock.
   decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
 
-/**
- * True for a call that orders a closed order again, under a key that the order has had or will get
- * by itself.
- */
+/** True for a call that orders a named order again without giving it another key. */
 function isSameAgain(record: JournalRecord, facts: Facts): boolean {
   return !isAnonymous(record.slot) && !otherKey(record, facts)
 }

@@ -29,7 +29,7 @@ export interface OrderContext {
   readonly retention: { readonly created: number; readonly rejected: number }
 }
 
-/** The result that a call shares with its twins. */
+/** The result that a call shares with concurrent calls for the same order. */
 export interface PlacedOrder {
   readonly order: Order
   readonly key: string | undefined
@@ -43,12 +43,12 @@ export const CREATE_ORDER: Endpoint = {
   missing: 'service_or_customer',
 }
 
-/** Path of the orders. */
+/** Path of the order endpoints. */
 export const ORDERS_PATH = '/v1/orders'
 
 /**
- * What a record proves about the wallet. A key that belongs to an unseen payload proves nothing,
- * even when closed.
+ * What a record proves about the wallet. A conflict closes the record but proves nothing: the
+ * payload that owns the key may have been bought.
  */
 export function chargedOf(record: Pick<OrderRecord, 'state' | 'rejection'>): Charged {
   if (record.state === 'created') return 'yes'

@@ -38,18 +38,20 @@ export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<
 
 /** Concurrency and listeners of a run. */
 export interface CreateManySettings {
-  /** Most orders in progress, or waiting to be taken by the caller. */
+  /** Largest number of orders in progress or waiting to be taken by the caller. */
   readonly concurrency: number
   readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
   readonly signal: AbortSignal | undefined
 }
 
 /**
- * Places rows as long as the caller takes results. A row is read only when fewer than `concurrency`
- * are in progress or waiting to be taken, so memory stays constant. Results come as they are ready.
- * Leaving the loop ends the source without waiting for it, and waits for the orders in progress, so
- * that none is left ambiguous. The signal ends those, too. A row that the source returns after that
- * is not placed.
+ * Places rows for as long as the caller takes results, and yields each result once it is ready. A
+ * row is read only while fewer than `concurrency` orders are in progress or waiting to be taken, so
+ * memory stays constant.
+ *
+ * Leaving the loop ends the source without waiting for a pending row. It does wait for the orders
+ * in progress, so that none is left ambiguous. The signal ends those, too. A row that the source
+ * returns afterwards is not placed.
  */
 export async function* createMany<Output>(
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
@@ -78,7 +80,7 @@ export async function* createMany<Output>(
     try {
       onProgress?.({ ...progress })
     } catch (error) {
-      // The caller's own error ends the iteration, after the results that are ready.
+      // An error of the caller's listener ends the iteration, after the results that are ready.
       fail(error)
     }
     wake()
@@ -115,9 +117,12 @@ export async function* createMany<Output>(
   const onAbort = (): void => {
     ended = true
     failure ??= {
-      error: new RequestAbortedError('orders.createMany was ended. Run it again for the rest.', {
-        cause: signal?.reason,
-      }),
+      error: new RequestAbortedError(
+        'orders.createMany was aborted. Each result says whether its order was charged; run it again for the rest.',
+        {
+          cause: signal?.reason,
+        },
+      ),
     }
     wake()
   }
@@ -150,7 +155,8 @@ export async function* createMany<Output>(
     }
     if (!exhausted) {
       const returned = (async () => await source.return?.())()
-      // A generator that waits for its next row ends only after that row, which may never come.
+      // A generator that is waiting for its next row ends only after that row, which may never
+      // come.
       if (reading) returned.catch(() => {})
       // The caller gets the first error.
       else if (failure !== undefined) await returned.catch(() => {})
@@ -160,21 +166,21 @@ export async function* createMany<Output>(
 }
 
 /**
- * Result of `await client.orders.createMany(rows)`. It keeps the failed rows, and only the number
- * of the others.
+ * Result of `await client.orders.createMany(rows)`. It lists the failed rows and only counts the
+ * others.
  */
 export interface CreateManySummary {
-  /** Orders that this run created, as far as anyone can know. */
+  /** Orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
   /** Orders that existed before. */
   readonly replayed: number
-  /** Rows that failed: as many as `failures`. */
+  /** Number of rows that failed: the length of `failures`. */
   readonly failed: number
   /** Rows that failed, with what is known about the wallet. */
   readonly failures: readonly CreateManyFailure[]
 }
 
-/** Places all rows. */
+/** Takes all results, which places all rows, and counts them. */
 export async function createManySummary(
   results: AsyncIterable<CreateManyResult<unknown>>,
 ): Promise<CreateManySummary> {

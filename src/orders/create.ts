@@ -68,8 +68,8 @@ const LONGEST_WAIT = 15_000
 
 /**
  * Places one order. It finds out whether the intent is new, known or in progress
- * (docs/guide/concepts.md), claims it durably, sends it, stores the outcome, and returns or throws
- * that.
+ * (docs/guide/concepts.md). It then claims the intent durably, sends it, stores the outcome, and
+ * returns or throws it.
  */
 export function placeOrder<Output>(
   context: OrderContext,
@@ -95,9 +95,9 @@ export function placeOrder<Output>(
 
 /** The result of the first read of the record. */
 interface Before {
-  /** True for a record that was written before this call began. */
+  /** The record, if it was written before this call began. */
   readonly earlier: JournalRecord | undefined
-  /** The order without a name that was ambiguous, or never readable: this call orders it again. */
+  /** The anonymous order that is open or was never readable: this call continues it. */
   readonly asked: JournalRecord | undefined
 }
 
@@ -114,15 +114,15 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False if this call began before its twin was refused: then it is not the second call that a new
-   * key needs.
+   * False if an equal call was refused while this one waited for it. Only a call that begins after
+   * a refusal may move on to a new key.
    */
   #entitled = true
   #attempts = 0
   #losses = 0
   #interval = FIRST_LOOK / 2
   #waited = 0
-  /** True once the whole list of the service was read, and the order is not in it. */
+  /** True once the service's whole order list was read and the order was not in it. */
   #notListed = false
 
   constructor(call: OrderCall) {
@@ -146,7 +146,7 @@ class Placement implements Task<'create', Placed> {
       this.#report({ ok: true, attempts, charged: 'yes', remembered, ...names, ...defined({ status }) })
       return { value, info }
     } catch (error) {
-      // Reported to hooks and logger before the caller gets it.
+      // Hooks and logger get the error before the caller does.
       const { code, charged, status, attempts, idempotencyKey, orderId } =
         error as Partial<CustomerOrderingError>
       const { externalOrderId } = this.#intent
@@ -236,13 +236,14 @@ class Placement implements Task<'create', Placed> {
 
   #send(as: Sends, found: Found): Turn<Placed> {
     const { row, record } = found
-    // A new intent in a used slot has its own times. The order before it says nothing about its
-    // charge.
+    // A new intent in a used slot has its own times. The previous order in the slot says nothing
+    // about the charge of this one.
     const over: Found = as === 'new' ? { id: found.id, ...defined({ row }) } : found
     const { duplicateKey } = this.#call
     const further = { totalTimeout: this.#settings.totalTimeout, duplicateKey }
     const send = begunContent(this.#context, this.#intent, over.record, as, further)
-    // A refusal of another key, or of a concurrent call, does not count as the same refusal again.
+    // A refusal under another key, or of a concurrent call, does not count as an earlier refusal of
+    // this order.
     const queued = record !== undefined && isUnsent(record)
     const earlier = queued || as !== 'stored' ? this.#before?.earlier : undefined
     return {
@@ -259,7 +260,8 @@ class Placement implements Task<'create', Placed> {
         sendUntil: undefined,
       },
       sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored' && !queued),
-      // The next read shows which writer was faster. A store that repeats this gets time to settle.
+      // The next read shows which writer was faster. From the second loss on, wait first, so that
+      // the store can settle.
       lost: () => ({ again: ++this.#losses > 1 ? this.#interval : 0 }),
       unwritten: async (written, content) => {
         throw await unclaimedError(this.#call, written, over, content)
@@ -280,7 +282,8 @@ class Placement implements Task<'create', Placed> {
       const { key } = record
       return replyOf(this.#call, order, { key, answered, attempts, replayed, remembered })
     }
-    // Another call may have settled the record meanwhile. The caller wants an order that exists.
+    // Another call may have settled the record meanwhile. If the order exists, return it instead of
+    // an error.
     const grace = this.deadline.grace()
     const newest = sent.overtaken ? await newestRecord(this.#context, claimed, grace) : undefined
     if (newest !== undefined && mayReturn(newest, this.#intent.fingerprint))
@@ -289,7 +292,9 @@ class Placement implements Task<'create', Placed> {
     throw this.#call.errors.sent(sent, charged, this.#context.connection.runtime.now())
   }
 
-  /** Reports that the call waits for another process: it would look like a hang otherwise. */
+  /**
+   * Reports that the call waits for another process. Otherwise, the wait would look like a hang.
+   */
   #reportWait({ key }: JournalRecord): void {
     this.#context.connection.reporter.retry({
       callId: this.#callId,
@@ -304,15 +309,15 @@ class Placement implements Task<'create', Placed> {
   }
 
   /**
-   * True if the record was written before this call began. A time far ahead was, too: the clock
-   * went back since.
+   * True if the record was written before this call began. A time far ahead also counts as before:
+   * the clock has gone back since.
    */
   #isOlder({ updatedAt }: JournalRecord): boolean {
     const ahead = updatedAt - this.#startedAt
     return ahead <= 0 || ahead > CLOCK_SKEW
   }
 
-  /** The API key. Undefined if the record leads to no request. */
+  /** The API key. Undefined if this record needs no request. */
   async #askCredential(record: JournalRecord | undefined): Promise<string | null | undefined> {
     if (record?.state === 'created' && record.readable && !isAnonymous(record.slot)) return undefined
     const asked = await askCredential(this.#context.connection.credentials, this.deadline)
@@ -334,8 +339,8 @@ class Placement implements Task<'create', Placed> {
   }
 
   /**
-   * The error of a call that ended before it claimed the record. Finding out about the wallet is
-   * worth another moment.
+   * The error of a call that ended before it claimed the record. Takes another moment to find out
+   * whether the wallet may have been charged.
    */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
     const { charged, record } = await leaveBehind(this.#call, this.#before?.asked)

@@ -1,7 +1,7 @@
 /**
- * The one loop of everything that changes a record: load, decide by the rules, write, send, and
- * again if another writer was faster. A command provides its facts and the meaning of each step for
- * its caller. The rules choose the step.
+ * The one loop behind every command that changes a record: load, decide by the rules, write, send.
+ * If another writer was faster, the loop starts again. The rules choose the step. A command
+ * provides its facts and says what each step means for its caller.
  */
 import type { Charged, CustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
@@ -22,15 +22,15 @@ import { apply } from './transitions.ts'
 /** The result of a step for a command. */
 export type Turn<Result> = Settled<Result> | Write<Result> | Send<Result>
 
-/** The command is over, or reads the record again after that many milliseconds. */
+/** The command ends, or reads the record again after `again` milliseconds. */
 type Settled<Result> = { readonly end: Result } | { readonly again: number }
 
 interface Conditional<Result> {
   /** The version that the write replaces. */
   readonly over: Found
-  /** Another writer was faster. */
+  /** Called if another writer was faster. */
   lost(): Settled<Result>
-  /** The write did not happen, or may not have. */
+  /** Called if the write did not happen, or may not have happened. */
   unwritten(written: Unwritten, content: RecordContent): Settled<Result> | Promise<Settled<Result>>
 }
 
@@ -41,7 +41,7 @@ interface Write<Result> extends Conditional<Result> {
 
 /** Claims an order and sends it. No byte leaves unless the claim is stored. */
 interface Send<Result> extends Conditional<Result> {
-  /** The order with which the claim continues. */
+  /** The record content to which the claim is added. */
   readonly send: RecordContent
   readonly how: Omit<SendOptions, 'deadline' | 'unused'>
   sent(sent: Sent, claimed: FoundRecord): Promise<Result>
@@ -54,7 +54,7 @@ export interface Task<C extends Command, Result> {
   /** Where the record is written. Undefined for the client's own store. */
   readonly store: OrderOutbox | undefined
   /**
-   * Reads the record, and awaits what the facts need.
+   * Reads the record, and fetches whatever the facts depend on.
    * @param interrupted why the wait before this read ended early
    */
   look(interrupted: Interruption | undefined): Promise<Found>
@@ -100,8 +100,8 @@ export function plainFacts(
 }
 
 /**
- * The record, its keys marked for good if it comes from the future. If the store does not accept
- * the mark, this call uses it all the same.
+ * Returns the record. If its times are in the future, marks its keys for good as being of unknown
+ * age. If the store does not accept the mark, this call still uses it.
  */
 export async function withTrustedTimes<F extends Found>(
   { connection, journal }: OrderContext,
@@ -133,15 +133,15 @@ export interface OrderCall {
 }
 
 /**
- * Milliseconds past its end in which a call may still overwrite the record. It ends within a
- * second, whatever it did before.
+ * Milliseconds after its deadline during which a call may still overwrite the record. Whatever it
+ * did before, it ends within a second of its deadline.
  */
 const LAST_LOOK = 500
 
 /**
- * The error of a call whose claim is not stored, or may not be. A late write of this call or an
- * earlier one may still be applied, and recovery would send the order. Only a closed record over it
- * makes sure that nothing is bought.
+ * The error of a call whose claim was not stored, or may not have been. A late write of this call
+ * or an earlier one may still be applied, and recovery would then send the order. Only overwriting
+ * the record with a closed one ensures that nothing is bought.
  */
 export async function unclaimedError(
   { context, deadline, errors }: OrderCall,
@@ -170,7 +170,7 @@ export async function unclaimedError(
     : errors.interrupted(over, charged, content.key)
 }
 
-/** The state that a call without a claim leaves. */
+/** What a call without a claim leaves behind. */
 interface LeftBehind {
   readonly charged: Charged
   readonly record: JournalRecord | undefined
@@ -178,22 +178,22 @@ interface LeftBehind {
 
 /**
  * `charged` of a call without a claim. Report `'no'` only after overwriting the record: a write
- * that another call gave up could still reopen it, and recovery would send the order.
+ * that another call abandoned could still reopen it, and recovery would send the order.
  */
 export async function leaveBehind(
   { context, intent, deadline, duplicateKey }: OrderCall,
   asked: JournalRecord | undefined,
 ): Promise<LeftBehind> {
   const { journal } = context
-  // A write of this call may have gone past its end already, and the next one may take its own
-  // moment.
+  // Earlier writes may have used some of the time after the deadline, and the write below may need
+  // some.
   const grace = deadline.grace(LAST_LOOK)
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
   const { record } = found
-  // The current order of the slot says nothing about the one that this call orders again.
+  // The order now in the slot says nothing about the one that this call continues.
   if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
-  // The earlier order, which only shares the slot.
+  // True for an earlier, finished order that only shares the slot.
   const other =
     asked === undefined && record?.state === 'created' && record.readable && isAnonymous(record.slot)
   const own = other ? undefined : record
@@ -206,15 +206,15 @@ export async function leaveBehind(
   return { charged: (await writeOver(journal, found, content, grace)) ? 'no' : 'unknown', record: own }
 }
 
-/** An order that was never sent, closed. */
+/** The closed record of an order that was never sent. */
 function cancelled(content: RecordContent): RecordContent {
   const rejection = { kind: 'cancelled' } as const
   return apply(content, { type: 'closed', rejection, attempts: 0, shared: false, unused: true })
 }
 
 /**
- * Overwrites the record with a closed one, or with itself if the codec cannot encrypt one. A store
- * that rejects this is certain that no earlier write is still on its way.
+ * Overwrites the record with a closed one, or with itself if the codec fails. Returns true if no
+ * earlier write can still be applied. A store that refuses the write is certain of that, too.
  */
 export async function writeOver(
   journal: Journal,

@@ -35,13 +35,14 @@ export async function enqueueOrder(
   try {
     if (within !== undefined && within === journal.store)
       refuseArgument(
-        "is the client's own store, which writes outside of your transaction: pass store.within(connection), or leave it out",
+        "is the client's own store, which writes outside your transaction: pass store.within(connection), or leave it out",
         'within',
       )
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
-    // Nobody could find its outcome later, and a second call would be another order.
+    // Without a name, nobody could find the outcome later, and a second call would place another
+    // order.
     if (isAnonymous(intent.slot))
-      refuseArgument('is missing: give it, or options.idempotencyKey', 'metadata.externalOrderId')
+      refuseArgument('is missing: set it, or options.idempotencyKey', 'metadata.externalOrderId')
   } catch (error) {
     throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline)
   }
@@ -54,14 +55,15 @@ export async function enqueueOrder(
       const loaded = await journal.load(intent.rowId, deadline, within)
       if (loaded instanceof Interruption)
         throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
-      // Not while a call of this process works on it: that call writes its own outcome.
+      // Do not mark a record that a call of this process works on: that call writes its own
+      // outcome.
       const isLive = context.live.get(intent.rowId) !== undefined
       const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
       const { record } = found
       if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
       return found
     },
-    // As recovery will see it: one request, under an API key that is unknown here.
+    // The facts as recovery will see them: one request, under an API key that is unknown here.
     facts: () => ({ ...plainFacts(context, { totalTimeout: timeout }), wanted: intent }),
     perform: (step, found) => {
       const { record } = found
@@ -74,7 +76,7 @@ export async function enqueueOrder(
           return write(found, apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() }))
         case 'write': {
           const moved = step.as === 'given'
-          // The refusal under this key. The same refusal again leads to another key.
+          // The refusal under this key. If recovery gets the same one, it moves on to another key.
           const heard = moved ? undefined : record?.rejection
           return write(found, askedContent(context, intent, record, { moved, heard }))
         }
@@ -93,8 +95,8 @@ export async function enqueueOrder(
       unwritten: async (written) => {
         const { record } = over
         let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
-        // An abandoned write of an earlier call may still open the record. In the caller's
-        // transaction, a write against it could be rolled back with the rest.
+        // An abandoned write of an earlier call may still open the record. A write that prevents
+        // this would be rolled back with the caller's transaction.
         const fences = written.result === 'failed' && charged === 'no'
         if (fences && (within !== undefined || !(await journal.fence(over, deadline)))) charged = 'unknown'
         throw errors.notStored(written, charged, content.key, record)

@@ -1,7 +1,7 @@
 /**
- * Decides whether an order from the service may be the one of a record. Responses get mixed up,
- * proxies return those of other requests, and another integration of the same customer may use the
- * same references.
+ * Decides whether an order from the service may belong to a record. Responses get mixed up, proxies
+ * return responses to other requests, and another integration of the same customer may use the same
+ * references.
  */
 import { REDACTED } from '../http/redact.ts'
 import { parseJson } from '../http/request.ts'
@@ -21,7 +21,7 @@ export interface Echo {
 /** An order in a list. */
 export interface ListedOrder extends Echo {
   readonly id: string
-  /** The order, if it is readable as one. */
+  /** The whole order, if it matches the schema. */
   readonly order?: Order
 }
 
@@ -29,12 +29,13 @@ export interface ListedOrder extends Echo {
 export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | 'body'>
 
 /**
- * How strictly an order is compared. The response to our own request is ours once the reference
- * agrees. An order from a list needs more: another integration may use the same reference.
+ * Where an order was found, which decides how strictly it is compared. In the response to our own
+ * request, an equal reference is enough. In a list it is not: another integration may use the same
+ * reference.
  */
 export type FoundIn = 'response' | 'list'
 
-/** The order in a record's body. Undefined once the body was dropped. */
+/** The request in a record's body. Empty once the body was dropped. */
 export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
   const request = parseJson(body ?? '')?.json
   return typeof request === 'object' ? { ...request } : {}
@@ -55,8 +56,7 @@ export function echoOf(order: object): Echo {
 }
 
 /**
- * The field in which an order differs from its request, as the caller wrote it. Undefined if it may
- * be the same order.
+ * Name of the first request field that an order contradicts. Undefined if it may be the same order.
  */
 export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: FoundIn): string | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId !== undefined) {
@@ -83,7 +83,7 @@ export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): 
   return target !== undefined && !mayHaveTag(derive, asked, 'target', target)
 }
 
-/** The source system of a request, at the top or in its metadata. */
+/** The `sourceSystem` of a request: a top-level field, or one in its metadata. */
 export function sourceSystemOf(asked: Asked): string | undefined {
   const request = requestOf(asked)
   const { metadata } = request
@@ -91,15 +91,12 @@ export function sourceSystemOf(asked: Asked): string | undefined {
   return stringOf(own(request, 'sourceSystem')) || stringOf(nested) || undefined
 }
 
-/** A redacted API key cannot be compared. */
+/** True if the values may be equal. A value with a redacted API key cannot be compared. */
 function mayBe(asked: unknown, shown: string | number): boolean {
   return typeof asked !== typeof shown || asked === shown || String(shown).includes(REDACTED)
 }
 
-/**
- * By the tag of the field, which stays when the body is dropped. A field without a tag proves
- * nothing.
- */
+/** Compares by the field's tag, which outlives the body. A field without a tag proves nothing. */
 function mayHaveTag(derive: Derive, { key, fields }: Asked, field: string, shown: string | number): boolean {
   if (!Object.hasOwn(fields, field) || String(shown).includes(REDACTED)) return true
   try {

@@ -2,10 +2,10 @@
  * Decides which calls are the same order, and under which key the service knows it. Pure functions;
  * their only input from outside is {@link Derive}.
  *
- * Everything here is frozen for ever. Records on disk have these names. A first key that is
- * computed again after a store was lost protects the wallet only if every version of this package
- * computes the same one. A better rule gets a new version tag (`k2`, …) next to the old one. Test
- * vectors pin the present ones.
+ * Everything here is frozen for ever, because records on disk have these names. After a store is
+ * lost, a derived first key protects the wallet only if every version of this package derives the
+ * same one. A better rule gets a new version tag (`k2`, …) next to the old one. Test vectors pin
+ * the current rules.
  */
 import { canonicalJson } from './canonical.ts'
 
@@ -16,12 +16,12 @@ import { canonicalJson } from './canonical.ts'
 export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
 
 /**
- * Turns a name into a UUID, always the same: UUID v5 (SHA-1, RFC 9562 section 5.5) of the name's
- * UTF-8 bytes within {@link KEY_NAMESPACE}, in lower case.
+ * Turns a name into a UUID, which is always the same for that name. It is the UUID v5 (SHA-1, RFC
+ * 9562 section 5.5) of the name's UTF-8 bytes within {@link KEY_NAMESPACE}, in lower case.
  *
- * Version 5 because any language can repeat it, it runs synchronously without WebCrypto (absent on
- * insecure origins), and its 36 characters fit every known limit on idempotency keys. SHA-1 is
- * enough: keys must be repeatable and distinct, not secret.
+ * Any language can compute version 5, and it runs synchronously without WebCrypto, which insecure
+ * origins lack. Its 36 characters fit every known limit on idempotency keys. SHA-1 is enough: keys
+ * must be repeatable and distinct, not secret.
  */
 export type Derive = (name: string) => string
 
@@ -34,7 +34,7 @@ export interface IntentNames {
   readonly externalOrderId?: string | undefined
   /** The caller's own idempotency key. */
   readonly idempotencyKey?: string | undefined
-  /** {@link fingerprintOf} the request. */
+  /** Result of {@link fingerprintOf} for the request. */
   readonly fingerprint: string
 }
 
@@ -56,8 +56,7 @@ export function slotOf(names: IntentNames): string {
 }
 
 /**
- * True for the slot of an intent without a name. The next order with the same payload has the same
- * slot.
+ * True for the slot of an anonymous intent. The next order with the same payload has the same slot.
  */
 export function isAnonymous(slot: string): boolean {
   return slot.startsWith(ANONYMOUS)
@@ -93,7 +92,7 @@ export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
 
 /**
  * The content of a request as one UUID: every top-level field, unknown ones included, except
- * `metadata`. That describes the order for the caller and may differ between two attempts.
+ * `metadata`. `metadata` describes the order for the caller and may differ between two attempts.
  *
  * @param request plain data as it will be sent; `undefined` fields count as absent
  * @throws {CanonicalJsonError} if a field cannot be written as JSON unchanged
@@ -107,9 +106,9 @@ export function fingerprintOf(derive: Derive, request: Readonly<Record<string, u
  * A short tag of each top-level field's value, except `metadata`. Tags stay in a record after its
  * body was dropped, so that a conflict can still name the fields that differ.
  *
- * The salt stops one precomputed table from searching all stolen records for known values. With 32
- * bits, a tag proves no guess. Two values that share a tag by chance (1 in 4 billion) only lose
- * their name in a message: {@link fingerprintOf} decides whether requests differ.
+ * The salt prevents one precomputed table from finding known values in all stolen records. A tag of
+ * 32 bits is too short to confirm a guess. If two values share a tag by chance (1 in 4 billion),
+ * only a message fails to name the field: {@link fingerprintOf} decides whether requests differ.
  *
  * @param salt random string that is kept next to the tag
  * @returns eight lower-case hexadecimal characters for each field that is sent
@@ -125,7 +124,7 @@ export function fieldTags(
     if (field === 'metadata' || value === undefined) continue
     tags.push([field, shortTag(derive, ['t1', salt, field, value])])
   }
-  // Not by assignment, which would lose a field called __proto__.
+  // Assigning the fields one by one would lose a field called __proto__.
   return Object.fromEntries(tags)
 }
 
@@ -221,8 +220,8 @@ export function rowIdOf(derive: Derive, slot: string): string {
  *
  * @param baseUrl an absolute http or https address
  * @returns for example `https://api.example.com/ordering`
- * @throws {TypeError} if it is none; the message does not quote it, because an address may contain
- * a password
+ * @throws {TypeError} if it is not one; the message does not quote the address, which may contain a
+ * password
  */
 export function normalizeServer(baseUrl: string): string {
   const url = parseUrl(baseUrl)
@@ -250,7 +249,7 @@ function normalizedEscape(escaped: string): string {
 }
 
 /**
- * What is wrong with a caller's idempotency key, or undefined.
+ * What is wrong with a caller's idempotency key. Undefined if it is valid.
  *
  * A key has 1 to 255 visible ASCII characters (0x21 to 0x7E). The API document only says "string";
  * 255 is the widest published limit of comparable services. Headers may trim, join or re-encode

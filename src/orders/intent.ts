@@ -26,8 +26,8 @@ export interface Intent {
   /** The caller's own Idempotency-Key. */
   readonly idempotencyKey?: string
   /**
-   * Why the order does not fit the service of the options. It matters only if the order would be
-   * sent anew.
+   * Why the order does not fit `options.service`. This matters only if the order is sent as a new
+   * one.
    */
   readonly misfit?: Issue
 }
@@ -59,7 +59,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
   if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
-  // Checked again, for names that a toJSON() has added.
+  // Checked again, because toJSON() may have added names.
   refuseMisnamed(data)
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
@@ -68,14 +68,13 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const lost = anonymous ? lostName(request, options) : undefined
   if (lost !== undefined) {
     const message =
-      'is undefined: without it, asking again after a failure could buy twice. Give it, or leave the field out on purpose'
+      'is undefined: without it, calling again after a failure could buy twice. Set it, or leave the field out on purpose'
     throw invalid([{ path: lost, message }])
   }
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
   if (badKey !== undefined) throw invalid([{ path: 'options.idempotencyKey', message: badKey }])
   if (duplicateKey !== undefined && (externalOrderId !== undefined || idempotencyKey !== undefined)) {
-    const message =
-      'is for orders without a reference and without a key; give another reference or key instead'
+    const message = 'is only for orders without a reference or key; use another reference or key instead'
     throw invalid([{ path: 'options.allowDuplicate', message }])
   }
   const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)
@@ -96,7 +95,7 @@ function refuseMisnamed(request: unknown): void {
   if (issues.length > 0) throw invalid(issues)
 }
 
-/** A naming field that is present and undefined, which canonical JSON would drop. */
+/** Path of a naming field that is present but undefined. Canonical JSON would drop it silently. */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
   if (isUndefinedIn(request, 'metadata')) return 'metadata'
@@ -104,10 +103,10 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
 }
 
-/** Why the order does not fit the service of the options. */
+/** Why the order does not fit `options.service`. */
 function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
   if (service.productId !== serviceId)
-    return { path: 'serviceId', message: 'is not the productId of the service given in options.service' }
+    return { path: 'serviceId', message: 'is not the productId of options.service' }
   const checked = checkQuantity(service, quantity)
   return checked.ok ? undefined : { path: 'quantity', message: checked.message }
 }
@@ -187,14 +186,19 @@ const PLACES: Readonly<Record<string, string>> = {
   headers: 'options',
 }
 
-/** Shorter names are too close to other words: `services`, `budget`, `readers`. */
+/**
+ * Least length of a name whose near misses count. Shorter names are too close to other words:
+ * `services`, `budget`, `readers`.
+ */
 const LONG = 8
 
 /**
- * Fields that are misspellings of known ones. Sent unchanged, they would identify nothing: two such
- * calls could be two orders, each charged. A name is a misspelling if it differs in case and
- * punctuation only. From eight letters on, also if one letter is wrong, missing, added or swapped
- * with its neighbour. Any other unknown field is sent unchanged. Reads names only, no values.
+ * Finds fields whose names are misspellings of known ones. Sent unchanged, they would identify
+ * nothing, and two such calls could place two orders, each charged.
+ *
+ * A misspelling differs from a known name in case and punctuation only. If the known name has eight
+ * letters or more, one letter may also be wrong, missing, added, or swapped with its neighbour. Any
+ * other unknown field is sent unchanged. Reads only names, no values.
  */
 export function misnamedFields(request: unknown): readonly Issue[] {
   const issues: Issue[] = []
@@ -213,7 +217,7 @@ function collect(issues: Issue[], fields: unknown, prefix: string): void {
     if (meant === undefined) continue
     const message =
       PLACES[meant] === 'options'
-        ? `is the option ${meant} of the call: pass it in the second argument`
+        ? `is a call option: pass ${meant} in the second argument`
         : `must be spelled ${PLACES[meant]}`
     issues.push({ path, message })
   }

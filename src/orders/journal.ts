@@ -18,17 +18,17 @@ import {
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 /**
- * Most tries to write a proven charge over other writers' versions, before it goes to the
- * background.
+ * Largest number of attempts to write a proven charge over other writers' versions, before it is
+ * left to the background.
  */
 const MAX_MERGES = 8
 /**
- * Milliseconds between background tries to store a proven charge. After the last, `recover()` has
- * to do it.
+ * Milliseconds between background attempts to store a proven charge. After the last one, it is left
+ * to `recover()`.
  */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
-/** Content of a name in the store: nothing, a row whose record was forgotten, or a record. */
+/** What the store has under a name: nothing, a row whose record was forgotten, or a record. */
 export interface Found {
   readonly id: string
   readonly row?: StoredRow
@@ -42,8 +42,8 @@ export interface FoundRecord extends Found {
 }
 
 /**
- * Result of a conditional write. `failed`: it could not be made into a row, so nothing reached the
- * store.
+ * Result of a conditional write. `failed`: the record could not be encoded as a row, so nothing
+ * reached the store.
  */
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
@@ -75,8 +75,8 @@ const pruned = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
 /**
- * The write-ahead journal over a store: it reads and conditionally writes records. For every failed
- * write it finds out whether it was applied. It decides nothing about orders.
+ * The write-ahead journal over a store. It reads records, writes them conditionally, and finds out
+ * whether a failed write was applied. It decides nothing about orders.
  */
 export class Journal {
   readonly store: OrderStore
@@ -99,7 +99,8 @@ export class Journal {
 
   /**
    * Reads what is stored under a name.
-   * @throws {StoreError} `'unknown'`: the record may belong to an earlier call that was charged
+   * @throws {StoreError} with `charged: 'unknown'`, because the record may belong to an earlier
+   * call that was charged
    */
   async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
     const row = await this.#rows.read(id, deadline, store)
@@ -124,8 +125,8 @@ export class Journal {
 
   /**
    * Writes a record if it has not changed since it was read. After a lost response, it reads the
-   * row back: this version with exactly this content can only be this write's, because the content
-   * has every call's `claim`.
+   * row back. Only this write can have made a row with this version and content, because the
+   * content includes the call's random `claim`.
    */
   write(
     found: Found,
@@ -136,7 +137,7 @@ export class Journal {
     return this.#write(found, content, deadline, store, deadline)
   }
 
-  /** @param sealing the time that the codec may take */
+  /** @param sealing deadline of the codec */
   async #write(
     found: Found,
     content: RecordContent,
@@ -175,9 +176,9 @@ export class Journal {
   }
 
   /**
-   * Overwrites the record with itself, or puts a row without a record where none is, so that an
-   * abandoned write of an earlier call comes too late. Needs no codec. Returns false if the store
-   * did not confirm it.
+   * Overwrites the record with itself, or inserts a row without a record, so that an abandoned
+   * write of an earlier call comes too late. Needs no codec. Returns false if the store did not
+   * confirm the write.
    */
   async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {
     const now = this.#runtime.now()
@@ -189,10 +190,11 @@ export class Journal {
   }
 
   /**
-   * Writes a call's proof over the newest version, whichever call wrote that, until it is stored. For
-   * proofs of a charge only: they override every other outcome. Returns false if the store could
-   * not accept it now. It is then retried in the background.
-   * @param signal ends the wait, but not the writing; default: until the deadline
+   * Writes a proof of a charge over the newest version, whichever call wrote that version, and
+   * tries again until the proof is stored. Only a proof of a charge may override any other outcome.
+   * Returns false if the store could not accept it now. The write is then retried in the
+   * background.
+   * @param signal ends the wait, but not the writing; without it, the wait ends at the deadline
    */
   async prove(
     found: FoundRecord,
@@ -217,7 +219,7 @@ export class Journal {
   async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const emptied = (): Promise<boolean> =>
       this.store.update(forgottenRow(row, this.#runtime.now()), row.version)
-    const otherwise = 'The store did not confirm that the record was removed.'
+    const otherwise = 'The store did not confirm the removal of the record. Nothing was sent; call again.'
     return await this.#rows.confirmed(emptied, otherwise, deadline)
   }
 
@@ -230,12 +232,12 @@ export class Journal {
     if (last !== undefined && now - last < PRUNE_INTERVAL) return
     times.set(this.scope, now)
     this.prune(kept).catch(({ code }: StoreError) => {
-      reporter.log('warn', 'old records were not removed; tried again in an hour', { code })
+      reporter.log('warn', 'old records could not be removed; the next attempt is in an hour', { code })
     })
   }
 
   /**
-   * Removes closed records that are older than their state is kept, in milliseconds.
+   * Removes closed records that are older than the retention of their state, in milliseconds.
    * @throws {StoreError} if the store failed
    */
   async prune(kept: Kept): Promise<void> {
@@ -252,7 +254,10 @@ export class Journal {
       rejectedBefore: await this.#rows.prunableBefore(kept.rejected),
     }
     const pruned = (): Promise<number> => this.store.prune(this.scope, limits)
-    await this.#rows.confirmed(pruned, 'The store could not remove old records.')
+    await this.#rows.confirmed(
+      pruned,
+      'The store could not remove old records. Nothing was sent; call again.',
+    )
   }
 
   /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
@@ -261,8 +266,8 @@ export class Journal {
   }
 
   /**
-   * Makes a last try to store what is still unstored, and ends the background work. With `whole`,
-   * also that of other journals, because their store is about to close.
+   * Makes a last attempt to store what is still unstored, and ends the background work. With
+   * `whole`, it includes the other journals of the store, because the store is about to close.
    */
   async flush({ whole }: { readonly whole: boolean }): Promise<void> {
     const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
@@ -284,7 +289,8 @@ export class Journal {
       if (result !== 'lost') return false
       const current = await this.load(found.id, last).catch(() => undefined)
       if (current === undefined || current instanceof Interruption) return false
-      // A record that was forgotten or pruned meanwhile comes back: a proven charge is never left out.
+      // A record that was forgotten or pruned meanwhile comes back: a proven charge must not get
+      // lost.
       newest = { ...current, record: current.record ?? newest.record }
     }
     return false
@@ -314,13 +320,13 @@ export class Journal {
     schedule()
   }
 
-  /** Writes what a call has learnt. The codec, too, gets a moment past the call's end. */
+  /** Writes what a call has learnt. The codec gets a moment even after the call's deadline. */
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
     return this.#write(found, content, deadline, this.store, sealing)
   }
 
-  /** A codec may call a key service that never responds. */
+  /** Decodes a row within the deadline: a codec may call a key service that never responds. */
   #decoded(
     row: StoredRow,
     deadline: Deadline,
@@ -330,8 +336,9 @@ export class Journal {
   }
 
   /**
-   * A call's outcome is stored even if the call is over: the caller must hear what is stored.
-   * @param signal ends the wait later on
+   * The deadline for storing a call's outcome. It is stored even if the call is over, because the
+   * caller must be told what is stored.
+   * @param signal ends the wait early
    */
   #settling(deadline: Deadline, signal?: AbortSignal): Deadline {
     return deadline.over() === undefined
@@ -340,10 +347,10 @@ export class Journal {
   }
 }
 
-/** The record, for a step that every phase with a record allows. */
+/** The record, for a step that the rules allow only if there is one. */
 export function known(found: Found | undefined): FoundRecord {
   const { row, record } = found ?? {}
   if (found === undefined || row === undefined || record === undefined)
-    throw new TypeError('unreachable: nothing is remembered')
+    throw new TypeError('unreachable: there is no record')
   return { id: found.id, row, record }
 }

@@ -14,8 +14,8 @@ export interface LiveCall<Result> {
   readonly ended: Promise<Result | undefined>
 }
 
-// Per store, not per client: derived clients share a store, and two clients over one store are one
-// process to it.
+// Per store, not per client: derived clients share a store, and two clients of one process over one
+// store must see each other's calls.
 const registries = new WeakMap<OrderStore, Map<string, unknown>>()
 
 /** The calls in progress of this process over a store, by scope and record. */
@@ -28,7 +28,7 @@ export function liveCalls<Result>(store: OrderStore, scope: string): LiveCalls<R
   return new LiveCalls(registry, scope)
 }
 
-/** See {@link liveCalls}. */
+/** The calls in progress of one scope, made by {@link liveCalls}. */
 export class LiveCalls<Result> {
   readonly #calls: Map<string, unknown>
   readonly #scope: string
@@ -74,7 +74,10 @@ export class LiveCalls<Result> {
   }
 }
 
-/** Why a call must not return the order of a concurrent call under its own name. */
+/**
+ * Why a call must not return the order of a concurrent call under the same name. Undefined if it
+ * may.
+ */
 export function whyNotJoin(
   { slot, fingerprint, idempotencyKey }: Intent,
   twin: LiveCall<unknown>,
@@ -85,14 +88,14 @@ export function whyNotJoin(
   return isAnonymous(slot) ? 'anonymous' : undefined
 }
 
-/** A copy of a twin's order, made before any caller can change it. */
+/** Copies the order of a concurrent call before any caller can change it. */
 export function copyOf<Placed extends { readonly order: object }>(
   placed: Placed | undefined,
 ): Placed | undefined {
   try {
     return placed && { ...placed, order: structuredClone(placed.order) }
   } catch {
-    // Nested too deeply for a copy: the record has the part that can be kept.
+    // The order is nested too deeply to copy. The record has the part that can be stored.
     return undefined
   }
 }

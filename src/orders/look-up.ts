@@ -23,7 +23,7 @@ export interface Lookup {
   readonly unsent: boolean
 }
 
-/** The whole list of the service was read, and an order that seems never sent is not in it. */
+/** The service's whole order list was read, and an order that seems never sent is not in it. */
 export interface NotListed {
   readonly outcome: 'not_listed'
   readonly found: FoundRecord
@@ -34,7 +34,10 @@ const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server',
 /** Statuses with the same meaning: the service did not process the request, or not in time. */
 const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
-/** A second sweep, because rows move while the list is read. More sweeps would prove no more. */
+/**
+ * How often the list is read: rows move during a read, so once is not enough. More than twice would
+ * prove no more.
+ */
 const SWEEPS = 2
 
 /**
@@ -68,7 +71,10 @@ function readable({ connection }: OrderContext, body: unknown, asked: Asked | un
   return field === undefined ? checked : { issues: [{ path: field, message: 'is not what was sent' }] }
 }
 
-/** An order that exists is read by its id; what is to be found in the list, all records look for together. */
+/**
+ * Reads the order by its id, if the id is known. Otherwise returns a {@link Lookup}, so that one
+ * read of the list serves all records.
+ */
 export async function lookUpAlone(
   context: OrderContext,
   operation: string,
@@ -83,7 +89,7 @@ export async function lookUpAlone(
     : await lookUpById(context, operation, found, orderId, settings)
 }
 
-/** Reads an order by its id, which is known to exist. */
+/** Reads an order that is known to exist, by its id. */
 export async function lookUpById(
   context: OrderContext,
   operation: string,
@@ -102,8 +108,8 @@ export async function lookUpById(
 }
 
 /**
- * Searches the order list for records, by their reference. Finding one is proof, not finding one is
- * none. Only an order that seems never sent may be sent after that.
+ * Searches the order list for these records' orders, by reference. An order in the list is proof; a
+ * missing one proves nothing. After that, only an order that seems never sent may be sent.
  */
 export async function* lookUp(
   context: OrderContext,
@@ -117,14 +123,14 @@ export async function* lookUp(
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
   for (const [sourceSystem, group] of bySourceSystem(lookups)) {
-    // Rows without a reference use a name that is never added.
+    // A row without a reference looks up `undefined`, which is never a key here.
     const wanted = new Map<string | undefined, Lookup>()
     for (const lookup of group) {
       const { externalOrderId } = lookup.found.record
       if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
     }
-    // References of orders outside of the source system. They may be ours, if the service has
-    // another name for it.
+    // References found outside the record's source system. Those orders may be ours, if the service
+    // names the system differently.
     const elsewhere = new Set<string | undefined>()
     let cut = false
     const onCut = (): void => {
@@ -178,14 +184,14 @@ export async function* lookUp(
 }
 
 /**
- * Beyond its own source system, too: the service may have another name for it, or derive it from
- * the API key.
+ * The source systems to search: the record's own, then all. The service may name the system
+ * differently, or derive it from the API key.
  */
 export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
   return new Set([sourceSystem, undefined])
 }
 
-/** Orders of other integrations need not be read if the request names its own. */
+/** Groups look-ups by source system, so that each search reads only the orders of one. */
 function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
   const groups = new Map<string | undefined, Lookup[]>()
   for (const lookup of lookups) {
@@ -206,8 +212,8 @@ const CUT_PAUSE = 15 * 60 * 1000
 const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
 
 /**
- * Records whose look-up recently ended before the list did. Per store, not per client, as clients
- * share stores.
+ * Records whose last look-up stopped before the end of the list. Kept per store, not per client,
+ * because clients share stores.
  */
 class Cuts {
   readonly #context: OrderContext
@@ -234,11 +240,7 @@ class Cuts {
       orders++
     }
     const fields = { pages: MAX_PAGES, orders, pauseMs: CUT_PAUSE }
-    reporter.log(
-      'warn',
-      'the list of orders is longer than a look-up reads; the rest was not searched',
-      fields,
-    )
+    reporter.log('warn', 'the order list is longer than a look-up reads; the rest was not searched', fields)
   }
 
   #nameOf({ found }: Lookup): string {

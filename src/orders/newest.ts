@@ -1,6 +1,6 @@
 /**
- * The newest version of an order's record. The row of an order without a name may hold the next
- * equal order by then.
+ * The newest version of an order's record. The row of an anonymous order may hold the next equal
+ * order by then.
  */
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Order } from '../schemas/order.ts'
@@ -17,7 +17,7 @@ const LOOK = 5000
 
 /**
  * Stores that an order exists, whatever its record says by now. `later`: the store could not accept
- * it now. `displaced`: the row has the next equal order, which must not be overwritten.
+ * this now. `displaced`: the row holds the next equal order, which must not be overwritten.
  */
 export async function proveCreated(
   { journal }: OrderContext,
@@ -36,10 +36,7 @@ export async function proveCreated(
   return !stored ? 'later' : displaced ? 'displaced' : 'stored'
 }
 
-/**
- * The part of a row that belongs to its earlier order. No record if the row has another order by
- * now.
- */
+/** Reads a row again. The result has no record if the row now holds another order. */
 export async function loadNewest(
   { journal }: OrderContext,
   { id, record }: Pick<Found, 'id' | 'record'>,
@@ -50,14 +47,14 @@ export async function loadNewest(
   return isAnother(found.record, record) ? { id } : found
 }
 
-/** True if a row has another order without a name than before. */
+/** True if a row now holds another anonymous order than before. */
 export function isAnother(newest: RecordContent, before: RecordContent): boolean {
   return isAnonymous(newest.slot) && newest.key !== before.key
 }
 
 /**
- * A proof overrides the record of a next order that was refused, or an earlier decision to abandon
- * this one.
+ * True if the row holds a next equal order that must stay. A proof may overwrite a next order that
+ * was refused, or a decision to abandon this one.
  */
 function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))
@@ -77,15 +74,15 @@ function lookOf({ connection }: OrderContext): Deadline {
   return new Deadline(connection.runtime, LOOK, undefined)
 }
 
-/** The time left to read the result of a write that may have gone on past the end of its call. */
+/** Time to read the result of a write that may have continued past the deadline of its call. */
 function lookAfter(deadline: Deadline): Deadline {
   return deadline.over() === undefined ? deadline.grace(2 * GRACE, LOOK) : deadline.grace()
 }
 
 /**
  * Stores that an order exists and reports it.
- * @param deadline the end of the call that waits for it; without one, each step may take the time
- * of a read
+ * @param deadline deadline of the call that waits for this; without it, each step may take as long
+ * as one read
  */
 export async function markCreated(
   context: OrderContext,
@@ -103,7 +100,7 @@ export async function markCreated(
   }
   const end = deadline ?? lookOf(context)
   const proven = await proveCreated(context, found, proof, end, deadline?.signal)
-  // The store has nothing left of it, so nothing there can contradict.
+  // The store has no record of this order any more, so nothing there can contradict the proof.
   if (proven === 'displaced') {
     const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
     return createdOutcome(publicRecord(record), order)

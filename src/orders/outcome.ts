@@ -7,9 +7,7 @@ import { type Order, orderSchema } from '../schemas/order.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { Hold, RecordState, RejectionKind } from './record.ts'
 
-/**
- * Every outcome of one attempt to create an order, and the ends of a call that sent nothing (more).
- */
+/** Every outcome of one attempt to create an order, or of a call that ended between attempts. */
 export type OutcomeKind =
   | 'created'
   | 'created_flawed'
@@ -38,14 +36,14 @@ export type OutcomeKind =
   | 'aborted'
   | 'not_sent'
 
-/** The meaning of an outcome while the order is unambiguous. */
+/** What an outcome means for the wallet and the record. */
 export interface Meaning {
   readonly charged: Charged
   readonly state: RecordState
   readonly rejection?: RejectionKind
 }
 
-/** One row of the table. */
+/** One row of the outcome table. */
 export interface OutcomeRow {
   /** The meaning if every earlier attempt under the key was surely refused or surely unsent. */
   readonly clean: Meaning
@@ -57,7 +55,7 @@ export interface OutcomeRow {
    * Whether the attempt is ambiguous: it may have reached the service, and its outcome is unknown.
    */
   readonly leavesDoubt: boolean
-  /** Why recovery must not repeat the request by itself, if so. */
+  /** Set if recovery must not repeat the request on its own, and why. */
   readonly hold?: Hold
 }
 
@@ -70,8 +68,8 @@ const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancel
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
 /**
- * Makes a row. After ambiguity, only a proof of a charge means anything. An outcome without a
- * meaning of its own is ambiguous.
+ * Makes a row. After an ambiguous attempt, only a proof of a charge counts. An outcome whose clean
+ * meaning is `UNKNOWN` makes its attempt ambiguous.
  */
 function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
   const ambiguous = clean === YES ? YES : UNKNOWN
@@ -89,11 +87,12 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created_unreadable: row(YES, 'replay'),
   // Captive portals and proxies return 200 for anything, so it proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
-  // Another caller's order: a mixed-up response, or a proxy that returns that of another request.
+  // Another caller's order: a mixed-up response, or a proxy that returns the response to another
+  // request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
   // A 402 may exist because an earlier attempt drained the wallet. The same holds for stock,
-  // validation, publication.
+  // validation and publication.
   refused: row(REFUSED, 'stop', 'refused'),
   refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
   unauthorized: row(NOT_PROCESSED, 'stop'),
@@ -109,7 +108,7 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   unrecognised: row(UNKNOWN, 'stop'),
   unreachable: row(NOT_PROCESSED, 'backoff'),
   untrusted: row(NOT_PROCESSED, 'stop'),
-  // It stays closed.
+  // A closed transport stays closed, so a retry is useless.
   transport_closed: row(NOT_PROCESSED, 'stop'),
   connection_closed: row(UNKNOWN, 'now'),
   connection_lost: row(UNKNOWN, 'backoff'),
@@ -154,9 +153,9 @@ export interface Outcome {
   readonly kind: OutcomeKind
   /** The order as the service returned it, if it is readable. */
   readonly order?: Order
-  /** Its id, if at least that is readable. */
+  /** Id of the order, if at least the id is readable. */
   readonly orderId?: string
-  /** What is wrong with a success. */
+  /** What is wrong with the body of a success. */
   readonly issues?: readonly Issue[]
   /** HTTP status and code of a refusal. */
   readonly status?: number
@@ -204,7 +203,7 @@ export function classify(
       if (result.unsent === 'unreachable') return { kind: 'unreachable' }
       if (result.unsent === 'certificate') return { kind: 'untrusted' }
       if (result.unsent === 'transport_closed') return { kind: 'transport_closed' }
-      // The check before the connection would have ended the call without a request.
+      // Connected too late to send: the same as if the check before sending had ended the call.
       if (result.unsent === 'late') return { kind: 'not_sent' }
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
@@ -219,7 +218,7 @@ function classifySuccess(
   contradiction: (order: object) => string | undefined,
 ): Outcome {
   const { status } = result
-  // Only the documented success status proves a charge by itself: a login page comes with 200, too.
+  // Only the documented success status proves a charge: a login page comes with 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
   if (result.problem !== undefined) return { kind: unreadable, status }
   let body: unknown

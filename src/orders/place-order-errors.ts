@@ -50,12 +50,15 @@ export class PlaceOrderErrors {
   conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
     const charged = record === undefined ? 'unknown' : chargedOf(record)
     return new IdempotencyConflictError(
-      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}; nothing was sent for this call. ${conflictSentence(charged)}`,
+      `This reference or key belongs to an order that differs in ${fields.join(', ') || 'its payload'}. This call sent nothing. ${conflictSentence(charged)}`,
       { ...this.#facts(record), charged, local: true, fields },
     )
   }
 
-  /** {@link conflict} with a remembered order, which may have only its fields' tags left. */
+  /**
+   * {@link conflict} with a remembered order. If its body was dropped, tags show which fields
+   * differ.
+   */
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
     const known = Object.keys(record.fields).length > 0
@@ -66,7 +69,7 @@ export class PlaceOrderErrors {
   /** The error for a refusal of the rules. */
   refused(derive: Derive, because: OrderRefusal, record: JournalRecord | undefined): CustomerOrderingError {
     if (because === 'misfit' && this.#intent.misfit !== undefined)
-      // A created order without a name is another one than this call's.
+      // A created anonymous order is not this call's order.
       return this.misfit(this.#intent.misfit, record?.state === 'created' ? undefined : record)
     if (record === undefined || because === 'misfit')
       throw new TypeError(`unreachable: nothing is refused as ${because}`)
@@ -87,7 +90,7 @@ export class PlaceOrderErrors {
 
   duplicate(record: JournalRecord | undefined): CustomerOrderingError {
     return new DuplicateOrderError(
-      'The same order, without reference and key, is being placed right now; nothing was sent for this call. Give metadata.externalOrderId to tell orders apart, or allowDuplicate for a second one.',
+      'Another call is placing the same order without a reference or key, and may charge the wallet. This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second one.',
       { ...this.#facts(record), charged: 'unknown' },
     )
   }
@@ -97,26 +100,26 @@ export class PlaceOrderErrors {
       window:
         'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
       age: 'is too old to tell whether this call means the same order',
-      api_key: 'was sent with another API key, and the service may keep keys apart by API key',
-      unreadable: 'was created, but its response was never readable',
-      held: 'was aborted, or refused when that proved nothing, so recovery does not repeat it',
-      busy: 'is placing it right now',
-      replaced: 'was settled or given up meanwhile, and the next one like it has its place',
+      api_key: 'used another API key, and the service may scope idempotency keys by API key',
+      unreadable: 'created it, but its response was never readable',
+      held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
+      busy: 'is still running',
+      replaced: 'was settled or abandoned meanwhile, and a later equal order has replaced its record',
     }[because]
     const charged = chargedOf(record)
     const next =
       because === 'busy'
         ? 'try again'
         : because === 'replaced'
-          ? 'look for it with orders.reconcile()'
+          ? 'find the order with orders.reconcile()'
           : 'run orders.recover(), then settle what is left with orders.resolve()'
     return new UnresolvedOrderError(
-      `An earlier call for this order ${why}; nothing was sent for this call. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
+      `An earlier call for this order ${why}. This call sent nothing. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
     )
   }
 
-  /** The order would be sent anew, and does not fit the service of the options. */
+  /** The order would be sent as a new one, and does not fit `options.service`. */
   misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
     return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
       ...this.#facts(record),
@@ -128,8 +131,7 @@ export class PlaceOrderErrors {
    * The service may forget the caller's key before an ambiguous attempt could be repeated with it.
    */
   spent(record: JournalRecord): CustomerOrderingError {
-    const message =
-      'was used for this order before, and the service may be about to forget it; give a new one'
+    const message = 'was used for this order before, and the service may be about to forget it; use a new one'
     const charged = chargedOf(record)
     return new InvalidRequestError(
       `The idempotencyKey ${message}. Nothing was sent by this call. ${chargedSentence(charged)}`,
@@ -138,7 +140,7 @@ export class PlaceOrderErrors {
   }
 
   /**
-   * The claim is not stored, or may not be.
+   * The claim was not stored, or may not have been.
    * @param charged `charged` of the error
    * @param key the key that would have been sent
    * @param record the record of the same intent
@@ -152,7 +154,7 @@ export class PlaceOrderErrors {
     const known = this.#facts(record)
     const what =
       charged === 'unknown' && result !== 'refused'
-        ? 'It is not certain that the order could not be stored'
+        ? 'It is unknown whether the order was stored'
         : 'The order could not be stored'
     return new StoreError(
       `${what}; nothing was sent by this call. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
@@ -165,16 +167,16 @@ export class PlaceOrderErrors {
     return errorOf({ end: why, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** No API key could be had. */
+  /** No API key was available. */
   noCredential(error: unknown, charged: Charged, key: string | undefined): CustomerOrderingError {
     return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** The order was sent, and cannot be returned. `charged` is what is stored. */
+  /** The order was sent, but cannot be returned. `charged` is what the store has. */
   sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
     const { ending, outcome, orderId, record, attempts } = sent
-    // A 201 arrived, so the failure to read the order is the error, whatever its attempts ended
-    // with.
+    // A success arrived, so the error is that the order is unreadable, whatever the last attempt
+    // ended with.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
       const { status, requestId } = bare(factsOf(ending.trail))
@@ -207,7 +209,7 @@ export class PlaceOrderErrors {
 
 type Names = Pick<CallContext, 'idempotencyKey' | 'externalOrderId' | 'orderId'>
 
-/** Facts in the errors of a call that places an order, besides its outcome. */
+/** What the errors of a call that places an order contain besides its outcome. */
 export function orderCall(
   operation: string,
   charged: Charged,
@@ -218,7 +220,7 @@ export function orderCall(
   return { endpoint, path: ORDERS_PATH, charged, ...names, now: 0, reason: signal?.reason }
 }
 
-/** Facts about an order in an error. */
+/** The names of an order in an error: its key, reference and id. */
 export function namesOf(record: JournalRecord | undefined): Names {
   const { key: idempotencyKey, externalOrderId, order } = record ?? {}
   return { idempotencyKey, externalOrderId, orderId: order?.id }
@@ -230,8 +232,8 @@ export function moneyOf(record: JournalRecord | undefined): Charged {
 }
 
 /**
- * The error over invalid arguments, with the record of the order that they name: a row that was
- * charged while it was valid must not be reported as `'no'`.
+ * The error for invalid arguments, with `charged` from the record of the order that they name. An
+ * order that was charged under valid arguments must not be reported as `'no'`.
  */
 export async function argumentError(
   { journal, connection }: OrderContext,

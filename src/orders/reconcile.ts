@@ -11,8 +11,8 @@ import { type Unusable, unusableError } from './row.ts'
 import { scanOrders } from './scan-orders.ts'
 
 /**
- * One line of a reconciliation: an order that both sides know, that one side knows, or whose
- * amounts differ. `only_local` means that the list did not show the order, which proves nothing:
+ * One line of a reconciliation: an order known to both sides, known to one side only, or with
+ * different amounts. `only_local` means that the list did not show the order. That proves nothing:
  * lists lag and rows move.
  */
 export type Reconciled<Output = Order> =
@@ -20,8 +20,8 @@ export type Reconciled<Output = Order> =
       readonly kind: 'matched' | 'amount_differs'
       readonly record: OrderRecord
       /**
-       * The order in the list, with the type of your own schema if the client has one. Absent if it
-       * does not fit.
+       * The order from the list, as your own schema returns it if the client has one. Absent if it
+       * does not match the schema.
        */
       readonly order?: Output
     }
@@ -30,8 +30,8 @@ export type Reconciled<Output = Order> =
       readonly kind: 'only_remote'
       readonly record?: undefined
       /**
-       * The order in the list, with the type of your own schema if the client has one. Absent if it
-       * does not fit.
+       * The order from the list, as your own schema returns it if the client has one. Absent if it
+       * does not match the schema.
        */
       readonly order?: Output
     }
@@ -40,10 +40,10 @@ export type Reconciled<Output = Order> =
 export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
-  /** Reports only records written since then, milliseconds since 1970; default all. */
+  /** Reports only records written since then, in milliseconds since 1970; 0 reports all. */
   readonly since: number
   readonly finish: Finish<Output>
-  /** Throws once the client is closed, which must not wait for a whole walk. */
+  /** Throws once the client is closed, so that the walk ends early. */
   readonly checkOpen: () => void
 }
 
@@ -63,7 +63,7 @@ export async function* reconcile<Output>(
   const local = new Set<JournalRecord>()
   const older = new Set<JournalRecord>()
   let unusable: Unusable | undefined
-  // All records: an older order in the store is not `only_remote`.
+  // Read all records, so that an older order in the store is not reported as `only_remote`.
   for await (const record of records(context, { since: 0 })) {
     options.checkOpen()
     if (typeof record === 'string') {
@@ -71,12 +71,12 @@ export async function* reconcile<Output>(
       continue
     }
     const { state, order, externalOrderId } = record
-    // An archived anonymous order has two names until its slot is used again.
+    // Two records may name the same order. Only the first one is compared.
     if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
     if (record.updatedAt >= options.since) local.add(record)
     else older.add(record)
     if (order?.id !== undefined) byId.set(order.id, record)
-    // If the id is known, an order with another id and the same reference is a different one.
+    // Once the id is known, an order with the same reference and another id is a different one.
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
@@ -94,8 +94,8 @@ export async function* reconcile<Output>(
       reported.add(listed.id)
       const reference = listed.externalOrderId ?? ''
       const candidate = byId.get(listed.id) ?? byReference.get(reference)
-      // An order that contradicts its request belongs to another caller, also if the record adopted
-      // it before.
+      // An order that contradicts its request belongs to another caller, even if the record adopted
+      // it earlier.
       const other = candidate && contradiction(deriveId, candidate, listed, 'list')
       const record = other === undefined ? candidate : undefined
       if (record !== undefined) {
@@ -107,13 +107,13 @@ export async function* reconcile<Output>(
       yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
-  // Open records belong to recovery: nobody knows yet whether the service has their orders.
+  // They include open records: only recovery can find out whether the service has their orders.
   for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
   // Some of the remaining orders may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
 }
 
-/** The order as the caller's own schema reads it, if it does. */
+/** The order as the caller's own schema returns it. Undefined if the schema rejects it. */
 async function readable<Output>(order: Order, finish: Finish<Output>): Promise<Output | undefined> {
   try {
     return await finish(order, undefined)

@@ -36,7 +36,7 @@ export interface OrderRecord {
   readonly slot: string
   /** The Idempotency-Key of the current generation. */
   readonly key: string
-  /** Which key of the intent this is, from 0 on. */
+  /** Number of the intent's current key, counted from 0. */
   readonly generation: number
   /** `open` until the outcome is known, then `created` or `rejected`. */
   readonly state: RecordState
@@ -45,40 +45,43 @@ export interface OrderRecord {
    * response came back.
    */
   readonly ambiguous: boolean
-  /** Your own reference of the order. */
+  /** Your own reference for the order. */
   readonly externalOrderId?: string
   /**
    * The order as the service returned it. If the response was flawed, it may have only an `id`.
    * Absent if the order was never readable.
    */
   readonly order?: Partial<Order>
-  /** Of an open record: the refusal before the order was enqueued again with `orders.enqueue`. */
+  /**
+   * Why a rejected order was not bought. On an open record: the refusal before the order was
+   * enqueued again with `orders.enqueue`.
+   */
   readonly rejection?: Rejection
-  /** HTTP requests made for the intent, by ended calls. */
+  /** Number of HTTP requests that finished calls have made for the intent. */
   readonly attempts: number
   /**
-   * When any call first sent the current key (or was about to), in milliseconds since 1970. Absent
-   * if none did, or if the service processed no request with it. 0 if nobody knows, because a clock
+   * When a call first sent the current key, or was about to, in milliseconds since 1970. Absent if
+   * no call did, or if the service processed no request with the key. 0 if unknown, because a clock
    * went back.
    */
   readonly firstSentAt?: number
   /**
-   * Until when the call that claimed the record may still be at work, in milliseconds since 1970.
-   * Absent once it ended.
+   * Until when the call that claimed the record may still be running, in milliseconds since 1970.
+   * Absent once that call has ended.
    */
   readonly busyUntil?: number
   /** When the record was first written, in milliseconds since 1970. */
   readonly createdAt: number
-  /** One more with every write. */
+  /** Version of the record, which every write increases by 1. */
   readonly version: number
 }
 
-/** Who chose the key. A key of the caller is never changed. */
+/** Who chose the key. A caller's key is never changed. */
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
 /**
- * Why recovery must not repeat the request by itself: the caller aborted it, or a refusal proved
- * nothing.
+ * Why recovery must not repeat the request on its own: the caller aborted it, or it was refused
+ * after an ambiguous attempt.
  */
 export type Hold = 'aborted' | 'refused'
 
@@ -98,22 +101,24 @@ export interface JournalRecord extends OrderRecord {
   /** The highest generation that was ever used, if it is not the current one. */
   readonly highest?: number
   /**
-   * The first key of an order with a later current key. Only derived keys have one: no random key
-   * is sent again.
+   * Facts about the first key while a later one is current. Kept for derived keys only: an earlier
+   * random key is never sent again.
    */
   readonly first?: FirstKey
   /**
-   * Keys that the caller replaced or gave up. The service may forget them at any moment, so none is
-   * sent again.
+   * The caller's keys that the order has left. The service may forget them at any moment, so none
+   * is sent again.
    */
   readonly left?: readonly string[]
   /** Identity of the payload without `metadata`. */
   readonly fingerprint: string
-  /** Short salted tag per field, so that a conflict can name fields after the body was dropped. */
+  /**
+   * Short salted tag of each field, so that a conflict can name fields after the body was dropped.
+   */
   readonly fields: Readonly<Record<string, string>>
   /** Canonical request body; only while the record may have to be sent again. */
   readonly body?: string
-  /** 32-bit tag of the API key that sent the current key; empty if none did. */
+  /** 32-bit tag of the API key that sent the current key; empty if none has sent it. */
   readonly apiKeyTag: string
   /**
    * Random id of the call that last wrote the record. It identifies a write whose response was
@@ -147,9 +152,9 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 're
 }
 
 /**
- * True if no call has claimed the record for sending since it was opened. Then it is unambiguous,
- * whatever its age and whichever API key sends it. Every claim sets the tag, in the write that
- * permits the send.
+ * True if no call has claimed the record for sending since it was opened. Such a record is
+ * unambiguous, whatever its age and whichever API key sends it: every claim sets the tag in the
+ * write that permits the send.
  */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''
@@ -181,8 +186,8 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 }
 
 /**
- * True if a call without a name means the stored order, not another equal one: no caller has its
- * outcome, or its content, yet.
+ * True if an anonymous call means the stored order, not another equal one, because no caller has
+ * the outcome or the content of the stored one yet.
  */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (

@@ -30,8 +30,8 @@ import type { Sent } from './send-order.ts'
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
   /**
-   * `all` also repeats requests past the window, after an abort and after a refusal that proved
-   * nothing.
+   * `all` also repeats requests past the window, after an abort, and after a refusal that followed
+   * an ambiguous attempt.
    */
   readonly replay: 'safe' | 'all'
   /** True to claim records that a live call of another process may still hold. */
@@ -42,26 +42,26 @@ export interface RecoverSettings<Output> {
    * first time.
    */
   readonly notListed?: boolean
-  /** Throws once the client is closed, which must not wait for a whole walk. */
+  /** Throws once the client is closed, so that the walk ends early. */
   readonly checkOpen: () => void
 }
 
 interface RecoverOneSettings extends RecoverSettings<unknown> {
-  /** The same for the record's requests and for their events. */
+  /** Id that the record's requests share with their events. */
   readonly callId: string
 }
 
 const OPERATION = 'orders.recover'
 /**
- * Consecutive transport failures that end the walk: the service is unreachable, and the rest stays
- * open.
+ * Number of consecutive transport failures that end the walk: the service is unreachable, and the
+ * other records stay open.
  */
 const MAX_FAILURES = 3
 
 /**
- * Settles every record that a call left open, with one request for each. Safe in concurrent
- * processes and safe to kill anywhere: every step is a conditional write of one record, and a
- * repeated request has its old key.
+ * Settles every record that a call left open, with one request for each. It may run in several
+ * processes and be killed at any point: every step is a conditional write of one record, and a
+ * repeated request keeps its key.
  */
 export async function* recover<Output>(
   context: OrderContext,
@@ -98,7 +98,8 @@ export async function* recover<Output>(
       // The failure of one record is its own outcome. The walk goes on.
       if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
       step = await leaveOpen(context, id, error)
-      // The record cannot even be read: the store itself fails, and would for every other record.
+      // The record cannot even be read: the store itself fails, and would fail for every other
+      // record.
       if (step === undefined) throw error
     }
     if (step === undefined || 'found' in step) return step
@@ -121,7 +122,7 @@ export async function* recover<Output>(
     }
     const step = await settle(looked.found.id, true)
     if (step === undefined) continue
-    // Not sent for another reason: the list was read, and does not have it.
+    // The list does not have the order, but something else keeps it from being sent.
     if ('found' in step) {
       const { found, reason } = step
       yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
@@ -130,7 +131,10 @@ export async function* recover<Output>(
   context.journal.pruneHourly(context.retention, context.connection.reporter)
 }
 
-/** Names of the pending records, by the end of their safe-retry window, and the unreadable rows. */
+/**
+ * Ids of the pending records, sorted by the end of their safe-retry window, and the unreadable
+ * rows.
+ */
 async function pendingRecords(
   context: OrderContext,
   { settings, checkOpen }: RecoverSettings<unknown>,
@@ -178,15 +182,15 @@ export async function recoverOne(
   const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   let credential: string | null | undefined
   let leave: (result: undefined) => void = () => {}
-  // A decision without an API key is not repeated with other facts a moment later: the order might
-  // be sent then.
+  // A decision that needed no API key stays. Deciding again a moment later, with other facts, might
+  // send the order.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
     // One request only, so only one attempt's time is subtracted from the window.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    // Decided before the API key was fetched. A mark on the times of a claim does not end the
-    // claim.
+    // Once the API key is fetched, it is decided that no claim counts. Marking the record's times
+    // must not make a claim count again.
     outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
@@ -199,7 +203,7 @@ export async function recoverOne(
   const look = async (): Promise<Found> => {
     const loaded = await journal.load(id, deadline)
     if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-    // A settled record needs no API key, nor does one that another call works on.
+    // Neither a settled record nor one that another call works on needs an API key.
     decided = factsOf(loaded)
     const { step } = decide('recover', loaded, decided)
     if (step !== 'send' && step !== 'look_up') return loaded
@@ -267,15 +271,18 @@ function repeating(
       sendUntil: overdue ? Number.POSITIVE_INFINITY : undefined,
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
-    // Another call has it now, and reports its outcome.
+    // Another call has claimed the record and reports its outcome.
     lost: () => ({ end: { outcome: 'in_progress', record: view } }),
     unwritten: ({ cause }) => {
-      const error = new StoreError('The store did not confirm that recovery may go on with this order.', {
-        charged: chargedOf(record),
-        idempotencyKey: record.key,
-        externalOrderId: record.externalOrderId,
-        cause,
-      })
+      const error = new StoreError(
+        'The store did not confirm the claim, so recovery sent nothing for this order. An earlier call may have charged the wallet. Repair the store, then run recovery again.',
+        {
+          charged: chargedOf(record),
+          idempotencyKey: record.key,
+          externalOrderId: record.externalOrderId,
+          cause,
+        },
+      )
       return { end: { outcome: 'still_open', record: view, error } }
     },
   }
@@ -297,7 +304,7 @@ async function sentOutcome(
   return repeatedOutcome(proven ? { ...newest, state: 'created' } : newest, order, outcome?.kind, error)
 }
 
-/** The outcome of a record without a request. Undefined if it cannot be read. */
+/** The outcome of a record for which nothing was sent. Undefined if the record cannot be read. */
 async function leaveOpen(
   context: OrderContext,
   id: string,

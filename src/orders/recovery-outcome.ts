@@ -50,7 +50,7 @@ export interface UnreadableOrder {
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** Why it could not be read, if a read was tried. Also if your own schema rejects it. */
+  /** Why the order could not be read, if a read was attempted or your own schema rejected it. */
   readonly error?: AnyCustomerOrderingError
   /** The order cannot be read. */
   readonly reason: 'unreadable'
@@ -59,8 +59,9 @@ export interface UnreadableOrder {
 /** The outcome of a record without an order. */
 export interface RecoveredRecord {
   /**
-   * `rejected`: its own call closed it without an order. `in_progress`: a live call or the service
-   * works on it. `still_open`: the service could not be reached, try again later.
+   * `rejected`: closed without an order. `in_progress`: a live call or the service works on it.
+   * `still_open`: the outcome is still unknown, for example because the service could not be
+   * reached; try again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
   /** What is remembered of the order. */
@@ -73,7 +74,7 @@ export interface RecoveredRecord {
 
 /** The outcome of a record that needs a person. */
 export interface RecordInNeed {
-  /** No safe step is left without a person. */
+  /** Recovery has no safe step left. A person must decide. */
   readonly outcome: 'needs_attention'
   /** What is remembered of the order. */
   readonly record: OrderRecord
@@ -95,12 +96,12 @@ export type RecoveryOutcome<Output = Order> =
   | RecordInNeed
 
 /**
- * Reads an existing order with the caller's own schema. Throws one of our errors if there is no
- * order.
+ * Reads an existing order with the caller's own schema. Throws one of our errors if the schema
+ * rejects it.
  */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
-/** The outcome of a record that is settled. */
+/** The outcome of a settled record. */
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   const view = publicRecord(record)
   if (record.state === 'rejected') return { outcome: 'rejected', record: view }
@@ -139,7 +140,7 @@ export function repeatedOutcome(
   return { outcome: 'still_open', record, ...why }
 }
 
-/** The outcome with the order as the caller's own schema reads it. */
+/** The outcome with the order as the caller's own schema returns it. */
 export async function finished<Output>(
   outcome: RecoveryOutcome,
   finish: Finish<Output>,
@@ -170,8 +171,8 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
 }
 
 /**
- * Result of `await client.orders.recover()`. It keeps no orders but those that need a person,
- * however many there are.
+ * Result of `await client.orders.recover()`. It lists the orders that need a person and only counts
+ * the others.
  */
 export interface RecoverySummary {
   /** Orders that exist and were paid. */
@@ -180,7 +181,7 @@ export interface RecoverySummary {
   readonly rejected: number
   /** Orders that a live call, or the service, is still working on. */
   readonly inProgress: number
-  /** Orders for which the service could not be reached: run it again later. */
+  /** Orders whose outcome is still unknown: run recovery again later. */
   readonly stillOpen: number
   /** Orders that need a person, each with its reason. */
   readonly needsAttention: readonly RecordInNeed[]

@@ -18,8 +18,8 @@ import { type Unusable, unusableError } from './row.ts'
 export type RememberedQuery = OrderName | { readonly since: number }
 
 /**
- * Records of this scope. Reads, never sends.
- * @param settings its total time limits the search for one name
+ * The records of this scope. Only reads the store; sends nothing.
+ * @param settings `totalTimeout` limits the search for one name
  */
 export async function* remembered(
   context: OrderContext,
@@ -41,7 +41,10 @@ export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRe
   yield* views(context, { open: true })
 }
 
-/** All readable records first, then the error for the others: an end without it would hide them. */
+/**
+ * Yields all readable records, then throws if others were unreadable: a normal end would hide
+ * those.
+ */
 async function* views(
   context: OrderContext,
   which: { readonly open: true } | { readonly since: number },
@@ -55,8 +58,8 @@ async function* views(
 }
 
 /**
- * Each record once, although a store may repeat rows that change between pages; or why it is
- * unreadable.
+ * Yields each record once, or why it is unreadable. A store may repeat rows that change between
+ * pages.
  */
 export async function* records(
   context: OrderContext,
@@ -74,7 +77,7 @@ export async function* records(
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
 export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
 
-/** A read for a method, within the method's own time. */
+/** The method for which the store is read, with its settings and deadline. */
 export interface NamedLook {
   readonly operation: string
   readonly settings: CallSettings
@@ -98,8 +101,7 @@ async function findRecord(
   const { runtime } = connection
   const field = nameField(name)
   const value: unknown = 'externalOrderId' in name ? name.externalOrderId : name.idempotencyKey
-  if (typeof value !== 'string' || value.trim() === '')
-    throw invalid(field, 'must be a text that is not empty')
+  if (typeof value !== 'string' || value.trim() === '') throw invalid(field, 'must be a non-empty string')
   if (field === 'idempotencyKey') {
     const bad = checkIdempotencyKey(value)
     if (bad !== undefined) throw invalid(field, bad)
@@ -110,7 +112,7 @@ async function findRecord(
   // Open records are few, and most searches are for them, so they come first.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
-      // Nothing waits for the rest of the rows any more.
+      // The call is over, so nothing waits for the other rows.
       const over = deadline.over()
       if (over !== undefined) return over
       const record = await journal.decode(row)
@@ -137,29 +139,31 @@ export function deadlineOf({ connection }: OrderContext, { totalTimeout, signal 
   return new Deadline(connection.runtime, totalTimeout, signal)
 }
 
-/** The call was aborted while it read the record: nothing was sent, and nothing was changed. */
+/** The call ended while it read the record. */
 function interrupted(
   { why }: Interruption,
   name: OrderName,
   { operation, settings }: NamedLook,
 ): CustomerOrderingError {
   const facts = { charged: 'unknown', attempts: 0, ...name } as const
-  const did = 'nothing was sent, nothing was changed, and whether the order was charged is not known'
+  const did = 'nothing was sent or changed, and it is unknown whether the order was charged'
   return why === 'aborted'
     ? new RequestAbortedError(
-        `${operation}() was ended by the caller's signal while it read the store: ${did}. Call again if it is still wanted.`,
+        `${operation}() was aborted by the caller's signal while it read the store: ${did}. Call again if it is still needed.`,
         {
           ...facts,
           cause: settings.signal?.reason,
         },
       )
     : new TimeoutError(
-        `${operation}() could not read the store within the total time of the call (totalTimeout): ${did}. Repair the store or allow more time, then call again.`,
+        `${operation}() could not read the store within totalTimeout: ${did}. Repair the store or allow more time, then call again.`,
         { ...facts, deadline: 'total' },
       )
 }
 
-/** @param record the record of the order, whose charge a wrong argument says nothing about */
+/**
+ * @param record the order's record, which decides `charged`: a wrong argument says nothing about it
+ */
 export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
   const known = record === undefined ? {} : facts(record)
   return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })

@@ -23,12 +23,14 @@ export interface OrderReply<T> {
   readonly info: OrderInfo
 }
 
-/** Response info of an order. Its headers are made on first use, which is rare. */
+/**
+ * Response info of an order. Its headers are created on first use, because few callers read them.
+ */
 export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
   headers(): Headers
 }
 
-/** An order as a reply, and whether it is stored. */
+/** The reply with an order, and whether the order is stored. */
 export interface Placed extends OrderReply<Order> {
   readonly remembered: boolean
 }
@@ -43,7 +45,7 @@ interface Told {
   readonly remembered: boolean
 }
 
-/** The call sent nothing: the order was there. */
+/** For a call that sent nothing because the order existed. */
 const WAS_THERE: Omit<Told, 'key'> = {
   answered: undefined,
   attempts: 0,
@@ -74,8 +76,8 @@ export function replyOf(
 }
 
 /**
- * The order of a concurrent call of this process for the same one. Undefined if that call ended
- * without it.
+ * Waits for a concurrent call of this process for the same order, and returns its order. Undefined
+ * if that call ended without one.
  */
 export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
   const { errors, intent, deadline } = call
@@ -87,12 +89,12 @@ export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>):
   const placed = await deadline.race(twin.ended.then(copyOf))
   if (placed instanceof Interruption) throw errors.interrupted(placed, 'unknown', twin.idempotencyKey)
   if (placed === undefined) return undefined
-  // The twin chose its key itself. Only the record can decide whether this call's key agrees.
+  // The other call used a different key than this call's. Only the record can decide about that.
   if (intent.idempotencyKey !== undefined && intent.idempotencyKey !== placed.key) return undefined
   return replyOf(call, placed.order, { ...WAS_THERE, key: placed.key })
 }
 
-/** The remembered order. */
+/** The reply with the remembered order. */
 export function rememberedReply(call: OrderCall, record: JournalRecord): Placed {
   const checked = checkNow(orderSchema, record.order)
   if (!('value' in checked)) throw call.errors.unresolved(record, 'unreadable')
@@ -119,8 +121,8 @@ export async function readReply(call: OrderCall, found: FoundRecord): Promise<Pl
 }
 
 /**
- * Looks up an order that seems never sent, and returns the one in the list. Ends the call if the
- * outcome stays unknown.
+ * Looks up an order that seems never sent. Returns the order from the list, or undefined if the
+ * list does not have it. Throws if the outcome stays unknown.
  */
 export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
   const { context, deadline, errors } = call
@@ -142,8 +144,8 @@ export async function listedReply(call: OrderCall, found: FoundRecord): Promise<
     if (looked.outcome === 'not_listed') return undefined
     if (looked.outcome !== 'created') throw looked.error ?? errors.unresolved(record, 'window')
     const remembered = looked.record.state === 'created'
-    // If the store did not accept the proof, the order still seems never sent, and would be bought
-    // again.
+    // If the store did not accept the proof, the record still looks unsent, and a later call would
+    // buy the order again.
     if (looked.order !== undefined)
       return replyOf(call, looked.order, { ...WAS_THERE, key: record.key, remembered })
     if (!remembered) throw errors.unresolved({ ...record, state: 'created' }, 'unreadable')
@@ -163,7 +165,7 @@ export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   }
 }
 
-/** False for a value that cannot be an id. */
+/** True for a value that can be an id in a path. */
 function isSegment(orderId: string): boolean {
   try {
     segment('orderId', orderId)
@@ -174,8 +176,8 @@ function isSegment(orderId: string): boolean {
 }
 
 /**
- * True if a call whose own outcome was overtaken returns the order that exists now. Not one with
- * another payload: a later call ordered that under the same name.
+ * True if a call whose outcome was overtaken may return the order that exists now. An order with
+ * another payload was placed by a later call under the same name, so it may not be returned.
  */
 export function mayReturn(newest: JournalRecord, fingerprint: string): boolean {
   return newest.fingerprint === fingerprint && newest.state === 'created' && newest.readable

@@ -21,7 +21,7 @@ import {
 import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
-/** A person's finding: the order exists under this id, or it is abandoned. */
+/** A person's decision: the order exists under this id, or it is abandoned. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
 
 /** Closes an open record by a person's decision. */
@@ -113,8 +113,8 @@ function taskOf(
 function abandoning(context: OrderContext, over: FoundRecord): Turn<OrderRecord> {
   const { runtime } = context.connection
   const { record } = over
-  // A key that is the order's name cannot change. Any other advances for good, so that the next
-  // call buys again. Under a key that stays, a later refusal still proves nothing.
+  // A key that is the order's name cannot change, so a later refusal under it still proves nothing.
+  // Any other key is replaced for good, so that the next call buys again.
   const claim = runtime.randomId()
   const named = record.slot.startsWith('key:')
   const marked =
@@ -144,30 +144,26 @@ function refused(
   const field = nameField(name)
   switch (because) {
     case 'unknown':
-      return invalid(field, 'names no remembered order')
+      return invalid(field, 'does not name a remembered order')
     case 'busy': {
       const { charged = 'unknown', ...names } = record === undefined ? {} : facts(record)
       return new UnresolvedOrderError(
-        `A call that has not ended works on this order. ${moneySentence(charged)} Resolve it after that call has ended.`,
+        `A call for this order is still running. ${moneySentence(charged)} Resolve the order after that call has ended.`,
         { ...names, charged },
       )
     }
     case 'created':
-      return invalid(field, 'names an order that was created; it cannot be abandoned', record)
+      return invalid(field, 'names an order that was created, which cannot be abandoned', record)
     case 'other_order':
-      return invalid('orderId', 'differs from the id of the order that is remembered', record)
+      return invalid('orderId', 'differs from the id of the remembered order', record)
     case 'changed':
       return notStored(record)
     case 'unsettled':
-      return invalid(
-        field,
-        'names an order that is not settled; recover or resolve it before it is forgotten',
-        record,
-      )
+      return invalid(field, 'names an unsettled order; recover or resolve it before you forget it', record)
   }
 }
 
-/** Stores that an order exists, as a person found, once the service shows it. */
+/** Stores a person's finding that an order exists, after the service has returned that order. */
 async function verified(
   context: OrderContext,
   found: FoundRecord,
@@ -179,7 +175,7 @@ async function verified(
   const { value: order } = await readOrder(context, operation, orderId, 'in_doubt', left)
   const { deriveId } = context.connection.runtime
   const field = contradiction(deriveId, record, echoOf(order), 'list')
-  if (field !== undefined) throw invalid('orderId', `names an order with another ${field}`, record)
+  if (field !== undefined) throw invalid('orderId', `names an order with a different ${field}`, record)
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record
@@ -188,7 +184,7 @@ async function verified(
 function notStored(record: JournalRecord | undefined): StoreError {
   const { charged = 'unknown', ...names } = record === undefined ? {} : facts(record)
   return new StoreError(
-    `The decision was not stored: the record has changed since, or the store refused the write. ${moneySentence(charged)} Look at the record again, then decide.`,
+    `The decision was not stored: the record has changed since, or the store refused the write. ${moneySentence(charged)} Check the record again, then decide.`,
     { charged, ...names },
   )
 }

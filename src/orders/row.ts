@@ -6,10 +6,10 @@ import type { StoredRow } from '../stores/store.ts'
 import { isPending, type JournalRecord } from './record.ts'
 
 /**
- * Layout of `data`. A higher number belongs to a newer package, and such a row is never changed. A
- * row gets a higher one if it has a value that this layout does not know, such as another `hold`:
- * an older package would report it as damaged. A new optional field needs none, if an older package
- * may ignore it.
+ * Layout of `data`. A row with a higher number comes from a newer package and is never changed. A
+ * value that this layout does not know, such as another `hold`, needs a higher number: an older
+ * package would report the row as damaged. A new optional field that an older package may ignore
+ * does not need one.
  */
 const LAYOUT = 1
 
@@ -18,7 +18,7 @@ const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/** A row that a store can keep, with the fields that a newer package added to the same layout. */
+/** The row of a record, including fields that a newer package added to the same layout. */
 export async function encodeRecord(
   scope: string,
   id: string,
@@ -42,7 +42,7 @@ export async function encodeRecord(
 /** Without a well-formed string, nobody could read the record later. */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
-  if (!isStorable(sealed)) throw new TypeError('encrypt() of the codec did not return a well-formed text')
+  if (!isStorable(sealed)) throw new TypeError('codec.encrypt() did not return a well-formed string')
   return sealed
 }
 
@@ -65,18 +65,15 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
   }
 }
 
-/**
- * A row without a record: nothing was ever remembered under its name, but its first version is
- * taken.
- */
+/** A row without a record: nothing was ever remembered under its name, but version 1 is taken. */
 export function emptyRow(scope: string, id: string, now: number): StoredRow {
   const times = { createdAt: now, updatedAt: now }
   return { scope, id, version: 1, open: false, state: 'rejected', ...times, data: FORGOTTEN }
 }
 
 /**
- * The row of a forgotten record. It stays as long as a refusal: an abandoned write must not start
- * the order anew.
+ * The row of a forgotten record. It is kept as long as a rejected record, because an abandoned
+ * write must not start the order again.
  */
 export function forgottenRow(row: StoredRow, now: number): StoredRow {
   return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: now, data: FORGOTTEN }
@@ -94,7 +91,7 @@ export async function decodeRow(
   let content: unknown
   try {
     const sealed = row.data.startsWith(SEALED)
-    // Without a codec, encrypted data is not JSON.
+    // Without a codec, encrypted data fails to parse and counts as corrupt.
     const text = sealed && codec !== undefined ? await codec.decrypt(row.data.slice(SEALED.length)) : row.data
     content = JSON.parse(text)
   } catch {
@@ -110,7 +107,7 @@ export async function decodeRow(
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {
     what: 'The stored record of this order cannot be read (damaged, or written with another codec).',
-    next: 'Restore the row or the codec. Until then, look the order up at the service before anybody orders it again.',
+    next: 'Restore the row or the codec. Until then, look the order up at the service before anyone places it again.',
   },
   newer_version: {
     what: 'The stored record of this order was written by a newer version of this package.',
@@ -118,7 +115,7 @@ const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next
   },
   unanswered: {
     what: 'The codec did not decrypt the stored record of this order in time.',
-    next: 'Call again with the same request once it responds.',
+    next: 'Call again with the same request once the codec responds.',
   },
 }
 
@@ -213,13 +210,14 @@ function isRecord(value: object): value is JournalRecord {
  */
 export class RoundTripError extends TypeError {
   constructor() {
-    super('decrypt() of the codec did not return the text that encrypt() was given')
+    super('codec.decrypt() did not return the string that codec.encrypt() was given')
   }
 }
 
 /**
- * Makes the codec decrypt its first string before any is stored. Otherwise an unreadable record
- * would be found only after its order was charged. A failure is tried again.
+ * Makes the codec decrypt its first encrypted string before anything is stored. Otherwise, an
+ * unreadable record would be noticed only after its order was charged. After a failure, the next
+ * string is checked.
  */
 export function withRoundTrip(codec: Codec): Codec {
   let proven = false

@@ -8,8 +8,8 @@ import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/stor
 export const STORE_TIMEOUT = 10_000
 
 /**
- * Ages at which the witness for a pruning is searched, as multiples of its least age: further back
- * if orders are rare.
+ * How far back the witness for a pruning is searched, as multiples of its least age. If orders are
+ * rare, the witness is further back.
  */
 const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
@@ -19,10 +19,10 @@ export type Which = { readonly open: true } | { readonly since: number }
 /**
  * Result of a conditional write of a row.
  * - `lost`: another writer was faster.
- * - `refused`: the store is certain that it never happens, as with a full disk
- *   ({@link StoreError.applied}).
- * - `doubt`: it is not visible, and may still be applied, also if the store rejected it: a database
- *   may go on with a statement whose client has stopped waiting.
+ * - `refused`: the store is certain that the write never happens, as with a full disk ({@link
+ *   StoreError.applied}).
+ * - `doubt`: the write is not visible, but may still be applied, even if the store rejected it. A
+ *   database may continue a statement after its client has stopped waiting.
  */
 export type Applied =
   | { readonly result: 'written' }
@@ -44,7 +44,7 @@ export class Rows {
     this.#runtime = runtime
   }
 
-  /** The content of the store, or the interruption of the call. */
+  /** Reads a row. Returns the interruption if the call ended first. */
   async read(
     id: string,
     deadline: Deadline,
@@ -89,16 +89,16 @@ export class Rows {
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
-    // A database client that sent the write twice, because the first response was lost, reports
-    // that it came too late.
+    // A database client that repeats a write after a lost response may report that the write came
+    // too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
     const read = await this.read(id, grace, store).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     if (isThisWrite(current, row)) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
-    // A client that repeats a statement may be rejected the second time after the first was
-    // applied. So the row decides, too.
+    // A database client may repeat a statement after the first one was applied, and report a
+    // rejection of the second one. So the row decides, too.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
     return { result: refused ? 'refused' : 'doubt', cause: failure }
   }
@@ -124,10 +124,11 @@ export class Rows {
   }
 
   /**
-   * The time before which closed records may be removed; 0 if none may. This clock alone must not
-   * decide: while it is far ahead, all records look old. So a record from well before now, the
-   * witness, must be newer than the removed ones, by three quarters of their age. A clock that is
-   * ahead writes such a witness itself only after a quarter of that time.
+   * The time before which closed records may be removed; 0 if none may. This process's clock alone
+   * must not decide: while it is far ahead, all records look old. So another record, the witness,
+   * must be newer than the removed ones by three quarters of the retention. The witness itself must
+   * be at least a quarter of the retention old. A clock that is ahead thus cannot make a witness
+   * any sooner.
    */
   async prunableBefore(kept: number): Promise<number> {
     const now = this.#runtime.now()
@@ -140,7 +141,10 @@ export class Rows {
     return 0
   }
 
-  /** The store's result within its time, or by the deadline if there is one. */
+  /**
+   * The store's result, within {@link STORE_TIMEOUT} and by the deadline. Throws a StoreError
+   * otherwise.
+   */
   async confirmed<T>(
     operation: () => Promise<T>,
     otherwise: string,
@@ -156,7 +160,7 @@ export class Rows {
     return result
   }
 
-  /** The result within the time of an operation, or by the deadline. */
+  /** The result, within {@link STORE_TIMEOUT} and by the deadline, or the interruption. */
   bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
     const time = Math.min(STORE_TIMEOUT, deadline.remaining())
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
@@ -185,14 +189,14 @@ export function isConfirmed(applied: boolean | Interruption): boolean {
 }
 
 /**
- * True if the stored row is this very write. No other has its content, which includes the call's
- * `claim`.
+ * True if the stored row is this very write. No other write has its content, which includes the
+ * call's `claim`.
  */
 export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): boolean {
   return stored?.version === row.version && stored.data === row.data
 }
 
-/** The end of a call. Without it, the store was too slow. */
+/** The interruption of a call. If the call is not over, the store was too slow. */
 function overOr(deadline: Deadline): Interruption {
   const over = deadline.over()
   if (over !== undefined) return over
@@ -200,13 +204,13 @@ function overOr(deadline: Deadline): Interruption {
 }
 
 const UNREADABLE =
-  'The store could not be read, so nothing was sent by this call; whether an earlier one was charged is not known. Repair the store and call again with the same request.'
+  'The store could not be read, so this call sent nothing. An earlier call may have charged the wallet. Repair the store and call again with the same request.'
 
 export function storeError(message: string, cause?: unknown): StoreError {
   return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
 }
 
-/** The store's own message, for the end of ours. Errors of other classes may contain a secret. */
+/** The store's own message, to append to ours. Errors of other classes may contain a secret. */
 export function reasonOf(cause: unknown): string {
   return cause instanceof StoreError ? ` The store said: ${cause.message}` : ''
 }

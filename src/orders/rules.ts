@@ -23,7 +23,7 @@ export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' |
  * The order that is claimed and sent:
  * - `new`: an order of its own, under its first key, whatever its row held before;
  * - `stored`: the order in the record; if it was never sent, under the key with which it starts;
- * - `overdue`: the same, also past the window of its key;
+ * - `overdue`: the same, even past the window of its key;
  * - `same`, `first`, `next`: a closed order that is ordered again, with that key; `given`: with the
  *   caller's key.
  */
@@ -37,8 +37,8 @@ export type Refusal =
   /** The same order without a name is being placed. */
   | 'duplicate'
   /**
-   * Ambiguous, and its key may not be sent: too old, without a name and untouched for long, or sent
-   * under another API key.
+   * Ambiguous, and its key may not be sent. `window`: the key is too old. `age`: the order is
+   * anonymous and was untouched for long. `api_key`: another API key sent it.
    */
   | 'window'
   | 'age'
@@ -47,17 +47,17 @@ export type Refusal =
   | 'held'
   | 'busy'
   | 'unreadable'
-  /** The row has the next equal order by now, so the outcome of the earlier one is unknown here. */
+  /** The row now holds the next equal order, so the outcome of the earlier one is unknown here. */
   | 'replaced'
   /** The service may have forgotten the caller's key, and no other may replace it. */
   | 'spent'
-  /** The stored record does not fit together. */
+  /** The parts of the stored record contradict each other. */
   | 'corrupt'
-  /** The order does not fit the service of the options. */
+  /** The order does not fit `options.service`. */
   | 'misfit'
   /** Nothing is remembered under the name. */
   | 'unknown'
-  /** The order was created, or under another id. */
+  /** The order was created, or has another id. */
   | 'created'
   | 'other_order'
   /** A call wrote the record after the person decided. */
@@ -113,8 +113,8 @@ export interface StepOf {
   readonly enqueue: /** Enqueues the order; `given`: under another key than before. */
     | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
     /**
-     * Takes the record from a call that is presumed dead, so that this call cannot close it when it
-     * wakes.
+     * Takes the record from a call that is presumed dead. If that call wakes up, it can no longer
+     * close the record.
      */
     | { readonly step: 'take_over' }
     | Tell
@@ -125,7 +125,7 @@ export interface StepOf {
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
 }
 
-/** Steps with conditions, checked in this order, and the step if none holds. */
+/** Conditions with their steps, checked in this order. The last entry is the step if none holds. */
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
@@ -135,7 +135,7 @@ const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 const tell: Tell = { step: 'tell' }
 const nothing: Nothing = { step: 'nothing' }
 
-/** The stored order is another one than this call's. */
+/** The stored order is not this call's order. */
 const DIFFERS = [
   [when.otherPayload, refuse('payload')],
   [when.otherKey, refuse('key')],
@@ -181,8 +181,8 @@ export const RULES: Readonly<
   },
   busy: {
     create: [REPLACED, ...DIFFERS, [when.namelessTwin, refuse('duplicate')], { step: 'wait' }],
-    // That call may still close the record as not sent, so it cannot guarantee an enqueued order.
-    // Waiting for its end would hold the caller's transaction.
+    // The running call may still close the record as not sent, so the order would not stay
+    // enqueued. Waiting for that call would hold up the caller's transaction.
     enqueue: [...DIFFERS, refuse('busy')],
     recover: [{ step: 'leave' }],
     resolve: [refuse('busy')],
@@ -256,7 +256,7 @@ export const RULES: Readonly<
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
-      // Not even when all is repeated: it is bought, and a forgotten key would buy it again.
+      // Not even with `replay: 'all'`: the order is bought, and a forgotten key would buy it again.
       [when.pastWindow, lookUp('past_window')],
       send('stored'),
     ],
@@ -300,7 +300,7 @@ export const RULES: Readonly<
   },
 }
 
-/** The record as the rules see it. */
+/** The phase of a record, as the rules see it. */
 export function phaseOf({ row, record }: Pick<Found, 'row' | 'record'>, facts: Facts): Phase {
   if (record === undefined) return row === undefined ? 'absent' : 'forgotten'
   return knownPhase(record, facts)

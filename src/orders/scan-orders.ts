@@ -14,28 +14,28 @@ import { echoOf, type ListedOrder } from './evidence.ts'
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
-  /** `charged` of a failure, for the orders that are searched. */
+  /**
+   * What a failed read means for the orders that are searched: it decides `charged` of the error.
+   */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
-  /**
-   * Throws once the client is closed, which must not wait for a whole walk. Called before each
-   * page.
-   */
+  /** Throws once the client is closed, so that the walk ends early. Called before each page. */
   readonly checkOpen: () => void
-  /** Most pages; default no limit. */
+  /** Largest number of pages to read; default: no limit. */
   readonly maxPages?: number
-  /** Called with the offset after the last page that was read. */
+  /** Called if the scan stops at `maxPages`. */
   readonly onCut?: () => void
 }
 
-/** The documented default, so no service can find it too large. */
+/** The documented default of `limit`, so that no service rejects it as too large. */
 const PAGE_SIZE = 50
 const MOST_OVERLAP = 10
 
 /**
- * Walks the order list once, without assumptions about the order of rows, `limit`, moving rows or
- * the envelope. Pages overlap, because removed rows would otherwise let others slip past. Rows
- * without an id are skipped, and ids may repeat. A missing row proves nothing.
+ * Reads the order list once. Assumes nothing about the order of rows, the envelope, or whether
+ * `limit` is honoured, and rows may move meanwhile. Pages overlap, because the removal of one row
+ * would otherwise hide another. Rows without an id are skipped, and ids may repeat. A missing row
+ * proves nothing.
  */
 export async function* scanOrders(
   context: OrderContext,
@@ -71,12 +71,12 @@ export async function* scanOrders(
       yield listed
     }
     const received = rows.length
-    // A page within the rows already read has nothing new because pages overlap, not because offset
-    // is ignored.
+    // A page within the rows already read has nothing new because pages overlap. It does not mean
+    // that the service ignores `offset`.
     if (unseen > 0 || offset + received > frontier) {
       progress.take(unseen > 0)
       const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
-      // Requested all the same, but it is no surprise if nothing new comes.
+      // The scan goes on past the announced end, but stops there if nothing new comes.
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)

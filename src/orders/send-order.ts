@@ -35,17 +35,17 @@ export interface SendOptions {
   /** API key of the first attempt. */
   readonly credential: string | null
   /**
-   * The refusal of an earlier call under this key. The same refusal leads to a key that was never
-   * sent.
+   * The refusal that an earlier call got under this key. If this call gets the same one, it moves
+   * on to a key that was never sent.
    */
   readonly earlier: Rejection | undefined
-  /** Method of the client for which it is sent, in events. */
+  /** The client method that sends the record, as events name it. */
   readonly operation: string
   /** True to send only once, whatever the response. For recovery. */
   readonly once: boolean
   /**
-   * True if the order was enqueued and never sent. Unless the service refuses it, it stays for the
-   * next recovery.
+   * True if the order was enqueued and never sent. Unless the service refuses it, the order stays
+   * enqueued for the next recovery.
    */
   readonly queued: boolean
   /**
@@ -57,7 +57,7 @@ export interface SendOptions {
   readonly sendUntil: number | undefined
 }
 
-/** Result of sending a record, after it was stored. */
+/** Result of sending a record. The call has tried to store it. */
 export interface Sent {
   readonly charged: Charged
   /** The order, if it is readable. */
@@ -72,7 +72,7 @@ export interface Sent {
   readonly record: JournalRecord
   /** False if the outcome could not be stored. */
   readonly remembered: boolean
-  /** True if that is because another call wrote the record meanwhile. */
+  /** True if the outcome was not stored because another call wrote the record meanwhile. */
   readonly overtaken: boolean
   /** True if a fresh key was sent exactly once and got a response: this call created the order. */
   readonly fresh: boolean
@@ -94,7 +94,7 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let { earlier, unused } = options
   let credential: string | null | undefined = options.credential
-  /** The API key of the record's tag. */
+  /** The API key that the record's tag stands for. */
   let claimedFor = options.credential
   for (;;) {
     const { record } = mine
@@ -103,10 +103,10 @@ export async function sendOrder(
     let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
     let verdict: Verdict | undefined
     let outcome: Outcome | undefined
-    // True once the proxy has named its API key and the stored record does not have it. A later
-    // process would repeat the order under whatever key the proxy has then.
+    // True while the proxy has named its API key but the stored record has no tag of it. Without
+    // the tag, a later process would repeat the order under whichever API key the proxy uses then.
     let unwritten = false
-    // Recovery sets its own window. A call has the record's.
+    // Recovery sets its own window. A call uses the record's.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
     const headers: Record<string, string> = { ...options.settings.headers }
@@ -133,8 +133,8 @@ export async function sendOrder(
           mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
           unwritten = true
         }
-        // A success is stored, so it is redacted. Of a refusal only the code is stored, which is
-        // redacted there.
+        // A success is stored, so it is redacted here. Of a refusal, only the code is stored, which
+        // `rejectionOf` redacts.
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
@@ -156,8 +156,8 @@ export async function sendOrder(
         if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
         if (tag === apiKeyTag && !unwritten) return true
         if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
-        // The key was rotated, or is known only now. The record must name the key before it is
-        // sent, or another process assumes the wrong one.
+        // The API key was rotated, or is known only now. The record must name it before the request
+        // is sent, or another process would assume the wrong one.
         const content = apply(mine.record, { type: 'tagged', apiKeyTag: tag })
         const written = await context.journal.write(mine, content, options.deadline)
         if (written.result !== 'written') return false
@@ -174,7 +174,7 @@ export async function sendOrder(
     const meaning = meaningOf(verdict, history, record)
     const heard = rejectionOf(meaning, outcome, trail)
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
-    // A conflict that the order's own refused payloads explain is one more refusal.
+    // A conflict that the order's own refused payloads explain counts as one more refusal.
     const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
     const sent = { ending, attempts, record: mine.record, outcome }
     const unordered = ({ result }: Written): Sent => ({
@@ -206,7 +206,7 @@ export async function sendOrder(
         credential = undefined
         continue
       }
-      // If it may still be applied, closing the record keeps it from being applied later.
+      // If the write may still be applied, closing the record below prevents that.
     }
 
     if (meaning.state === 'created') {
@@ -231,7 +231,7 @@ export async function sendOrder(
         fresh: fresh && trail.attempts === 1,
       }
     }
-    // The caller that ends a recovery early has said nothing about the order.
+    // A caller who aborts a recovery has not aborted the order, so recovery may repeat it.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     if (rejection !== undefined && options.queued && !refused) {
@@ -263,7 +263,10 @@ export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: nu
   return !claimHolds || now > until
 }
 
-/** Under another API key, the same key may be a new order, even for a replay. */
+/**
+ * False for an order that may exist, if another API key sent it: under this one, the same
+ * idempotency key may place a new order.
+ */
 export function mayBeSentUnder(
   context: OrderContext,
   record: JournalRecord,
@@ -274,17 +277,16 @@ export function mayBeSentUnder(
 }
 
 /**
- * The caller must hear what is stored: an unstored refusal leaves an open record, which recovery
- * may still send.
+ * `charged` according to the store. A refusal that was not stored leaves an open record, which
+ * recovery may still send.
  */
 export function chargedAsStored(result: Written['result'], charged: Charged): Charged {
   return result === 'written' ? charged : 'unknown'
 }
 
 /**
- * The meaning of a run's end: the row of its last attempt, or of a call that ended without one. An
- * end between two attempts adds nothing, because an attempt worth a retry has the same meaning
- * without one.
+ * What the end of a call means: the table row of its last attempt, or of `not_sent` if there was
+ * none. A call that ends before a retry keeps the meaning of its last attempt.
  */
 export function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
   const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
@@ -307,10 +309,10 @@ function rejectionOf(
 }
 
 /**
- * True if the order goes on with a key that was never sent. Either the service refused the same
- * thing in a new call, or it reports a conflict although it refused every payload under the key.
- * Servers that remember refusals would repeat them for ever. On servers that do not, the first key
- * stays valid.
+ * True if the order moves on to a key that was never sent. Either the service repeated its refusal
+ * in a new call, or it reports a conflict although it refused every payload under the key. A
+ * service that remembers refusals would repeat this one for ever. A service that does not would
+ * have accepted the first key.
  */
 export function movesOn(
   context: OrderContext,
@@ -319,7 +321,7 @@ export function movesOn(
   earlier: Rejection | undefined,
 ): boolean {
   if (earlier === undefined || record.keyOrigin === 'caller') return false
-  // Also if a concurrent call was refused meanwhile: this one did not begin after that refusal.
+  // A refusal of a concurrent call is not enough: this call did not begin after that refusal.
   if (heard.kind === 'conflict')
     return (
       record.refused &&
@@ -334,12 +336,12 @@ export function movesOn(
   )
 }
 
-/** True if a process without this store may have sent the key, because it computes the same one. */
+/** True if a process without this store may have sent the key, because it derives the same one. */
 export function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
   return keyOrigin === 'derived' && journal.store.durability === 'memory'
 }
 
-/** False for an outcome before the service checks the order and its key. */
+/** False if the outcome shows that the service did not process the order and its key. */
 function isLookedAt(kind: OutcomeKind): boolean {
   const { rejection } = OUTCOMES[kind].clean
   return rejection !== 'not_processed' && rejection !== 'cancelled'

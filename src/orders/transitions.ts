@@ -10,7 +10,7 @@ import {
   type Rejection,
 } from './record.ts'
 
-/** A key of an intent, with the tags of the payload's fields, which are salted with it. */
+/** A key of an intent, with the tags of the payload's fields. The key is their salt. */
 export interface IntentKey extends Pick<RecordContent, 'key' | 'keyOrigin' | 'generation' | 'fields'> {}
 
 /** How a call learnt that an order exists. */
@@ -25,9 +25,7 @@ export interface Proof {
   readonly claim: string
 }
 
-/**
- * Every way in which a record changes. Results of clocks, key makers and id sources are parameters.
- */
+/** Every way in which a record changes. Times, keys and ids are parameters. */
 export type RecordEvent =
   /**
    * An order is enqueued: a new one, or a closed one that is ordered again. No call has claimed it
@@ -94,7 +92,8 @@ export type RecordEvent =
   /** Nothing changes but the writer, so that an abandoned write comes too late. */
   | { readonly type: 'rewritten'; readonly claim: string }
   /**
-   * A person abandoned the order. `key` is its next one. Undefined if the key is the order's name.
+   * A person abandoned the order. `key` is the order's next key. Undefined if the key is the
+   * order's name.
    */
   | { readonly type: 'abandoned'; readonly key: IntentKey | undefined; readonly claim: string }
 
@@ -145,7 +144,7 @@ export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof):
   if (newest.state !== 'created') return false
   if (newest.readable) return true
   if (order !== undefined || (orderId !== undefined && newest.order?.id === undefined)) return false
-  // It gives up its own claim with a write.
+  // A call releases its own claim with a write.
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
@@ -177,7 +176,8 @@ function asked(
 }
 
 /**
- * An earlier call may have sent it, so no later refusal is clean. A queued record is unambiguous.
+ * An earlier call may have sent the record, so no later refusal is clean. A queued record stays
+ * unambiguous.
  */
 function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent {
   const { rejection: _rejection, hold, ...rest } = record
@@ -189,7 +189,7 @@ function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {
   const { firstSentAt: _sent, ...next } = withKey(record, key)
   const first = key.keyOrigin === 'derived' ? firstKeyOf(record) : undefined
-  // No caller can name the other keys: they are computed or drawn here.
+  // Only a caller's keys are kept: no caller can name a derived or random one.
   const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
   return { ...next, refused: false, ...defined({ first, left }) }
 }
@@ -199,16 +199,13 @@ function wentBack(record: RecordContent, { key, createdAt }: Event<'went_back'>)
   return { ...withKey(record, key), refused, firstSentAt, highest: highestGeneration(record) }
 }
 
-/** The record with a key without any response yet. */
+/** The record with another key, which has no response yet. */
 function withKey(record: RecordContent, key: IntentKey): RecordContent {
   const { rejection: _rejection, hold: _hold, first: _first, highest: _highest, ...rest } = record
   return { ...rest, ...key, ambiguous: false, foreign: false }
 }
 
-/**
- * The keys that an order has left, once it leaves the current one. A key that was never sent is not
- * among them.
- */
+/** The keys that an order has left, including the current one if that was ever sent. */
 export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly string[] | undefined {
   return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
@@ -228,13 +225,13 @@ function closed(
   const isConflict = rejection.kind === 'conflict'
   return {
     ...rest,
-    // An order that is found by its reference is compared with the request.
+    // The body stays, because an order found by its reference is compared with it.
     ...(isConflict ? defined({ body }) : {}),
     attempts: record.attempts + attempts,
     state: 'rejected',
     rejection,
     refused: record.refused || rejection.kind === 'refused',
-    // If every payload under the key was refused, the key belongs to one of those.
+    // If every payload under the key was refused, the key belongs to one of those payloads.
     foreign: record.foreign || (isConflict && (shared || !record.refused)),
   }
 }
@@ -256,7 +253,7 @@ function requeued(record: RecordContent, { heard, attempts, unused }: Event<'req
 
 function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }: Proof): RecordContent {
   const { hold: _hold, rejection: _rejection, body, order: known, ...rest } = released(newest)
-  // The proof is for the key that this call sent, also if another call has changed the key since.
+  // The proof is for the key that this call sent, even if another call has changed the key since.
   const { key, keyOrigin, generation, fields, fingerprint, apiKeyTag, firstSentAt } = sent ?? newest
   return {
     ...rest,
@@ -274,12 +271,15 @@ function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }
   }
 }
 
-/** Without the mark, the window would open again as the clock catches up. */
+/**
+ * Marks the keys as being of unknown age. Without the mark, their window would open again once the
+ * clock catches up.
+ */
 function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>): RecordContent {
   const { firstSentAt, first } = record
   return {
-    // A claim from the future counts as none. Once the mark is written, it would count until the
-    // clock has caught up.
+    // A claim from the future does not count. Writing the mark would make it count until the clock
+    // catches up, so the claim is released.
     ...(busy ? record : released(record)),
     claim,
     ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
@@ -288,8 +288,8 @@ function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>)
 }
 
 /**
- * The next call buys again, under another key unless the key is the order's name. Then a refusal
- * proves nothing.
+ * The next call buys again, under another key. If the key is the order's name, it stays, and a
+ * refusal under it proves nothing.
  */
 function abandoned(record: RecordContent, { key, claim }: Event<'abandoned'>): RecordContent {
   const next =

@@ -87,9 +87,9 @@ export async function waitForOrder<T>(
     }
     if (interrupted !== undefined || deadline.remaining() <= 0) {
       const missing = isCustomerOrderingError(cause) && cause.code === 'not_found'
-      const what = found ? 'was not as wanted' : missing ? 'was not found' : 'could not be read'
+      const what = found ? 'did not meet the condition' : missing ? 'was not found' : 'could not be read'
       throw new TimeoutError(
-        `orders.waitFor: within ${wait.timeout} ms, the order ${what}. Waiting again is safe.`,
+        `orders.waitFor: the order ${what} within ${wait.timeout} ms. Waiting again is safe.`,
         { orderId, attempts, deadline: 'total', cause },
       )
     }
@@ -97,8 +97,8 @@ export async function waitForOrder<T>(
 }
 
 /**
- * The order as the caller sees it, and the status that the service sent: the caller's schema may
- * hide that.
+ * The order as the caller sees it, and the status that the service sent. The caller's schema may
+ * hide the status.
  */
 interface Seen<T> {
   readonly order: T

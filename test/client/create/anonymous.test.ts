@@ -122,7 +122,7 @@ describe('an order without reference and key', () => {
       charged: 'unknown',
       attempts: 0,
       idempotencyKey: keysOf(lab)[0],
-      message: expect.stringContaining('the next one like it has its place'),
+      message: expect.stringContaining('a later equal order has replaced its record'),
     })
     lab.sandbox.expectCharges(2)
   })

@@ -107,7 +107,7 @@ describe('what enqueue() finds', () => {
     await expect(lab.elsewhere().orders.enqueue(order('r1'))).rejects.toMatchObject({
       code: 'unresolved_order',
       charged: 'unknown',
-      message: expect.stringContaining('is placing it right now'),
+      message: expect.stringContaining('is still running'),
     })
     await ending
     expect(await lab.elsewhere().orders.enqueue(order('r1'))).toMatchObject({ state: 'created' })

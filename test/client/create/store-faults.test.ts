@@ -72,7 +72,9 @@ describe('a store that refuses the first write', () => {
       await lab.doubted()
       const error = await failure(lab.elsewhere({}, on('update', fault)).orders.create(order('r1')))
       expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-      expect(error.message).toMatch(/could not be stored; nothing was sent by this call\. The wallet may/)
+      expect(error.message).toMatch(
+        /unknown whether the order was stored; nothing was sent by this call\. The wallet may/,
+      )
       expect(lab.posts).toHaveLength(1)
     },
   )
@@ -304,7 +306,7 @@ describe('a codec', () => {
       )
       // What decrypt throws may name a secret.
       expect(String(error.cause)).toBe(
-        'TypeError: decrypt() of the codec did not return the text that encrypt() was given',
+        'TypeError: codec.decrypt() did not return the string that codec.encrypt() was given',
       )
     }
     expect(lab.posts).toHaveLength(0)

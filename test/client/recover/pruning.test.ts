@@ -208,7 +208,9 @@ describe('old closed records', () => {
       const placed = await lab.client({ store, logger }).orders.create(order('r1'))
       expect(placed.id).toBe(lab.charged())
       await lab.runtime.advance(11_000)
-      expect(logged).toEqual([[expect.stringContaining('old records were not removed'), { code: 'store' }]])
+      expect(logged).toEqual([
+        [expect.stringContaining('old records could not be removed'), { code: 'store' }],
+      ])
     }
   })
 })

@@ -475,7 +475,7 @@ describe('forget()', () => {
       'get',
       { code: 'timeout', deadline: 'total', message: /^orders\.forget\(\) could not read/ },
     ],
-    ['the removal', 'update', { code: 'store', message: /did not confirm that the record was removed/ }],
+    ['the removal', 'update', { code: 'store', message: /did not confirm the removal of the record/ }],
   ] as const)(
     'ends with the total time of the client where the store does not answer %s',
     async (_what, hangs, told) => {

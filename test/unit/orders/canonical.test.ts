@@ -307,7 +307,7 @@ describe('what JSON cannot carry is refused, with its place', () => {
 
   const OF_A_CLASS = 'is an object of a class without toJSON'
   const NO_LIST = 'is an array with holes or named members'
-  const SURROGATE = 'has a lone surrogate in its text'
+  const SURROGATE = 'contains a lone surrogate'
   const oddName = { '\ud800': 1 }
 
   test.each<[string, unknown, string, string]>([

@@ -223,7 +223,7 @@ describe('an order whose stored id is all that is known of it', () => {
   const NEEDS_A_PERSON = {
     code: 'unresolved_order',
     charged: 'yes',
-    message: expect.stringContaining('was created, but its response was never readable'),
+    message: expect.stringContaining('created it, but its response was never readable'),
   }
 
   it('is read by it, remembered, and told with what came with the answer', async () => {

@@ -148,7 +148,7 @@ describe('a request that is not sent', () => {
 
   it('is refused for an option of the call, whose value JSON could not even carry', () => {
     expect(issuesOf(() => read({ ...request, signal: new AbortController().signal }))).toEqual([
-      'signal is the option signal of the call: pass it in the second argument',
+      'signal is a call option: pass signal in the second argument',
     ])
   })
 
@@ -173,7 +173,7 @@ describe('a request that is not sent', () => {
     expect(read(request, { service })).not.toHaveProperty('misfit')
     expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
       path: 'serviceId',
-      message: 'is not the productId of the service given in options.service',
+      message: 'is not the productId of options.service',
     })
     expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual({
       path: 'quantity',
@@ -199,7 +199,7 @@ describe('a request that is not sent', () => {
 
   it('is refused if a deliberate duplicate has a name of its own', () => {
     expect(issuesOf(() => read(request, { duplicateKey: 'own' }))).toEqual([
-      'options.allowDuplicate is for orders without a reference and without a key; give another reference or key instead',
+      'options.allowDuplicate is only for orders without a reference or key; use another reference or key instead',
     ])
     expect(issuesOf(() => read(bare, { duplicateKey: 'own', idempotencyKey: 'k' })).join()).toContain(
       'options.allowDuplicate',

@@ -433,7 +433,7 @@ describe('a read', () => {
     rows.get = () => Promise.reject(cause)
     const load = async () => await own.load('id', deadline())
     const message = expect.stringMatching(
-      /^The store could not be read, so nothing was sent .* The store said: The disk is full\.$/,
+      /^The store could not be read, so this call sent nothing\. .* The store said: The disk is full\.$/,
     )
     expect(await errorOf(load())).toMatchObject({ message, cause })
     rows.get = () => Promise.reject(new Error('secret'))
@@ -510,11 +510,11 @@ describe('lists and removals', () => {
     Object.assign(rows, { prune: broken, listOpen: broken })
     expect(await errorOf(own.forget(found, deadline()))).toMatchObject({
       code: 'store',
-      message: 'The store did not confirm that the record was removed.',
+      message: 'The store did not confirm the removal of the record. Nothing was sent; call again.',
     })
     expect(await errorOf(own.prune({ created: 0, rejected: 0 }))).toMatchObject({
       code: 'store',
-      message: 'The store could not remove old records.',
+      message: 'The store could not remove old records. Nothing was sent; call again.',
     })
     expect(await errorOf(own.rows({ open: true }).next())).toMatchObject({ code: 'store' })
   })

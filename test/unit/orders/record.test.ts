@@ -269,7 +269,7 @@ describe('what is told of a record', () => {
     [
       'corrupt',
       'The stored record of this order cannot be read (damaged, or written with another codec).',
-      'Restore the row or the codec. Until then, look the order up at the service before anybody orders it again.',
+      'Restore the row or the codec. Until then, look the order up at the service before anyone places it again.',
     ],
     [
       'newer_version',
@@ -279,7 +279,7 @@ describe('what is told of a record', () => {
     [
       'unanswered',
       'The codec did not decrypt the stored record of this order in time.',
-      'Call again with the same request once it responds.',
+      'Call again with the same request once the codec responds.',
     ],
   ] as const)('says of an unusable one (%s) that money may have moved', (why, what, next) => {
     const error = unusableError(why, 'key-0')

@@ -346,7 +346,8 @@ describe('trouble with one order', () => {
       record: { version: record.version },
       error: {
         code: 'store',
-        message: 'The store did not confirm that recovery may go on with this order.',
+        message:
+          'The store did not confirm the claim, so recovery sent nothing for this order. An earlier call may have charged the wallet. Repair the store, then run recovery again.',
         charged: 'unknown',
         idempotencyKey: record.key,
         externalOrderId: 'r1',
