@@ -39,8 +39,8 @@ export interface StoreContractOptions {
   /** Seed for the order of operations. A failing test names it. An integer, default 1. */
   readonly seed?: number
   /**
-   * Size of the concurrent histories: concurrent calls, and calls of each client. Default 8 and
-   * 200. The tests that use it make 1,600 calls: allow them enough time if your runner limits it.
+   * Size of the concurrent histories: number of clients, and calls per client. Default 8 and 200,
+   * so each test makes 1,600 calls: raise your runner's time limit if necessary.
    */
   readonly history?: { readonly clients: number; readonly operations: number }
 }
@@ -56,10 +56,10 @@ const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]]
 /**
  * Registers, with any test runner, the tests that every {@link OrderStore} must pass. Rows come
  * back exactly. One of several racing writers wins. No open row is ever omitted or pruned.
- * Histories are linearizable. What was written is there after a reopen.
+ * Histories are linearizable. Rows are still there after the store is reopened.
  *
- * It cannot show that a write survives a power failure, or the sudden death of the process: write
- * tests of your own for that.
+ * The suite cannot show that a write survives a power failure or a crash of the process. Write your
+ * own tests for that.
  *
  * @example
  * import { describe, it } from 'node:test'

@@ -16,43 +16,43 @@ import { UncertainWrites } from './uncertain-writes.ts'
 
 /** Options of {@link IndexedDbStore}. */
 export interface IndexedDbStoreOptions {
-  /** Name of the database, which all pages of an origin share. Nothing but the store may use it. */
+  /** Name of the database, which all pages of an origin share. Use it for nothing else. */
   readonly name: string
   /**
-   * Longest wait for the database to open, and then for the turn of a read or write, in
-   * milliseconds. Default 3000. A browser may never complete an open, and a frozen tab can block
-   * all others. After that time, the call rejects with `StoreError`, and the next one tries again.
+   * How long to wait for the database to open, and then for each read or write to begin, in
+   * milliseconds. Default 3000. Some opens never complete, and a frozen tab can block all others.
+   * When the time is over, the call rejects with `StoreError`. The next call tries again.
    */
   readonly openTimeout?: number
 }
 
 const DEFAULT_OPEN_TIMEOUT = 3_000
 
-/** Most rows that one transaction returns or removes: other transactions wait for it. */
+/** Maximum number of rows per transaction, because other transactions wait for it. */
 const MOST_ROWS = 500
 
-/** Most tries to begin a transaction whose connection closes each time. */
+/** Maximum number of attempts to begin a transaction while the connection keeps closing. */
 const BEGIN_ATTEMPTS = 3
 
 /**
- * Names of errors after which a connection may be unusable, although the browser reported nothing.
+ * Names of errors after which a connection may be unusable, although no event reported it closed.
  */
 const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'UnknownError'])
 
 /**
  * Remembers orders in a browser, for all pages and workers of an origin. An acknowledged write
- * survives the end of the page, its process and the browser. It also survives a power failure, as
- * far as the disk keeps acknowledged writes. Each write is one transaction with strict durability,
- * acknowledged when complete.
+ * survives the end of the page, its process and the browser. It also survives a power failure if
+ * the disk keeps the writes that it acknowledges. Each write is one transaction with strict
+ * durability.
  *
- * The browser may delete the database: on the user's demand, when space runs out, at the end of a
- * private window. Give every order an `externalOrderId`, so that its key can be computed again, and
- * call `navigator.storage.persist()`.
+ * The browser may delete the database: when the user asks for it, when space runs out, or when a
+ * private window closes. Give every order an `externalOrderId`, so that its key can be computed
+ * again, and call `navigator.storage.persist()`.
  *
  * The first call opens the database. The store closes it if another page wants to delete it, or if
- * a newer version of this package wants to change it. The next call opens it again. If it was
- * deleted, every call rejects: with an empty database in its place, orders that this page has seen
- * placed would be bought again.
+ * a newer version of this package wants to change it. The next call reopens it. If it was deleted,
+ * every call rejects: with an empty database, the page would buy orders again that it has already
+ * placed.
  *
  * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
  * error whose `code` is the name of the browser's error, for example `QuotaExceededError`.
@@ -69,7 +69,7 @@ export class IndexedDbStore implements OrderStore {
   readonly #uncertain: UncertainWrites = new UncertainWrites()
 
   /**
-   * Makes the store. The first call opens the database.
+   * Creates the store. The first call opens the database.
    *
    * @throws {StoreError} if an option is wrong
    */
@@ -124,8 +124,8 @@ export class IndexedDbStore implements OrderStore {
   }
 
   /**
-   * Removes old closed rows, a few hundred per transaction. If it rejects midway, the next call
-   * continues.
+   * Removes old closed rows, a few hundred per transaction. If it rejects midway, the rows removed
+   * so far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     const created = await this.#prune(scope, 'created', createdBefore)
@@ -136,7 +136,7 @@ export class IndexedDbStore implements OrderStore {
     const { after, limit, since = 0 } = options
     const position = after === undefined ? undefined : /^(\S+) (.*)$/s.exec(after)
     if (position === null) {
-      throw new StoreError('The option `after` is not the `next` of a page of this store.')
+      throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
     }
     const from = position === undefined ? [scope, since] : [scope, Number(position[1]), position[2] ?? '']
     return await this.#page('list', scope, from, limit, ({ updatedAt, id }) => `${updatedAt} ${id}`)
@@ -151,8 +151,8 @@ export class IndexedDbStore implements OrderStore {
   }
 
   /**
-   * The rows after `from`, which equals no key of the index: the end of a page, or a shorter key
-   * than any.
+   * Returns the rows after `from`: the last key of the previous page, or a prefix that sorts before
+   * every key.
    */
   async #page(
     index: RowIndex,
@@ -174,7 +174,7 @@ export class IndexedDbStore implements OrderStore {
     })
   }
 
-  /** One batch after the other, so that other pages get their turn in between. */
+  /** Removes one batch per transaction, so that other pages can write in between. */
   async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
     let removed = 0
     for (;;) {

@@ -17,9 +17,7 @@ interface Slot {
 /** The rows of one scope. Both collections are in the order of `position`. */
 interface Shelf {
   readonly slots: Map<string, Slot>
-  /**
-   * The slots of open rows, so that {@link MemoryStore.listOpen} never passes over the closed ones.
-   */
+  /** The slots of open rows, so that {@link MemoryStore.listOpen} does not read the closed ones. */
   readonly open: Set<Slot>
 }
 

@@ -37,7 +37,8 @@ export type { PostgresClient, PostgresParameter } from './postgres/session.ts'
 export interface PostgresStoreOptions {
   /**
    * A pg `Pool` (best), a pg `Client` or a `PGlite` that nothing else uses, or any object with a
-   * method `query`. It stays yours to close. It must lead to the primary: a standby lags behind.
+   * method `query`. The store never closes it. It must connect to the primary: a standby lags
+   * behind.
    */
   readonly client: PostgresClient
   /**
@@ -52,22 +53,23 @@ export interface PostgresStoreOptions {
 const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
-/** Most tries of an insert whose existing row was pruned before it could be read. */
+/** How often an insert is tried if the existing row is pruned each time before it can be read. */
 const INSERT_ATTEMPTS = 3
 
 /**
  * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every
- * write is one conditional statement with a commit of its own, for which the call waits: an
+ * write is one conditional statement with its own commit, and the call waits for that commit. An
  * acknowledged write survives whatever the server survives.
  *
- * The first call, or {@link PostgresStore.migrate}, makes its two tables or brings them up to date.
+ * The first call, or {@link PostgresStore.migrate}, creates the two tables or brings them up to
+ * date.
  *
- * It does not work on a connection inside a transaction: a rollback would take an order out of the
+ * Calls on a connection inside a transaction reject: a rollback could remove an order from the
  * store after it was sent. {@link PostgresStore.within} is the exception, for orders that are sent
  * later.
  *
  * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
- * error with only a code, for example `57014`. It never contains a message of the server or a part
+ * error with only a code, for example `57014`. Neither contains a message of the server or a part
  * of a connection string.
  *
  * @example
@@ -85,12 +87,12 @@ export class PostgresStore implements OrderStore {
   #closed = false
 
   /**
-   * Makes the store. Sends nothing to the database.
+   * Creates the store. Sends nothing to the database.
    *
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: PostgresStoreOptions) {
-    // Any value may be passed: the next check rejects one without a client.
+    // JavaScript callers may pass anything: the next check rejects a value without a client.
     const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
     this.#session = sessionOf(client)
@@ -99,12 +101,12 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Makes the tables, or brings them up to date. Never drops anything. The first call of any method
-   * does it, too. Call it to learn of a problem at start-up, or to do it as another role than the
-   * one that orders. May be called again, also by several processes at the same time. If the tables
-   * are up to date, the role needs no right to make any.
+   * Creates the tables, or brings them up to date. Never drops anything. The first call of any
+   * other method does the same. Call `migrate` to find problems at start-up, or to create the
+   * tables as a different role. You can call it again, even from several processes at the same
+   * time. If the tables are up to date, the role needs no right to create any.
    *
-   * @throws {StoreError} if the database cannot keep orders, or the role may not make the tables
+   * @throws {StoreError} if the database cannot keep orders, or the role may not create the tables
    * @example
    * await store.migrate()
    */
@@ -195,18 +197,18 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Ends the use of the store. Your client stays open. Later calls reject with `StoreError`.
-   * Closing again does nothing.
+   * Closes the store, but not your client. Later calls reject with `StoreError`. Closing again does
+   * nothing.
    */
   async close(): Promise<void> {
     this.#closed = true
   }
 
   /**
-   * Returns the store inside a transaction of yours, for `orders.enqueue`. Its writes are
-   * committed, or rolled back, together with everything else in the transaction. Nothing may be
-   * sent for them before the commit. After it, any process that runs `orders.recover()` sends the
-   * order. For that reason the result is not a whole `OrderStore`, and no client accepts it as one.
+   * Returns the store's rows inside your transaction, for `orders.enqueue`. Its writes are
+   * committed or rolled back together with everything else in the transaction. An order is sent
+   * only after the commit, by any process that runs `orders.recover()`. So the result is not a
+   * complete `OrderStore`, and no client accepts it as one.
    *
    * Pass the connection on which the transaction began. Call {@link PostgresStore.migrate} first,
    * when the program starts. Keep the transaction short: a concurrent call for the same order waits
@@ -243,13 +245,14 @@ export class PostgresStore implements OrderStore {
       async (query) => {
         for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
           if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
-          // A second statement: the one before does not see a row for whose writer it had to wait.
+          // Read in a second statement: the insert does not see a row for whose writer it had to
+          // wait.
           const current = await this.#get(query, name)
           if (current !== undefined) return { inserted: false, current }
           await this.#checkVersion(query)
         }
         throw new StoreError(
-          'Cannot write to the order store: other processes keep writing and pruning the same record. Try again.',
+          'Cannot write to the order store: other processes keep writing and pruning the same record. Nothing was written; try again.',
           { applied: false },
         )
       },
@@ -285,12 +288,14 @@ export class PostgresStore implements OrderStore {
     }
   }
 
-  /** Throws if a newer package has raised the version of the tables since they were opened. */
+  /** Throws if a newer version of this package has upgraded the tables since they were opened. */
   async #checkVersion(query: Query): Promise<void> {
     checkVersion(await this.#version(query), 'Cannot use the order store in PostgreSQL')
   }
 
-  /** Reports a newer version first: tables that a newer package has changed look damaged. */
+  /**
+   * Prefers the error about a newer version: tables that it has upgraded look damaged to this one.
+   */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {
       await this.#checkVersion(query)
@@ -305,7 +310,7 @@ export class PostgresStore implements OrderStore {
   }
 
   #checkOpen(): void {
-    if (this.#closed) throw new StoreError('The order store was closed. Make a new PostgresStore to go on.')
+    if (this.#closed) throw new StoreError('The order store was closed. Create a new PostgresStore.')
   }
 
   async #migrate(): Promise<void> {
@@ -337,7 +342,7 @@ export class PostgresStore implements OrderStore {
   }
 }
 
-/** Throws if a newer package made the tables, or changed them since. */
+/** Throws if a newer version of this package created or upgraded the tables. */
 function checkVersion(found: number, failed: string): void {
   if (found <= SCHEMA_VERSION) return
   throw new StoreError(
@@ -362,9 +367,9 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
   if (database['standby'] === 'true')
     return 'this server is a standby, which lags behind. Connect to the primary.'
   if (database['server_encoding'] !== 'UTF8' || database['client_encoding'] !== 'UTF8')
-    return 'database and connection must have the encoding UTF8, so that every string comes back as it was.'
+    return 'the database and the connection must have the encoding UTF8, or strings could come back changed.'
   if (database['has_schema'] !== 'true')
-    return `there is no schema ${schema}. Create it, or give the name of another as the option \`schema\`.`
+    return `the schema ${schema} does not exist. Create it, or pass another as the option \`schema\`.`
   if (database['persistence'] === 'u')
     return 'its table is UNLOGGED, which a crash of the server empties. Run ALTER TABLE … SET LOGGED.'
   if (database['lacks_key'] === 'true') return KEYLESS
@@ -389,7 +394,7 @@ function toRow(scope: string, found: Row): StoredRow {
     typeof data !== 'string'
   ) {
     throw new StoreError(
-      'The database returned something that is no row of the order store. Check that nothing else writes to its tables.',
+      'The database returned a row that the order store did not write. Check that nothing else writes to its tables.',
     )
   }
   return {
@@ -418,7 +423,7 @@ function toPage(
 function fromCursor(after: string): readonly [updatedAt: string, id: string] {
   const [, updatedAt, id] = /^(\d{1,16}) (.*)$/s.exec(after) ?? []
   if (updatedAt === undefined || id === undefined) {
-    throw new StoreError('The option `after` is not the `next` of a page of this store.')
+    throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
   }
   return [updatedAt, id]
 }

@@ -30,14 +30,15 @@ export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClien
 export interface RedisStoreOptions {
   /**
    * A client of node-redis (a client, pool, cluster or sentinel, connected) or of ioredis (a
-   * `Redis` or a `Cluster`). It stays yours to close, and may be used for other things, too.
+   * `Redis` or a `Cluster`). The store never closes it, and you can use it for other things, too.
    */
   readonly client: RedisClient
   /** Prefix of all keys of the store, without braces. Default `'customer-ordering:'`. */
   readonly prefix?: string
   /**
    * `'check'` (default) rejects a server without an append-only file. With `'assume'` you vouch
-   * that the server keeps what it acknowledged, as some managed services do without saying so.
+   * that the server keeps the writes that it acknowledges, as some managed services do without
+   * reporting it.
    */
   readonly persistence?: 'check' | 'assume'
   /**
@@ -50,14 +51,14 @@ export interface RedisStoreOptions {
 const DEFAULT_PREFIX = 'customer-ordering:'
 
 /**
- * Milliseconds for which an inspection is valid: an administrator may change the settings of a
- * server at any time.
+ * How long an inspection is valid, in milliseconds: an administrator may change the server's
+ * settings at any time.
  */
 const INSPECTION_LIFETIME = 60 * 60 * 1000
 
 /**
- * Most rows that one script removes or returns, and the size of data after which it returns no
- * more. Scripts block the server.
+ * Limits of one script, because scripts block the server: rows removed, rows returned, and bytes of
+ * data after which it returns no more rows.
  */
 const PRUNE_BATCH = 200
 const MOST_ROWS = 1_000
@@ -72,10 +73,11 @@ const MOST_BYTES = 4 * 2 ** 20
  * can a crash of the server, unless it has `appendfsync always`. Give every order an
  * `externalOrderId`, so that its key can be computed again.
  *
- * Before its first call for an account, the store checks whether the server keeps what it
- * acknowledges, and rejects if it does not. It checks again every hour, after a new connection, and
- * after a restart of the server. Every failure is a `StoreError` that says what happened and what
- * to do. Its `cause` is a plain error with the server's or the client's code, for example `OOM`.
+ * Before its first call for an account, the store checks whether the server keeps the writes that
+ * it acknowledges. If not, the call rejects. It checks again every hour, after every new
+ * connection, and after a restart of the server. Every failure is a `StoreError` that says what
+ * happened and what to do. Its `cause` is a plain error with the server's or the client's code, for
+ * example `OOM`.
  *
  * @example
  * const client = await createClient({ url }).on('error', log).connect()
@@ -83,26 +85,26 @@ const MOST_BYTES = 4 * 2 ** 20
  */
 export class RedisStore implements OrderStore {
   /**
-   * Shared by all machines. The documentation says what `appendfsync` and a failover can still
-   * lose.
+   * `'server'`: shared by all machines. A failover, or a crash without `appendfsync always`, can
+   * still lose the last orders.
    */
   readonly durability: StoreDurability = 'server'
   readonly #evaluate: Evaluate
   readonly #prefix: string
   readonly #vouched: Vouched
-  /** Inspections by the key of the scope, or by `''` if they are valid for all scopes. */
+  /** Inspections by a key of the scope, or under `''` if one is valid for all scopes. */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
   readonly #uncertain: UncertainWrites = new UncertainWrites()
   #closed = false
 
   /**
-   * Makes the store. Sends nothing to the server.
+   * Creates the store. Sends nothing to the server.
    *
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: RedisStoreOptions) {
-    // Any value may be passed: the next check rejects one without a client.
+    // JavaScript callers may pass anything: the next check rejects a value without a client.
     const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
     this.#evaluate = evaluateWith(client, async (script, [key]) => {
       if (script === INSPECT || key === undefined || this.#trusted) return
@@ -117,7 +119,7 @@ export class RedisStore implements OrderStore {
       persistence: isAssumed('persistence', persistence),
       eviction: isAssumed('eviction', eviction),
     }
-    // After a failover it is another server.
+    // A new connection may lead to another server, such as after a failover: inspect it again.
     this.#unlisten = onConnected(client, () => this.#inspections.clear())
   }
 
@@ -163,13 +165,13 @@ export class RedisStore implements OrderStore {
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
     const { after, limit, since = 0 } = options
     if (after !== undefined && !/^\d{16} /.test(after)) {
-      throw new StoreError('The option `after` is not the `next` of a page of this store.')
+      throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
     }
     const from = after === undefined ? `[${timeText(since)}` : `(${storable(after)}`
     return await this.#page(scope, 'list', from, limit)
   }
 
-  /** Ends the use of the store. Your client stays open. Later calls reject with `StoreError`. */
+  /** Closes the store, but not your client. Later calls reject with `StoreError`. */
   async close(): Promise<void> {
     this.#closed = true
     this.#unlisten()
@@ -187,7 +189,7 @@ export class RedisStore implements OrderStore {
     })
   }
 
-  /** One batch after the other, so that other clients get their turn in between. */
+  /** Removes one batch per script, so that other clients get their turn in between. */
   async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
     let removed = 0
     for (;;) {
@@ -204,14 +206,14 @@ export class RedisStore implements OrderStore {
     return this.#uncertain.run(row, () => this.#run('write', row.scope, action))
   }
 
-  /** Makes one call after the server was inspected. Every failure becomes a {@link StoreError}. */
+  /** Inspects the server, then runs one call. Every failure becomes a {@link StoreError}. */
   async #run<T>(
     access: 'read' | 'write',
     scope: string,
     action: (keys: ScopeKeys) => Promise<T>,
   ): Promise<T> {
     if (this.#closed) {
-      throw new StoreError('The order store in Redis was closed. Make a new RedisStore to go on.')
+      throw new StoreError('The order store in Redis was closed. Create a new RedisStore.')
     }
     const keys = keysOf(this.#prefix, scope)
     try {
@@ -223,7 +225,7 @@ export class RedisStore implements OrderStore {
   }
 
   /**
-   * Inspects the node that has the key, unless it was inspected lately. The next call retries a
+   * Inspects the node that has the key, unless it was inspected recently. The next call retries a
    * failed inspection.
    */
   #inspected(key: string): Promise<void> | undefined {
@@ -232,7 +234,7 @@ export class RedisStore implements OrderStore {
     const done = this.#inspections.get('') ?? this.#inspections.get(key)
     if (done !== undefined && at - done.at < INSPECTION_LIFETIME) return done.passed
     const passed = this.#inspect(key).then(({ cluster }) => {
-      // Without other nodes, this one was inspected for every scope.
+      // Outside a cluster, one inspection is valid for every scope.
       if (cluster || this.#inspections.get(key) !== inspection) return
       this.#inspections.clear()
       this.#inspections.set('', inspection)
@@ -256,12 +258,15 @@ export class RedisStore implements OrderStore {
   }
 }
 
-/** The keys of the scripts that write a row, in their order. */
+/** The keys of a script that writes a row, in the order of its KEYS. */
 function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string): readonly string[] {
   return [row(id), list, open, created, rejected]
 }
 
-/** Recognises a write that the client sends twice: random, {@link MARK_LENGTH} characters. */
+/**
+ * Makes a random mark of {@link MARK_LENGTH} characters, by which a script recognises a resent
+ * write.
+ */
 function makeMark(): string {
   const bytes = crypto.getRandomValues(new Uint8Array((MARK_LENGTH * 3) / 4))
   return btoa(String.fromCharCode(...bytes))

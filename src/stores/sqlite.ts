@@ -31,15 +31,15 @@ export type { SqliteDatabase, SqliteStatement } from './sqlite/database.ts'
 /** Options for a file that the store opens and closes. */
 export interface SqliteFileOptions {
   /**
-   * Path of the database file. A relative one is resolved once, by the constructor. A missing file
-   * is created, readable and writable by its owner only. A missing directory is an error.
-   * `':memory:'` keeps everything in the process, and `durability` says so. Not on a network file
-   * system: locks and memory maps do not work there.
+   * Path of the database file. The constructor resolves a relative path once. It creates a missing
+   * file, which only the owner can read and write. A missing directory is an error. With
+   * `':memory:'`, the rows end with the process, and `durability` is `'memory'`. Do not use a
+   * network file system: file locks and shared memory do not work there.
    */
   readonly path: string
   /**
-   * Longest wait for another process's write, in milliseconds. Default 5000. The wait blocks the
-   * event loop. After it, the call rejects with `StoreError`.
+   * How long to wait for another process's write, in milliseconds. Default 5000. The wait blocks
+   * the event loop. When the time is over, the call rejects with `StoreError`.
    */
   readonly busyTimeout?: number
   readonly database?: never
@@ -48,10 +48,10 @@ export interface SqliteFileOptions {
 /** Options for a connection that you pass, and close yourself. */
 export interface SqliteDatabaseOptions {
   /**
-   * An open connection. The store adds its own two tables, named `customer_ordering_…`, and sets
-   * `PRAGMA synchronous=EXTRA`, the strongest setting. Journal mode, busy timeout and file
-   * permissions stay as they are. While the connection is inside a transaction every call rejects:
-   * a rollback would take an order out of the store after it was sent.
+   * An open connection. The store creates two tables, named `customer_ordering_…`, and sets `PRAGMA
+   * synchronous=EXTRA`, the strictest setting. It does not change the journal mode, the busy
+   * timeout or the file permissions. While the connection is inside a transaction, every call
+   * rejects: a rollback could remove an order from the store after it was sent.
    */
   readonly database: SqliteDatabase
   readonly path?: never
@@ -61,17 +61,17 @@ export interface SqliteDatabaseOptions {
 /** Options of {@link SqliteStore}: either a file to open, or an open connection. */
 export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
-/** Most tries of an insert whose existing row was pruned before it could be read. */
+/** How often an insert is tried if the existing row is pruned each time before it can be read. */
 const INSERT_ATTEMPTS = 3
 
 /**
  * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
- * survives the end of the process. It also survives a power failure, as far as the disk keeps
- * acknowledged writes: write-ahead log, `synchronous=FULL` and `fullfsync`.
+ * survives the end of the process. It also survives a power failure if the disk keeps the writes
+ * that it acknowledges: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
  *
- * The constructor opens the file and makes its tables, so a wrong path or a missing module shows
- * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
- * event loop for as long as the disk takes to write. Use one instance per thread.
+ * The constructor opens the file and creates the tables, so the program learns of a wrong path or a
+ * missing module when it starts, not with its first order. SQLite is synchronous: each call blocks
+ * the event loop until the disk has written. Use one instance per thread.
  *
  * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
  * error with SQLite's code, for example `SQLITE_FULL`.
@@ -103,12 +103,14 @@ export class SqliteStore implements OrderStore {
    * a newer version of this package wrote it
    */
   constructor(options: SqliteStoreOptions) {
-    // Any value may be passed: the next check rejects one without a path.
+    // JavaScript callers may pass anything: the next check rejects a value without a path.
     const { path, busyTimeout, database }: Partial<SqliteStoreOptions> = Object(options)
     if (database !== undefined) {
       const handed: Partial<SqliteDatabase> = Object(database)
       if (typeof handed.exec !== 'function' || typeof handed.prepare !== 'function') {
-        throw new StoreError('The option `database` of SqliteStore must have the functions exec and prepare.')
+        throw new StoreError(
+          'The option `database` of SqliteStore must be an open connection with the methods exec and prepare.',
+        )
       }
       this.#database = database
       this.#own = undefined
@@ -163,7 +165,7 @@ export class SqliteStore implements OrderStore {
         this.#checkVersion(statements)
       }
       throw new StoreError(
-        `Cannot write to the order store in ${this.#name}: other processes keep writing and pruning the same record. Try again.`,
+        `Cannot write to the order store in ${this.#name}: other processes keep writing and pruning the same record. Nothing was written; try again.`,
       )
     })
   }
@@ -202,8 +204,9 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Removes old closed rows, a few hundred per statement, with a turn of the event loop in between.
-   * If it rejects midway, the rows removed so far stay removed, and the next call continues.
+   * Removes old closed rows in batches of a few hundred, and lets the event loop run between
+   * batches. If it rejects midway, the rows removed so far stay removed, and the next call
+   * continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     let removed = 0
@@ -236,7 +239,7 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Moves the write-ahead log into the file, as far as no other process reads it, and closes the
+   * Moves the write-ahead log into the file, as far as other processes' reads allow, and closes the
    * file. A connection that you passed stays open. Later calls reject with `StoreError`. Closing
    * again does nothing.
    */
@@ -259,7 +262,7 @@ export class SqliteStore implements OrderStore {
   /** Runs the statements of one call. Every error becomes a {@link StoreError}. */
   #run<T>(access: 'read' | 'write', action: (statements: Statements) => T): T {
     if (this.#statements === undefined) {
-      throw new StoreError(`The order store in ${this.#name} was closed. Make a new SqliteStore to go on.`)
+      throw new StoreError(`The order store in ${this.#name} was closed. Create a new SqliteStore.`)
     }
     try {
       if (this.#own === undefined) this.#guard()
@@ -277,12 +280,14 @@ export class SqliteStore implements OrderStore {
     return `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in ${this.#name}`
   }
 
-  /** Throws if a newer package has raised the version of the tables since they were opened. */
+  /** Throws if a newer version of this package has upgraded the tables since they were opened. */
   #checkVersion(statements: Statements): void {
     checkVersion(versionOf(statements.version), this.#failed('write'))
   }
 
-  /** Reports a newer version first: tables that a newer package has changed look damaged. */
+  /**
+   * Prefers the error about a newer version: tables that it has upgraded look damaged to this one.
+   */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error
     try {
@@ -293,14 +298,17 @@ export class SqliteStore implements OrderStore {
     }
   }
 
-  /** Throws before a write that a crash could ruin, or that would vanish with the process. */
+  /**
+   * Throws if a crash during a write could corrupt the file, or if the file was deleted or
+   * replaced.
+   */
   #checkFiles(): void {
     this.#files?.check(journalModeOf(this.#database, this.#name), this.#name)
   }
 
   /**
-   * Makes the caller's connection sync every commit. SQLite rejects that inside a transaction,
-   * which reveals one whatever the API of the driver.
+   * Makes the caller's connection sync every commit. SQLite rejects the statement inside a
+   * transaction, so it also detects a transaction with any driver.
    */
   #guard(): void {
     try {
@@ -308,8 +316,8 @@ export class SqliteStore implements OrderStore {
     } catch (error) {
       if (!textOf(error).includes('inside a transaction')) throw error
       throw new StoreError(
-        'The order store cannot be used while its database is inside a transaction: a rollback would take an order ' +
-          'out of the store after it was sent. Finish the transaction first, or give the store a connection of its own.',
+        'The order store cannot be used while its database is inside a transaction: a rollback could remove an order ' +
+          'from the store after it was sent. Nothing was written. Finish the transaction first, or give the store its own connection.',
         { cause: plainError(error, codeOf(error)) },
       )
     }

@@ -7,7 +7,7 @@ import { StoreError } from '../errors.ts'
 export function storable(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {
     throw new StoreError(
-      'The order store cannot keep a string with half of a surrogate pair in it. ' +
+      'The order store cannot keep a string that contains half of a surrogate pair. ' +
         'Let the `codec` return a well-formed string, such as base64, and use well-formed account labels.',
     )
   }

@@ -14,7 +14,7 @@ export interface StoredRow {
   readonly version: number
   /** True while recovery may still have to work on the record. Such rows are never pruned. */
   readonly open: boolean
-  /** State of the record. `prune` keeps each closed state for its own time. */
+  /** State of the record. {@link OrderStore.prune} keeps each closed state for a different time. */
   readonly state: 'open' | 'created' | 'rejected'
   /** When the record was first written, milliseconds since 1970. */
   readonly createdAt: number
@@ -32,14 +32,11 @@ export type InsertResult =
   | { readonly inserted: true }
   | { readonly inserted: false; readonly current: StoredRow }
 
-/**
- * Which rows {@link OrderStore.list} and {@link OrderStore.listOpen} return, and from which cursor
- * on.
- */
+/** The cursor and the page size of {@link OrderStore.list} and {@link OrderStore.listOpen}. */
 export interface ListRowsOptions {
-  /** Cursor: the `next` of the page before. Absent for the first page. */
+  /** Cursor: the `next` of the previous page. Absent for the first page. */
   readonly after?: string
-  /** Most rows to return; a positive integer. */
+  /** Maximum number of rows to return, a positive integer. */
   readonly limit: number
 }
 
@@ -55,7 +52,8 @@ export interface RowPage {
 }
 
 /**
- * Which closed rows {@link OrderStore.prune} removes: those last written before their state's time.
+ * Which closed rows {@link OrderStore.prune} removes: those last written before the time for their
+ * state.
  */
 export interface PruneOptions {
   /** Remove `created` rows with `updatedAt` below this, milliseconds since 1970. */
@@ -72,23 +70,23 @@ export interface PruneOptions {
 export type StoreDurability = 'memory' | 'device' | 'server'
 
 /**
- * Where orders are remembered. Every safety decision is one of five methods, each a conditional
- * write or a read of one row. `list`, `durability` and `close` are conveniences. The suite in
- * `customer-ordering-sdk/stores/contract` checks all of it.
+ * Where the client remembers orders. Safety depends on `get`, `insert`, `update`, `listOpen` and
+ * `prune`. `list`, `durability` and `close` are conveniences. The suite in
+ * `customer-ordering-sdk/stores/contract` checks all of them.
  *
  * Rules for implementers:
  * - `insert` and `update` are atomic per row and linearizable: exactly one of two racing writers
  *   wins.
  * - A promise resolves only when the write is as durable as `durability` claims.
  * - A rejected promise may mean "not applied", "applied, response lost" or "applied later": a
- *   database may go on with a statement whose client has stopped waiting. The journal reads the row
- *   back. Before it reports an order as not charged, it writes a closed row, which a late write no
- *   longer fits. So a write must be one conditional statement, never a read and a separate write.
- *   Never swallow a failure.
+ *   database may finish a statement after its client has stopped waiting. The client reads the row
+ *   back. Before it reports an order as not charged, it writes a closed row with a higher version,
+ *   so that a late write fails. So a write must be one conditional statement, never a read and a
+ *   separate write. Never swallow a failure.
  * - A `StoreError` with `applied: false` says that a rejected write certainly had no effect (a full
  *   disk, a read-only database). Nor will it, or an earlier write of this store object to the same
  *   row, have one later. Reject with it only if that is certain.
- * - Reads after a resolved write see it (no lagging replicas).
+ * - A read that begins after a write has resolved sees that write (no lagging replicas).
  * - Rows are never shared: later changes to the caller's object do not reach the store.
  */
 export interface OrderStore {
@@ -99,8 +97,8 @@ export interface OrderStore {
   /** Stores the row if no row with its scope and id exists. Otherwise returns the existing one. */
   insert(row: StoredRow): Promise<InsertResult>
   /**
-   * Replaces the row if the stored one has `expectedVersion`, and returns true. Returns false
-   * otherwise, also without such a row.
+   * Replaces the row if the stored one has `expectedVersion`, and returns true. Otherwise, or if
+   * there is no such row, returns false.
    */
   update(row: StoredRow, expectedVersion: number): Promise<boolean>
   /**
@@ -114,8 +112,8 @@ export interface OrderStore {
    */
   prune(scope: string, options: PruneOptions): Promise<number>
   /**
-   * Returns all rows of a scope with `updatedAt` at or after `since` (milliseconds, default 0), in
-   * any order.
+   * Returns all rows of a scope with `updatedAt` at or after `since` (milliseconds since 1970,
+   * default 0), in any order.
    */
   list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage>
   /** Releases what the store itself opened. A client that the caller passed stays open. */
@@ -123,8 +121,8 @@ export interface OrderStore {
 }
 
 /**
- * The rows of a store as one transaction of the caller sees and writes them. Its writes are
- * committed, or rolled back, with everything else in the transaction. For `orders.enqueue`; no
- * client accepts it as a whole store.
+ * The rows of a store inside one transaction of the caller. Its writes are committed or rolled back
+ * with everything else in the transaction. For `orders.enqueue` only: no client accepts it as a
+ * store.
  */
 export type OrderOutbox = Pick<OrderStore, 'get' | 'insert' | 'update'>

@@ -1,13 +1,13 @@
 import { StoreError } from '../errors.ts'
 import type { StoredRow } from './store.ts'
 
-/** Most rows that are remembered. Beyond that, no failure counts as certain any more. */
+/** Maximum number of rows to track. Beyond that, no failure counts as certain any more. */
 const MOST_ROWS = 10_000
 
 /**
- * Rows with a write that is in progress or ended without a result, and may be applied later. For
- * such a row no other failed write may promise that nothing was written: an order reported as
- * `'no'` would reappear.
+ * Tracks rows with a write that may still be applied: it is in progress, or ended without a result.
+ * For such a row, no failed write may promise that nothing was written: an order reported as `'no'`
+ * could reappear.
  */
 export class UncertainWrites {
   readonly #rows: Map<string, number> = new Map()

@@ -142,7 +142,7 @@ describe('a transaction of IndexedDbStore', () => {
     async (name) => {
       const store = open()
       await abortNextInsert(store, name)
-      await expectFailure(() => store.insert(makeRow(1)), /may or may not have been\.$/, name)
+      await expectFailure(() => store.insert(makeRow(1)), /may or may not have happened\.$/, name)
       expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     },
   )
@@ -191,7 +191,7 @@ describe('a transaction of IndexedDbStore', () => {
       () => store.update(nextVersion(makeRow(1)), 1),
       () => store.listOpen(SCOPE, { limit: 10 }),
     ]) {
-      await expectFailure(call, /holds something that is no row of it/)
+      await expectFailure(call, /contains a value that it did not write/)
     }
   })
 })
@@ -248,7 +248,7 @@ describe('opening', () => {
   it.each([
     ['InvalidStateError', /private window/],
     ['SecurityError', /site data is blocked/],
-    ['QuotaExceededError', /no more room/],
+    ['QuotaExceededError', /no more space/],
     ['UnknownError', /cannot open its files/],
     ['VersionError', /a newer version of customer-ordering-sdk/],
     ['SomethingNewError', /the browser reports SomethingNewError/],

@@ -275,8 +275,8 @@ describe('opening a file', () => {
       () => new SqliteStore({ database: new DatabaseSync(path) }),
     ]) {
       const error = await failureOf(open)
-      expect(error.message).toMatch(/the database is in UTF-16le, and the store keeps text as UTF-8/)
-      expect(error.message).toContain('`sqlite3 old.db .dump | sqlite3 new.db` copies one')
+      expect(error.message).toMatch(/the database has the encoding UTF-16le, and the store needs UTF-8/)
+      expect(error.message).toContain('`sqlite3 old.db .dump | sqlite3 new.db`')
     }
     const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
     expect(tables.map(({ name }) => name)).toEqual(['theirs'])
@@ -402,13 +402,13 @@ describe('failures', () => {
     const child = await start('lock', path)
     const error = await failureOf(() => store.insert(makeRow(2)))
     expect(error.message).toContain(
-      `Cannot write to the order store in ${path}: another connection keeps it locked`,
+      `Cannot write to the order store in ${path}: another connection kept it locked`,
     )
     expect(codeOf(error)).toBe('SQLITE_BUSY')
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     const openingError = await failureOf(() => new SqliteStore({ path, busyTimeout: 30 }))
     expect(openingError.message).toContain(
-      `Cannot open the order store in ${path}: another connection keeps it locked`,
+      `Cannot open the order store in ${path}: another connection kept it locked`,
     )
     const released = nextMessage(child)
     child.send('release')
@@ -437,7 +437,9 @@ describe('failures', () => {
         acknowledged.push(makeRow(number).id)
       }
     })
-    expect(error.message).toContain('the disk is full, or the database has reached its size limit. Make room')
+    expect(error.message).toContain(
+      'the disk is full, or the database has reached its size limit. Nothing was written; free up space',
+    )
     expect(codeOf(error)).toBe('SQLITE_FULL')
     expect(error.applied).toBe(false)
     expect(acknowledged.length).toBeGreaterThan(5)
@@ -485,7 +487,7 @@ describe('failures', () => {
     const database = openDatabase()
     database.exec("UPDATE customer_ordering_rows SET state = 'paid'")
     const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
-    expect(error.message).toContain('returned something that is no row of the order store')
+    expect(error.message).toContain('returned a row that the order store did not write')
     database.exec('DROP TABLE customer_ordering_rows')
     await expectFailure(() => store.insert(makeRow(2)), 'no such table: customer_ordering_rows')
   })
@@ -505,7 +507,7 @@ describe('failures', () => {
   it('reject a cursor that is none', async () => {
     const store = openStore()
     const error = await failureOf(() => store.list(SCOPE, { limit: 1, after: 'nonsense' }))
-    expect(error.message).toContain('`after` is not the `next` of a page of this store')
+    expect(error.message).toContain('`after` must be the `next` of a page that this store returned')
   })
 
   it('have a cause with nothing but a name and a code', async () => {
@@ -519,7 +521,7 @@ describe('failures', () => {
   it('reject every call after close', async () => {
     const store = new SqliteStore({ path })
     await store.close()
-    await expectFailures(callsOf(store), 'was closed. Make a new SqliteStore')
+    await expectFailures(callsOf(store), 'was closed. Create a new SqliteStore')
   })
 })
 
@@ -707,7 +709,9 @@ describe('a connection handed in', () => {
     await new SqliteStore({ path }).close()
     const database = new DatabaseSync(path, { readOnly: true })
     const error = await failureOf(() => new SqliteStore({ database }))
-    expect(error.message).toContain('it is read-only. Let this user write to the file')
+    expect(error.message).toContain(
+      'it is read-only. Nothing was written; give this user write access to the file',
+    )
     expect(codeOf(error)).toBe('SQLITE_READONLY')
     database.close()
   })
@@ -782,7 +786,7 @@ describe('a connection handed in', () => {
     failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
     const ioError = await failureOf(() => store.insert(makeRow(2)))
     expect(ioError.message).toContain(
-      'the disk or file system failed. Check it; the write may or may not have happened',
+      'the disk or file system failed. The write may or may not have happened',
     )
     expect(codeOf(ioError)).toBe('SQLITE_IOERR_FSYNC')
     expect(ioError.applied).toBeUndefined()
@@ -792,9 +796,7 @@ describe('a connection handed in', () => {
     expect((await failureOf(() => store.insert(makeRow(3)))).applied).toBe(false)
     failure = new TypeError('The database connection is not open')
     const closed = await failureOf(() => store.insert(makeRow(2)))
-    expect(closed.message).toContain(
-      'the connection was closed. Keep it open for as long as the store is used',
-    )
+    expect(closed.message).toContain('the connection was closed. Keep it open while the store is in use')
   })
 
   it('that its owner has closed is reported as closed', async () => {

@@ -11,12 +11,10 @@ const FIELDS = [
   'data',
 ] as const satisfies readonly (keyof StoredRow)[]
 
-/** Most characters of a string in a message. */
+/** Maximum number of characters of a string in a message. */
 const SHOWN = 60
 
-/**
- * Throws unless the two are the same value. `what` begins the message and names the actual value.
- */
+/** Throws unless both values are the same. `what` begins the message and names the actual value. */
 export function expectSame<T>(actual: T, expected: T, what: string): void {
   if (!Object.is(actual, expected))
     throw new Error(`${what} is ${show(actual)} but must be ${show(expected)}`)
@@ -41,7 +39,8 @@ export function expectIds(actual: readonly StoredRow[], expected: readonly Store
   if (missing.length > 0)
     throw new Error(`${what} lacks ${missing.length} of ${wanted.length} rows: ${show(missing[0])}`)
   const surplus = got.find((id, index) => !wanted.includes(id) || got.indexOf(id) !== index)
-  if (surplus !== undefined) throw new Error(`${what} has a row too many, or twice: ${show(surplus)}`)
+  if (surplus !== undefined)
+    throw new Error(`${what} has a row that it should not have, or has it twice: ${show(surplus)}`)
 }
 
 /** True if the rows agree in every field. */

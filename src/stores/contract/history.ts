@@ -5,11 +5,11 @@ import { seeded } from './seeded.ts'
 
 /** Size and seed of a history. */
 export interface HistoryOptions {
-  /** Seed for which client makes which call. The store's own timing stays its own. Default 1. */
+  /** Seed for the choice of calls. The store's timing does not depend on it. Default 1. */
   readonly seed?: number
-  /** Concurrent clients. Each makes one call after the other. Default 8. */
+  /** Number of concurrent clients. Each makes one call at a time. Default 8. */
   readonly clients?: number
-  /** Calls of each client. Default 200. */
+  /** Number of calls per client. Default 200. */
   readonly operations?: number
 }
 
@@ -25,19 +25,19 @@ export interface RecordedHistory {
 }
 
 /**
- * Calls of each client on a pair of rows before all move on to the next pair, where inserts race
- * again.
+ * How many calls each client makes on a pair of rows. Then all clients move on to the next pair,
+ * where inserts race again.
  */
 const CALLS_PER_PAIR = 16
 
-/** Most turns of the microtask queue that a client lets pass between two calls. */
+/** Longest pause of a client between two calls, in turns of the microtask queue. */
 const LONGEST_PAUSE = 4
 
 /**
  * Lets concurrent clients get, insert and update the same few rows, and records what they see, for
  * {@link explainHistory}. The store must not have rows yet.
  *
- * @param stores handles to the same rows, shared out among the clients
+ * @param stores handles to the same rows, distributed among the clients
  * @throws {RangeError} if `stores` is empty
  * @example
  * const { calls } = await recordHistory([new MyStore()])

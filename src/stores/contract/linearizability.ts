@@ -7,11 +7,11 @@ import { sameRow, show } from './expect.ts'
 export interface CallSpan {
   /** Number of the client, from 0. */
   readonly client: number
-  /** Before the store was called. */
+  /** Tick right before the call. */
   readonly called: number
   /**
-   * After its promise settled. `Infinity` if the result is `'unknown'`: the call may take effect at
-   * any later time.
+   * Tick after the call's promise settled. `Infinity` if the result is `'unknown'`: the call may
+   * take effect at any later time.
    */
   readonly returned: number
 }
@@ -38,17 +38,17 @@ export type RecordedCall =
       readonly updated: boolean | 'unknown'
     })
 
-/** Most calls in an explanation: the last ones before the contradiction. */
+/** Maximum number of calls in an explanation: the last ones before the contradiction. */
 const LISTED = 16
 
 /**
  * Searches for an order of the calls in which a store without concurrency would have returned the
- * same results. In that order, every call lies between its start and its end. That is
- * linearizability, checked row by row by the search of Wing and Gong, with Lowe's cache of visited
- * positions. Rows must not be pruned meanwhile.
+ * same results. In that order, every call takes effect between its start and its end. Such a
+ * history is linearizable. The search is Wing and Gong's, row by row, with Lowe's cache of visited
+ * positions. Do not prune rows while the history is recorded.
  *
- * @returns undefined if there is such an order for every row, otherwise the first call that
- * contradicts all orders
+ * @returns undefined if there is such an order for every row, otherwise a description of the first
+ * call that contradicts all orders
  * @example
  * const { calls } = await recordHistory([new MyStore()])
  * console.log(explainHistory(calls) ?? 'linearizable')
@@ -125,10 +125,7 @@ function matches(one: StoredRow | undefined, other: StoredRow | undefined): bool
   return one === undefined || other === undefined ? one === other : sameRow(one, other)
 }
 
-/**
- * Finds the earliest moment at which the calls so far contradict each other: the call that returned
- * at that moment.
- */
+/** Describes the first call whose result contradicts the calls so far. */
 function explain(name: string, calls: readonly RecordedCall[]): string {
   const inOrder = calls
     .filter(({ returned }) => Number.isFinite(returned))

@@ -80,10 +80,12 @@ class Churn {
   }
 }
 
-/** Open rows in the case that pages like the client. A little more than three pages. */
+/** Number of open rows in the case with the client's page size: more than two pages. */
 const MANY_ROWS = 230
 
-/** Characters in each tenth of those rows: together more than a database puts into one page. */
+/**
+ * Characters in every tenth of those rows. Together, they exceed what a store returns in one page.
+ */
 const LARGE = 100_000
 
 /** Rules for walks through the rows of a scope, page by page. */
@@ -178,7 +180,8 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'listOpen never omits a row that stays open while others change between pages',
     run: async ({ store, seed }) => {
-      // Alternating, so that a row that comes or goes moves staying ones up or down the list.
+      // Alternate the rows, so that a row that appears or disappears shifts the staying ones in the
+      // list.
       const rows = makeRows(40)
       const staying = rows.filter((_, index) => index % 2 === 0)
       await insertAll(store, rows)

@@ -5,13 +5,13 @@ import { recordHistory } from './history.ts'
 import { explainHistory } from './linearizability.ts'
 import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE } from './rows.ts'
 
-/** Racing writers in each case. */
+/** Number of racing writers in each case. */
 const WRITERS = 24
 
-/** Rows that are raced for, one after the other, to catch a race that is rarely lost. */
+/** Number of rows that the writers race for in turn, to catch a fault that shows only rarely. */
 const ROUNDS = 8
 
-/** Most tries of one client to increment a counter that others change, too. */
+/** How often one client tries to increment a counter that others change, too. */
 const MOST_TRIES = 10_000
 
 async function raceInserts(stores: readonly OrderStore[]): Promise<void> {
@@ -63,7 +63,9 @@ async function add(store: OrderStore, additions: number): Promise<void> {
   let left = additions
   for (let tries = 0; left > 0; tries++) {
     if (tries > MOST_TRIES)
-      throw new Error(`update() resolved to false ${MOST_TRIES} times in a row of reading and updating`)
+      throw new Error(
+        `update() resolved to false ${MOST_TRIES} times in a row, each time right after reading the row`,
+      )
     const row = await store.get(SCOPE, id)
     if (row === undefined) throw new Error('the counter is missing')
     const next: StoredRow = { ...row, version: row.version + 1, data: String(Number(row.data) + 1) }

@@ -13,10 +13,10 @@ export const EVERYTHING: PruneOptions = {
   rejectedBefore: Number.MAX_SAFE_INTEGER,
 }
 
-/** Most pages of a walk before the suite calls it endless. */
+/** How many pages a walk may have before the suite calls it endless. */
 const MOST_PAGES = 2_000
 
-/** A UUID that is fixed by its number, and in no order that follows it. */
+/** Returns the UUID for a number. The UUIDs do not sort in the order of the numbers. */
 export function rowId(number: number): string {
   const next = seeded(number * 2_654_435_761)
   const hex = (length: number): string => Array.from({ length }, () => next(16).toString(16)).join('')
@@ -49,15 +49,15 @@ export function nextVersion(row: StoredRow, fields: Partial<StoredRow> = {}): St
   return { ...row, version: row.version + 1, updatedAt: row.updatedAt + 1, ...fields }
 }
 
-/** Inserts the rows and makes sure that each is new. */
+/** Inserts the rows, and throws if one of them existed. */
 export async function insertAll(store: OrderStore, rows: readonly StoredRow[]): Promise<void> {
   const results = await Promise.all(rows.map((row) => store.insert(row)))
   const refused = results.findIndex((result) => !result.inserted)
   if (refused >= 0)
-    throw new Error(`insert() found row ${rows[refused]?.id} in a store that does not have it yet`)
+    throw new Error(`insert() found row ${rows[refused]?.id} in a store that should not have it yet`)
 }
 
-/** Updates the row from the version before and makes sure that the store did. */
+/** Updates the row from its previous version, and throws if the store did not. */
 export async function mustUpdate(store: OrderStore, row: StoredRow): Promise<void> {
   if (await store.update(row, row.version - 1)) return
   throw new Error(

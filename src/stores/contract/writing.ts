@@ -3,7 +3,7 @@ import type { ContractCase } from './case.ts'
 import { expectIds, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT, walk } from './rows.ts'
 
-/** Strings that a store may mistake for something else than opaque data. */
+/** Strings that a store may mistake for something other than opaque data. */
 const OPAQUE_TEXTS: readonly string[] = [
   '',
   ' ',

@@ -3,8 +3,8 @@ import { explain } from './failure.ts'
 import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
 
 /**
- * The connection to one database. The first use opens it. It is closed when another page needs
- * that, and the next use reopens it, unless the database was deleted.
+ * The connection to one database. The first use opens it. It closes when another page wants to
+ * upgrade or delete the database. The next use reopens it, unless the database was deleted.
  */
 export class Connection {
   readonly #name: string
@@ -25,13 +25,14 @@ export class Connection {
 
   /**
    * Returns the open database. Rejects with a {@link StoreError}; the next call tries again. Not an
-   * async function, so that a caller before {@link close} gets the database before it is closed.
+   * async function: a caller that comes before {@link close} must get the database before it
+   * closes.
    */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {
       return Promise.reject(
         new StoreError(
-          `The order store in the IndexedDB database "${this.#name}" was closed. Make a new IndexedDbStore to go on.`,
+          `The order store in the IndexedDB database "${this.#name}" was closed. Create a new IndexedDbStore.`,
         ),
       )
     }
@@ -92,14 +93,14 @@ export class Connection {
   #deletedError(): StoreError {
     this.#deleted = true
     return new StoreError(
-      `The IndexedDB database "${this.#name}" was deleted while its order store was in use, and with it what it ` +
-        'remembered of orders. Reload the page or make a new IndexedDbStore; look into the service for orders that were under way.',
+      `The IndexedDB database "${this.#name}" was deleted while its order store was in use, so its orders are forgotten. ` +
+        'Check the service for orders that were in progress, then reload the page or create a new IndexedDbStore.',
     )
   }
 }
 
 /**
- * The platform's IndexedDB. With site data blocked, some browsers throw on access, others return
+ * The platform's IndexedDB. If site data is blocked, some browsers throw on access, others return
  * null.
  */
 function indexedDbOf(): IDBFactory {
@@ -107,7 +108,7 @@ function indexedDbOf(): IDBFactory {
   if (factory === undefined || factory === null) {
     throw new StoreError(
       'IndexedDbStore needs IndexedDB, which this runtime does not have or does not give to this page. ' +
-        'Outside of browsers use another store, such as SqliteStore.',
+        'Outside browsers, use another store, such as SqliteStore.',
     )
   }
   return factory
@@ -144,7 +145,7 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
     }
     request.onsuccess = () => {
       clearTimeout(timer)
-      // Nobody waits for it any more, and an open connection would block others.
+      // Nobody waits for this connection any more, and left open it would block others.
       if (over) request.result.close()
       else resolve(request.result)
     }

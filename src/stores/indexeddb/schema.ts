@@ -3,7 +3,7 @@ import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../store.ts'
 
 /**
- * Version of what {@link createSchema} makes: one more with every change. No change ever drops
+ * Version of the schema that {@link createSchema} makes. Every change adds one, and no change drops
  * anything.
  */
 export const SCHEMA_VERSION = 1
@@ -12,13 +12,14 @@ export const SCHEMA_VERSION = 1
 export const ROWS = 'rows'
 
 /**
- * Object store with one entry: the mark that tells a database from a later one of the same name.
+ * Object store with one entry: a random mark. A different mark shows that the database was deleted
+ * and created again.
  */
 export const MARKS = 'marks'
 export const MARK = 'mark'
 
 /**
- * Indexes of {@link ROWS}. Each ends with something unique or is read by unique keys. A row without
+ * Indexes of {@link ROWS}. Each ends with a unique field, or is read by unique keys. A row without
  * one of an index's fields is not in that index, which keeps closed rows out of `open` and open
  * ones out of `closed`.
  */
@@ -32,7 +33,7 @@ const INDEXES = {
 export type RowIndex = keyof typeof INDEXES
 
 /**
- * A stored row. It has extra fields, only on some rows, for the indexes, because no key can be a
+ * A stored row. Some rows have an extra field for an index, because an index key cannot be a
  * boolean.
  */
 interface IndexedRow extends StoredRow {
@@ -64,7 +65,7 @@ export function toIndexed({
   return open ? { ...row, openId: id } : { ...row, closedState: state }
 }
 
-/** The row in a value of the database. */
+/** Reads a row from a value of the database. */
 export function toRow(found: unknown): StoredRow {
   if (isObject(found)) {
     const { scope, id, version, open, state, createdAt, updatedAt, data } = found
@@ -82,7 +83,7 @@ export function toRow(found: unknown): StoredRow {
     }
   }
   throw new StoreError(
-    'The order store in IndexedDB holds something that is no row of it. Check that nothing else writes to its ' +
-      'database, and that this is the newest version of customer-ordering-sdk in use.',
+    'The order store in IndexedDB contains a value that it did not write. Check that nothing else writes to its ' +
+      'database, and that every page runs the same version of customer-ordering-sdk.',
   )
 }

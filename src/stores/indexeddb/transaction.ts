@@ -27,15 +27,15 @@ export interface Patience {
 }
 
 /**
- * Runs one transaction on the rows. It must make all of its requests immediately or in `after`:
- * IndexedDB commits as soon as nothing is outstanding, so nothing else may be awaited in between.
+ * Runs one transaction on the rows. `body` must make all requests immediately or in `after`, and
+ * await nothing else: IndexedDB commits as soon as no request is pending.
  *
  * Resolves when the transaction is complete, which makes a write durable: with `strict` durability
  * it has left the operating system's buffers. Rejects with the error for which it was aborted.
  *
- * Transactions take turns, also between pages, and a page that is frozen inside one blocks all
- * others. So a transaction whose first request has no result in time is aborted, which is certain
- * to leave nothing of it.
+ * Transactions take turns, across pages too, and a page that is frozen inside one blocks all
+ * others. So a transaction whose first request has no result in time is aborted, which undoes it
+ * completely.
  */
 export function transact<T>(
   transaction: IDBTransaction,
@@ -58,7 +58,7 @@ export function transact<T>(
         transaction.abort()
         thrown = { error: late() }
       } catch {
-        // It has ended already, and the event with its result is on its way.
+        // The transaction has already ended, and the event with its result follows.
       }
     }, timeout)
     transaction.oncomplete = () => {

@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** The failures of a database, each with an explanation. */
+/** An explanation, and the codes that it is for. */
 type Trouble = readonly [advice: string, ...codes: string[]]
 
 /** The key is missing on a table that was restored without it, or copied by `CREATE TABLE … AS`. */
@@ -10,8 +10,8 @@ export const KEYLESS: string =
   'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
 
 /**
- * By the codes of PostgreSQL (five characters, or the first two for a whole class), Node and
- * postgres.js. Messages of the server are never quoted: they may contain values, names and
+ * Explanations by the codes of PostgreSQL (five characters, or the first two for a whole class),
+ * Node and postgres.js. They never quote the server's messages, which may contain values, names and
  * addresses.
  */
 const TROUBLES: readonly Trouble[] = [
@@ -23,15 +23,15 @@ const TROUBLES: readonly Trouble[] = [
   ],
   ['the server is starting or stopping. Nothing was written; try again soon.', '57P03'],
   [
-    'the server has no connection left. Nothing was written; raise its limit, or lower the sizes of the pools.',
+    'the server has no free connections. Nothing was written; raise its `max_connections`, or make the pools smaller.',
     '53300',
   ],
   [
-    'no connection came free in time, or none could be made. Nothing was written; find connections that are not released, or allow more of them.',
+    'no connection became free in time, or none could be opened. Nothing was written; find connections that are not released, or enlarge the pool.',
     'POOL_TIMEOUT',
   ],
   [
-    'the client passed in was closed. Keep it open for as long as the store is used.',
+    'the client that you passed was closed. Keep it open while the store is in use.',
     ...['CLIENT_CLOSED', 'CONNECTION_ENDED'],
   ],
   [
@@ -52,25 +52,25 @@ const TROUBLES: readonly Trouble[] = [
     'the database is read-only, such as a standby. Nothing was written; connect to the primary.',
     ...['25006', '25007'],
   ],
-  ['the database was dropped.', '57P04'],
+  ['the database was dropped. Restore a backup before you order again.', '57P04'],
   [
-    'this role may not use the tables of the store, or not create them in that schema. Grant it, or run `migrate()` once as a role that may.',
+    "this role may not use the store's tables, or may not create them in that schema. Grant the right, or run `migrate()` once as a role that has it.",
     '42501',
   ],
   ['the login was refused. Check user, password and pg_hba.conf.', '28'],
-  ['there is no such database.', '3D000'],
-  ['the schema does not exist. Create it, or give the name of another as the option `schema`.', '3F000'],
+  ['the database does not exist. Check its name.', '3D000'],
+  ['the schema does not exist. Create it, or pass another as the option `schema`.', '3F000'],
   [
     'its tables are missing. If they were dropped, the orders in them are forgotten: restore them before you order again.',
     '42P01',
   ],
   [
-    'a table of that name exists and does not belong to the store. Give another name as the option `table`.',
+    'a table of that name exists and does not belong to the store. Pass another name as the option `table`.',
     ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
   [`${KEYLESS} Nothing was written.`, '42P10'],
-  ['the disk is full. Make room; nothing was written.', '53100'],
-  ['the server is out of memory. Nothing was written.', '53200'],
+  ['the disk is full. Nothing was written; free up space.', '53100'],
+  ['the server is out of memory. Nothing was written; try again.', '53200'],
   ['a string is too long for the database. Nothing was written.', '54'],
   ['a number is not an integer, or too large. Nothing was written.', '22P02', '22003'],
   ['the disk or file system of the server failed. Check it; a write may or may not have happened.', '58'],
@@ -88,15 +88,15 @@ export function explain(error: unknown, failed: string): StoreError {
 }
 
 /**
- * Codes with which the server itself rolled a statement back, or never ran it, so it is not applied
- * later either. Codes that end a connection (08, 57P) are not among them: a commit may have come
+ * Codes for which the server rolled the statement back or never ran it, so it will not be applied
+ * later either. Codes that end a connection (08, 57P) are not included: a commit may have come
  * first.
  */
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 
 /**
- * Turns a client's error over a write into a {@link StoreError} that says whether the write may
- * still be applied.
+ * Turns the error of a failed write into a {@link StoreError} that says whether the write may still
+ * be applied.
  */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
@@ -117,12 +117,12 @@ export function isConflict(error: unknown): boolean {
 
 /** True if PostgreSQL itself rejected the statement, which leaves the connection intact. */
 export function isRefusal(error: unknown): boolean {
-  // Not if the connection fails (08), its transaction is invalid (25, also on a standby) or the
-  // server stops (57P).
+  // Excludes a failing connection (08), an invalid transaction or a standby (25), and a stopping
+  // server (57P).
   return /^(?!08|25|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))
 }
 
-/** True if the connection is in a failed transaction, and accepts nothing but its end. */
+/** True if the connection is in a failed transaction, which it must end before anything else. */
 export function isInFailedTransaction(error: unknown): boolean {
   return codeOf(error) === '25P02'
 }

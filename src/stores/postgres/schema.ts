@@ -1,6 +1,6 @@
 import { StoreError } from '../../errors.ts'
 
-/** The store's tables, as SQL. */
+/** Quoted SQL names of the store's tables and indexes. */
 export interface Names {
   /** The table of the rows, with its schema, quoted. */
   readonly rows: string
@@ -15,8 +15,8 @@ export interface Names {
 }
 
 /**
- * Longest name in PostgreSQL, in bytes. It cuts longer ones off, which could make two names the
- * same.
+ * Longest name in PostgreSQL, in bytes. PostgreSQL truncates longer ones, which could make two
+ * names equal.
  */
 const LONGEST_NAME = 63
 
@@ -50,17 +50,17 @@ function checkName(option: 'schema' | 'table', name: unknown, longest: number): 
   }
 }
 
-/** An identifier. Quoted, it means exactly these characters. */
+/** Quotes an identifier, so that PostgreSQL takes it literally. */
 function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
 /**
- * One entry per version of the tables. Released entries never change, new ones are appended. Each
- * may be run again, and none drops anything. Strings are compared by their bytes, whatever the
- * language of the database, so that every release of it compares them in the same way. The last
- * index serves `prune`: without the state in it, the search for old rejected rows would pass all
- * created ones, which are kept for longer.
+ * One entry per version of the tables. Released entries never change; new ones are appended. Each
+ * can be run again, and none drops anything. Strings are compared by their bytes: a comparison by
+ * language could change with a release of the database. The last index is for `prune`: without the
+ * state in it, the search for old rejected rows would read all created rows, which are kept for
+ * longer.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [
   ({ rows, open, list, closed }) => `
@@ -80,7 +80,7 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
     CREATE INDEX IF NOT EXISTS ${closed} ON ${rows} (scope, state, updated_at) WHERE NOT open;`,
 ]
 
-/** The version of the tables that this package reads and writes. */
+/** The version of the tables that this version of the package reads and writes. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length
 
 /**
@@ -100,7 +100,7 @@ export function migration(names: Names, found: number): string {
     CREATE TABLE IF NOT EXISTS ${names.versions} (version integer PRIMARY KEY);${steps.join('')}
   END `
   let tag = '$migrate$'
-  // A name that holds the tag would end the statement early.
+  // A name that contains the tag would end the quoted body early.
   while (body.includes(tag)) tag = `${tag.slice(0, -1)}_$`
   return `DO ${tag}${body}${tag}`
 }
@@ -129,10 +129,10 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
 const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
 
 /**
- * Evaluated for every row that is written. It makes the commit durable, whatever the settings of
- * the connection: with `off` a crash of the server loses it, with `local` a synchronous standby
- * that takes over does not have it. The mark tells {@link CHECK} whether the write was really
- * committed.
+ * Evaluated for every row that is written. It makes the commit durable, whatever the connection's
+ * `synchronous_commit`. With `off`, a crash of the server loses the commit. With `local`, a
+ * synchronous standby that takes over does not have it. The mark tells {@link CHECK} whether the
+ * write was committed.
  */
 const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
       THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
@@ -147,7 +147,7 @@ export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS
 /** Reads whether the mark of an earlier statement is still there. */
 export const CHECK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
 
-/** Most rows that one statement of `prune` removes, so that it holds its locks only briefly. */
+/** Maximum number of rows per statement of `prune`, so that it holds its locks only briefly. */
 export const PRUNE_BATCH = 500
 
 export interface Statements {
@@ -161,8 +161,8 @@ export interface Statements {
 }
 
 export function statementsFor({ rows, versions }: Names): Statements {
-  // Part of every write: no newer package has raised the version of the tables. An older package
-  // with open tables does not know what the newer one keeps in its rows.
+  // Condition of every write: no newer version of this package has upgraded the tables. An older
+  // version that is still running does not know the layout of the newer rows.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
@@ -175,8 +175,8 @@ export function statementsFor({ rows, versions }: Names): Statements {
       WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
     listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
-    // The times are qualified with their table: alone, the name would mean the returned string, and
-    // sort as one.
+    // Qualify the times with their table: the bare name would mean the returned string, and sort as
+    // a string.
     list: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
     // Skips rows that another transaction is writing: they are not old any more, or another process

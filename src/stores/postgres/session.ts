@@ -15,9 +15,9 @@ export interface PostgresClient {
   /** Runs one statement with its parameters. */
   query(text: string, parameters?: PostgresParameter[]): Promise<{ readonly rows: readonly unknown[] }>
   /**
-   * `'I'` if the connection is outside of any transaction. A pg `Client` has this. Without it the
-   * store queries the database, with two more statements per call. An adapter around a client that
-   * never runs other statements inside a transaction returns `'I'` and saves them.
+   * Returns `'I'` if the connection is not inside a transaction. A pg `Client` has this method.
+   * Without it, the store needs two more statements per call. An adapter can return `'I'` if its
+   * client never runs other statements inside a transaction.
    */
   getTransactionStatus?(): string | null
 }
@@ -30,7 +30,7 @@ export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<
 
 /** Runs the statements of one call of the store. */
 export interface Session {
-  /** `writes` tells from the action's result whether it has written. */
+  /** Runs the action. `writes` tells from the action's result whether it has written. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 
@@ -45,7 +45,9 @@ interface Pool {
   connect(callback: (error: unknown, client: PooledClient | undefined) => void): void
 }
 
-/** The statements of a client, each with a commit of its own. Never inside a transaction. */
+/**
+ * The session of a client: each statement commits by itself, and calls inside a transaction reject.
+ */
 export function sessionOf(client: PostgresClient): Session {
   if (isPool(client)) return new PoolSession(client)
   if (client.getTransactionStatus !== undefined) return new ClientSession(client)
@@ -58,8 +60,7 @@ function isPool(client: object): client is Pool {
 }
 
 /**
- * Takes a connection of the pool for every call, so that it can be checked, and destroyed if it is
- * broken.
+ * Takes a connection from the pool for every call, to check it and to destroy it if it is broken.
  */
 class PoolSession implements Session {
   readonly #pool: Pool
@@ -86,8 +87,8 @@ class PoolSession implements Session {
 }
 
 /**
- * A connection of the pool. `connect` without a callback would return it too late to attach the
- * listener.
+ * Takes a connection from the pool. Without a callback, `connect` would return it too late to
+ * attach the listener.
  */
 function take(pool: Pool): Promise<PooledClient> {
   return new Promise((resolve, reject) => {
@@ -96,9 +97,8 @@ function take(pool: Pool): Promise<PooledClient> {
         reject(error)
         return
       }
-      // A broken connection also emits an event, which ends a process without a listener. The event
-      // may come with the same data that made the connection ready, and so before any code that
-      // awaits it.
+      // A broken connection emits an `error` event, which ends the process if nobody listens. The
+      // event may arrive with the data that made the connection ready, before awaiting code runs.
       client.on('error', ignore)
       resolve(client)
     })
@@ -111,8 +111,8 @@ function ignore(): void {}
 class ClientSession implements Session {
   readonly #client: PostgresClient
   /**
-   * Resolves when the previous call has ended: pg deprecates a statement on a connection that still
-   * runs another.
+   * Resolves when the previous call has ended: pg deprecates sending a statement to a connection
+   * that still runs another.
    */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -135,13 +135,14 @@ async function useKnown<T>(
   const isInTransaction = (): boolean => ['T', 'E'].includes(client.getTransactionStatus?.() ?? '')
   if (isInTransaction()) throw insideTransaction(NOTHING)
   const result = await action(repeating(queryOf(client)))
-  // A BEGIN of other code may have been waiting in the connection's queue.
+  // Other code's BEGIN may have been waiting in the connection's queue.
   if (writes?.(result) && isInTransaction()) throw insideTransaction(WRITTEN_INSIDE)
   return result
 }
 
 /**
- * A client that does not know. A mark that outlives its statement means that a transaction is open.
+ * A client that cannot tell whether it is inside a transaction. The session sets a mark that ends
+ * with the transaction: a mark that outlives its statement means that one is open.
  */
 class UnknownSession implements Session {
   readonly #client: PostgresClient
@@ -160,7 +161,7 @@ class UnknownSession implements Session {
   }
 }
 
-/** The statements of a transaction that the caller commits. */
+/** A session inside a transaction that the caller commits. */
 export function transactionOf(client: PostgresClient): Session {
   return {
     use: async (action) => {
@@ -204,8 +205,8 @@ const WRITTEN_INSIDE = 'the row was written in that transaction'
 
 function insideTransaction(written: typeof NOTHING | typeof WRITTEN_INSIDE): StoreError {
   return new StoreError(
-    `The order store cannot be used while its connection is inside a transaction (${written}): a rollback would take ` +
-      'an order out of the store after it was sent. Give the store a pool, or a connection of its own; ' +
+    `The order store cannot be used while its connection is inside a transaction (${written}): a rollback could remove ` +
+      'an order from the store after it was sent. Give the store a pool, or its own connection; ' +
       'to write an order together with your own data, see `within`.',
     written === NOTHING ? { applied: false } : {},
   )
@@ -230,13 +231,12 @@ function rowsOf(result: unknown): readonly unknown[] {
   return rows === result && Array.isArray(first) ? first : rows
 }
 
-/** Most runs of a statement that PostgreSQL rolls back because of concurrent ones. */
+/** How often a statement is run that PostgreSQL keeps rolling back because of concurrent ones. */
 const ATTEMPTS = 5
 
 /**
- * Runs a statement again that was rolled back because of a concurrent one. With `READ COMMITTED`,
- * PostgreSQL's default, that never happens to the store's statements. With the stricter levels it
- * does.
+ * Reruns a statement that was rolled back because of a concurrent one. Only the stricter isolation
+ * levels do that to the store's statements, never PostgreSQL's default, `READ COMMITTED`.
  */
 function repeating(query: Query): Query {
   return async (text, parameters) => {

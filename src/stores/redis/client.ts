@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import type { Script } from './scripts.ts'
 
-/** Parameters of a script, in node-redis's words. */
+/** Parameters of a script, as node-redis takes them. */
 export interface NodeRedisScriptOptions {
   /** Keys that the script uses. */
   keys: string[]
@@ -45,14 +45,14 @@ export type Evaluate = (
 ) => Promise<string[]>
 
 /**
- * Events of a new connection: of both packages, then of the nodes of a cluster in node-redis and in
- * ioredis.
+ * Events that report a new connection: `ready` in both packages; for a node of a cluster,
+ * `node-ready` in node-redis and `+node` in ioredis.
  */
 const CONNECTED = ['ready', 'node-ready', '+node'] as const
 
 /**
- * Calls the listener for each new connection that the client reports. Returns a function that ends
- * it.
+ * Calls the listener for each new connection that the client reports. Returns a function that
+ * removes the listener.
  */
 export function onConnected(client: RedisClient, listener: () => void): () => void {
   for (const event of CONNECTED) client.on?.(event, listener)
@@ -62,11 +62,11 @@ export function onConnected(client: RedisClient, listener: () => void): () => vo
 }
 
 /**
- * The one way in which the store talks to a server. Everything is a script, reads too: some clients
- * send reads to replicas, which may lag behind, but never scripts.
+ * Makes the only function through which the store talks to a server. It sends scripts only, even to
+ * read: some clients send other reads to replicas, which may lag behind.
  *
- * @param beforeLoading called before a server gets a script that it does not know: it may be
- * another server than before
+ * @param beforeLoading called before a script is sent to a server that does not know it: the client
+ * may have connected to a different server
  */
 export function evaluateWith(
   client: RedisClient,

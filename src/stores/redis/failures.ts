@@ -1,42 +1,44 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** Explanations for the error codes of servers. */
+/** Explanations of the server's error codes. */
 const REPLIES: Readonly<Record<string, string>> = {
-  OOM: 'its memory is full. Give it more (`maxmemory`) or prune.',
-  READONLY: 'it is a replica. Connect the client to the primary.',
-  LOADING: 'it was just started and is still loading its data. Try again.',
-  MISCONF: 'it cannot write to its disk. Make room there or read its log.',
-  NOREPLICAS: 'fewer replicas are in sync than its `min-replicas-to-write` requires. Check the replicas.',
-  CLUSTERDOWN: 'the cluster does not serve all slots: nodes are down or it is failing over. Try again.',
-  MASTERDOWN: 'it is a replica that lost its primary. Connect the client to the primary.',
-  TRYAGAIN: 'the cluster is moving the slot of these keys to another node. Try again when that is done.',
+  OOM: "the server's memory is full. Raise `maxmemory`, or prune old orders.",
+  READONLY: 'the server is a replica. Connect the client to the primary.',
+  LOADING: 'the server has just started and is still loading its data. Try again.',
+  MISCONF: "the server cannot write to its disk. Free up space, or check the server's log.",
+  NOREPLICAS:
+    "fewer replicas are in sync than the server's `min-replicas-to-write` requires. Check the replicas.",
+  CLUSTERDOWN:
+    'the cluster does not serve all slots: nodes are down, or a failover is in progress. Try again.',
+  MASTERDOWN: 'the server is a replica that lost its primary. Connect the client to the primary.',
+  TRYAGAIN:
+    'the cluster is moving the slot of these keys to another node. Try again when the move is complete.',
   MOVED: 'it is a node of a cluster. Pass a cluster client.',
   ASK: 'it is a node of a cluster. Pass a cluster client.',
-  CROSSSLOT: 'the client puts something before the keys that breaks their hash tag. Leave braces out of it.',
-  BUSY: "another client's script keeps it busy. Wait for that one or end it.",
-  NOAUTH: 'it asks for a password. Give the client one.',
+  CROSSSLOT: "the client's key prefix breaks the hash tag of the keys. Remove the braces from that prefix.",
+  BUSY: "another client's script blocks the server. Wait until it ends, or stop it with SCRIPT KILL.",
+  NOAUTH: 'the server requires a password. Configure one in the client.',
   WRONGPASS: "the client's user name or password is wrong.",
   NOPERM:
-    "the client's user may not do this. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, ZREM and ZRANGEBYLEX " +
+    "the client's user lacks a permission. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, ZREM and ZRANGEBYLEX " +
     "on the store's keys, and INFO.",
-  WRONGTYPE:
-    'something else writes to keys with the prefix of the store. Give the store a `prefix` of its own.',
+  WRONGTYPE: 'something else writes to keys with the prefix of the store. Give the store its own `prefix`.',
 }
 
 const CONNECTION =
-  'the client has no connection to it. Check that the server runs and that the client was connected.'
-const TIMEOUT = 'it did not respond within the time limit of the client.'
+  'the client is not connected. Check that the server is running and that the client was connected.'
+const TIMEOUT = "the server did not respond within the client's time limit."
 
 /**
  * Codes that prove that nothing was written. Other codes of servers do not prove it for every call.
  */
 const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
 
-/** The code in node-redis. ioredis has only a message. */
+/** The code of too many redirections in node-redis. ioredis has only a message for it. */
 const REDIRECTIONS = 'MaxCommandRedirectionsError'
 
-/** Explanations for errors of the clients and the network, by code or name of class. */
+/** Explanations of errors of the clients and the network, by code or class name. */
 const CLIENT_FAILURES: Readonly<Record<string, string>> = {
   CONNECTION_CLOSED: CONNECTION,
   ECONNREFUSED: CONNECTION,
@@ -63,22 +65,22 @@ const CLIENT_FAILURES: Readonly<Record<string, string>> = {
   SocketTimeoutError: TIMEOUT,
   TimeoutError: TIMEOUT,
   [REDIRECTIONS]:
-    'the nodes of the cluster send the client from one to the other. Try again when the cluster has settled.',
+    "the cluster's nodes keep redirecting the client to each other. Try again when the cluster has settled.",
 }
 
-/** Errors of ioredis that have neither a code nor a class of their own. */
+/** Codes for errors of ioredis that have neither a code nor their own class, by message. */
 const TEXTS: Readonly<Record<string, string>> = {
   'Connection is closed.': 'CONNECTION_CLOSED',
   "Stream isn't writeable and enableOfflineQueue options is false": 'CONNECTION_CLOSED',
   'Command timed out': 'COMMAND_TIMEOUT',
 }
 
-/** Common part of the errors of scripts that the user may not run. */
+/** Matches the errors of a script that calls a command which the user may not run. */
 const NOT_PERMITTED = /The user executing the script|ACL failure in script/
 
 /**
- * Turns any error of a client into a {@link StoreError} that says which operation failed. It passes
- * on no message of the server or the client: some name hosts, keys and parameters.
+ * Turns any error of a client into a {@link StoreError} that says which operation failed. It never
+ * includes a message of the server or the client: some contain hosts, keys and parameters.
  */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error
@@ -91,7 +93,7 @@ export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   ]
   if (notDone) sentences.push('Nothing was written.')
   if (access === 'write' && reply === undefined) {
-    sentences.push('What was being written may or may not have been.')
+    sentences.push('The write may or may not have happened.')
   }
   return new StoreError(sentences.join(' '), notDone ? { cause, applied: false } : { cause })
 }

@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import { isRefusedInScript } from './failures.ts'
 
-/** Facts that a caller vouches for instead of a check. */
+/** Facts that the caller vouches for, so that the store does not check them. */
 export interface Vouched {
   readonly persistence: boolean
   readonly eviction: boolean
@@ -38,7 +38,7 @@ export async function inspect(readInfo: () => Promise<string>, vouched: Vouched)
   const role = facts.get('role')
   if (role !== undefined && role !== 'master') {
     throw new StoreError(
-      'The order store cannot be kept on this Redis server: it is a replica. Connect the client to the primary.',
+      'Cannot use this Redis server as an order store: it is a replica. Connect the client to the primary.',
       NOT_APPLIED,
     )
   }
@@ -51,34 +51,34 @@ function checkPersistence(enabled: string | undefined): void {
   if (enabled === '1') return
   if (enabled === undefined) {
     throw new StoreError(
-      'The order store cannot find out whether this Redis server keeps what it acknowledged: INFO does not return ' +
-        '`aof_enabled`. Make sure that it has `appendonly yes`, or keeps every write in another way, then pass ' +
+      'Cannot tell whether this Redis server keeps the writes that it acknowledges: INFO does not return ' +
+        '`aof_enabled`. Make sure that it has `appendonly yes`, or persists every write in another way, then pass ' +
         "`persistence: 'assume'`.",
       NOT_APPLIED,
     )
   }
   throw new StoreError(
-    'The order store cannot be kept on this Redis server: with its setting `appendonly no` a restart forgets orders. ' +
-      "Set `appendonly yes`, or pass `persistence: 'assume'` if it keeps every write in another way.",
+    'Cannot use this Redis server as an order store: with its setting `appendonly no`, a restart loses orders. ' +
+      "Set `appendonly yes`, or pass `persistence: 'assume'` if it persists every write in another way.",
     NOT_APPLIED,
   )
 }
 
 function checkEviction(policy: string | undefined): void {
-  // The volatile policies remove only keys with a time to live, which the store's never have.
+  // The volatile policies remove only keys with a time to live. The store's keys never have one.
   if (policy === 'noeviction' || policy?.startsWith('volatile-')) return
   if (policy === undefined) {
     throw new StoreError(
-      'The order store cannot find out whether this Redis server removes keys when its memory is full: INFO ' +
+      'Cannot tell whether this Redis server removes keys when its memory is full: INFO ' +
         'does not return `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
         "`eviction: 'assume'`.",
       NOT_APPLIED,
     )
   }
   throw new StoreError(
-    `The order store cannot be kept on this Redis server: with its setting \`maxmemory-policy ${policy}\` it removes ` +
+    `Cannot use this Redis server as an order store: with its setting \`maxmemory-policy ${policy}\`, it removes ` +
       "orders when its memory is full. Set `maxmemory-policy noeviction`, or pass `eviction: 'assume'` if its memory " +
-      'can never become full.',
+      'can never fill up.',
     NOT_APPLIED,
   )
 }

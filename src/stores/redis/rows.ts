@@ -18,7 +18,8 @@ export interface ScopeKeys {
 
 /** The keys of a scope; `prefix` has no braces. */
 export function keysOf(prefix: string, scope: string): ScopeKeys {
-  // Braces would end the tag. An empty tag is none. A lone percent sign stands for no other scope.
+  // Escape braces, which would end the hash tag. An empty tag would be ignored, so `%` stands for
+  // the empty scope: no other scope becomes a lone `%`.
   const tag = storable(scope).replace(
     /[%{}\p{Cc}]/gu,
     (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
@@ -33,24 +34,22 @@ export function keysOf(prefix: string, scope: string): ScopeKeys {
   }
 }
 
-/** Digits of every time in an index, so that strings sort as times do. */
+/** Number of digits of each time in an index, so that times sort correctly as strings. */
 const TIME_DIGITS = 16
 
 /** Length of the time before the id in an entry of `list`, `created` and `rejected`. */
 export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
 
 /**
- * The first entry that is not before a time. Times before 1970 or after the last safe integer
- * become those limits.
+ * A time as it begins an index entry, rounded up. A time before 1970 or above the largest safe
+ * integer becomes that limit.
  */
 export function timeText(time: number): string {
   const whole = Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))
   return String(whole).padStart(TIME_DIGITS, '0')
 }
 
-/**
- * A row as it is stored, without its data: one line, from which the scripts read what they need.
- */
+/** The first line of a stored row without its marks: all fields but the data, for the scripts. */
 export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
@@ -65,7 +64,7 @@ export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow
 const HEAD = /^1 (\d+) ([01]) (open|created|rejected) (\d+) (\d+) \S+\n/
 
 /**
- * The row in a stored string: the line of {@link headOf}, the marks of its writers, and the data.
+ * Reads a stored string: the line of {@link headOf}, the marks of the last writes, and the data.
  */
 export function toRow(scope: string, id: string, text: string): StoredRow {
   const head = HEAD.exec(text)
@@ -86,7 +85,7 @@ export function toRow(scope: string, id: string, text: string): StoredRow {
 /** A value under a row's key that this version of the package did not write. */
 export function foreignRow(): StoreError {
   return new StoreError(
-    'The order store in Redis has something under the key of a row that is no row of it. Check that nothing else ' +
-      'writes to keys with its prefix, and that this is the newest version of customer-ordering-sdk in use.',
+    'The order store in Redis found a value that it did not write under the key of a row. Check that nothing else ' +
+      'writes to keys with its prefix, and that every process runs the same version of customer-ordering-sdk.',
   )
 }

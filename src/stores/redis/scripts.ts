@@ -1,7 +1,7 @@
-/** A script that the server runs as one step, and the digest by which the server finds it. */
+/** A script that the server runs atomically, and the digest by which the server finds it. */
 export interface Script {
   readonly text: string
-  /** SHA-1 of a string in hexadecimal digits. */
+  /** SHA-1 digest in hexadecimal. */
   sha1(): Promise<string>
 }
 
@@ -24,33 +24,33 @@ function hexadecimal(bytes: ArrayBuffer): string {
 export const FORMAT = 1
 
 /**
- * A row without its data, as a Lua pattern: format, version, open, state, createdAt, updatedAt. It
- * captures what a script needs to know of a row.
+ * Lua pattern for a row without its data: format, version, open, state, createdAt, updatedAt. It
+ * captures the fields that the scripts need.
  */
 const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 
-/** The same for a stored string, whose first line ends with the marks of its last writers. */
+/** The same for a stored string. Its first line ends with the marks of the last writes. */
 const STORED = `'${HEAD} (%S+)\\n'`
 
-/** Length of the mark of a write. */
+/** Length of a mark: the random string that identifies a write. */
 export const MARK_LENGTH = 12
 
 /**
- * How many marks are kept. Between a lost response and the next attempt, other clients would have
- * to write the row as often.
+ * How many marks a row keeps. A client that resends a write misses its own mark only if other
+ * clients have written the row this often in between.
  */
 const MARKS = 32
 
-/** Most characters of the marks before the newest one. */
+/** Maximum length of all marks but the newest, in characters. */
 const OLD_MARKS_LENGTH = (MARKS - 1) * (MARK_LENGTH + 1) - 1
 
-/** More than the first line of a stored string ever has. */
+/** More characters than the first line of a stored string ever has. */
 const HEAD_LENGTH = 511
 
 /**
- * Writes a row and its index entries, in a safe order. A script may stop half-way, by a missing
- * permission or a foreign value under a key. Then no open row lacks its entry, and no entry in
- * `created` or `rejected` belongs to a row that is not closed yet.
+ * Writes a row and its index entries, in a safe order. A script may stop halfway, because of a
+ * missing permission or a foreign value under a key. Even then, every open row has its entry, and
+ * every entry in `created` or `rejected` belongs to a closed row.
  *
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */
@@ -63,7 +63,8 @@ local closed = open == '0' and (state == 'created' and KEYS[4] or state == 'reje
 if closed then redis.call('ZADD', closed, 0, entry) end`
 
 /**
- * KEYS: any of the scope's, which leads to the node that has them all. Returns the server's `INFO`.
+ * KEYS: any key of the scope, so that a cluster runs the script on its node. Returns the server's
+ * `INFO`.
  */
 export const INSPECT: Script = script(`
 local text = ''
@@ -82,8 +83,8 @@ return {}`)
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data. Returns
  * `written`, or `found` and the string that was there.
  *
- * A client that lost its connection may send a script again that was run already. A write that
- * finds its own mark was made, whatever happened to the row since.
+ * A client that lost its connection may resend a script that has already run. If the script finds
+ * its own mark, the write was made, whatever happened to the row since.
  */
 export const INSERT: Script = script(`
 local found = redis.call('GET', KEYS[1])
@@ -101,9 +102,9 @@ return {'written'}`)
  * version. Returns `written`, `other` if the row is missing or has another version, or `foreign` if
  * this version of the package does not know the row.
  *
- * It begins by removing an entry that cannot exist. Removing works on a server whose memory is
- * full, and a script that has begun to write may finish. So no new order begins there, but the
- * outcomes of orders in progress are still written.
+ * The script first removes an entry that cannot exist. A server whose memory is full still accepts
+ * removals, and lets a script finish once it has written. So the server stores no new orders, but
+ * it still stores the outcomes of orders in progress.
  */
 export const UPDATE: Script = script(`
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})
@@ -124,9 +125,9 @@ end
 return {'written'}`)
 
 /**
- * KEYS: an index. ARGV: the index's name, the start, most entries, most bytes of data, and the
+ * KEYS: an index. ARGV: the index's name, the start, the limits (entries, bytes of data), and the
  * position of the id in an entry. Returns the entry from which to continue (empty at the end), then
- * id and string of each row.
+ * the id and the stored string of each row.
  */
 export const PAGE: Script = script(`
 local rows = string.sub(KEYS[1], 1, -1 - #ARGV[1]) .. 'row:'
@@ -149,9 +150,9 @@ end
 return reply`)
 
 /**
- * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, their most,
- * and the state. Returns how many entries there were, and how many rows were removed. A row is
- * removed before its entries, so the next run finishes one that is half removed.
+ * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, the maximum
+ * number of rows, and the state. Returns how many entries it found and how many rows it removed. It
+ * removes a row before the row's entries, so the next run can complete an interrupted removal.
  */
 export const PRUNE: Script = script(`
 local rows = string.sub(KEYS[1], 1, -1 - #'list') .. 'row:'

@@ -4,7 +4,7 @@ import type { StoreDurability } from '../store.ts'
 import { codeOf, explain } from './failure.ts'
 import { nodeModule } from './node-module.ts'
 
-/** A prepared statement, as `node:sqlite` and better-sqlite3 both have it. */
+/** The part of a prepared statement that `node:sqlite` and better-sqlite3 have in common. */
 export interface SqliteStatement {
   /** Runs the statement and returns the number of changed rows. */
   run(...parameters: (string | number)[]): { readonly changes: number | bigint }
@@ -27,7 +27,7 @@ export interface OwnDatabase extends SqliteDatabase {
   close(): void
 }
 
-/** Milliseconds. */
+/** In milliseconds. */
 export const DEFAULT_BUSY_TIMEOUT = 5_000
 
 /** The absolute path of the database, or `:memory:`. */
@@ -38,8 +38,8 @@ export function locate(path: unknown): string {
       'The option `path` of SqliteStore must be the path of a file, such as "orders.db", or ":memory:".',
     )
   }
-  // Absolute, so that it still names the same file after a change of directory. Without Node,
-  // open() reports what is missing.
+  // Absolute, so that it still names the same file after a change of the working directory. Outside
+  // Node, open() reports the missing module.
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 
@@ -77,9 +77,9 @@ function runtimeName(): string {
 }
 
 /**
- * Creates the file for its owner only, before SQLite does with the usual permissions. SQLite gives
- * the log and the shared memory the same permissions as the file. An existing file is not even
- * opened: closing it would release the locks of other connections in this process.
+ * Creates the file with permissions for its owner only, before SQLite can create it with the usual
+ * ones. SQLite gives the log and the shared memory the same permissions as the file. An existing
+ * file is not even opened: closing it would release the locks of other connections in this process.
  */
 function createFile(path: string): void {
   const fs = nodeModule('node:fs')
@@ -89,8 +89,8 @@ function createFile(path: string): void {
       fs.closeSync(fs.openSync(path, 'wx', 0o600))
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error
-      // A symbolic link to a missing file makes `x` fail. Without it, the file that the link names
-      // is created.
+      // With the flag `x`, a symbolic link to a missing file fails. The flag `a` creates the file
+      // that the link names.
       if (!fs.existsSync(path)) fs.closeSync(fs.openSync(path, 'a', 0o600))
     }
   } catch (error) {
@@ -108,9 +108,8 @@ function createFile(path: string): void {
 function configure(database: SqliteDatabase, path: string, busyTimeout: number): void {
   database.exec(`PRAGMA busy_timeout = ${busyTimeout}`)
   if (path !== ':memory:') useWriteAheadLog(database, path, busyTimeout)
-  // The log is synced with every commit. On macOS only fullfsync makes the disk write its cache;
-  // elsewhere it changes nothing. Replaced or pruned data is personal: it is overwritten, not just
-  // unlinked.
+  // Sync the log with every commit. On macOS, only fullfsync makes the disk write its cache;
+  // elsewhere it changes nothing. Old rows hold personal data, so secure_delete overwrites them.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON')
 }
 
@@ -135,15 +134,15 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
 }
 
 /**
- * Whether the rows outlive the process.
- * @throws {StoreError} if the database cannot keep rows as it promises
+ * Tells whether the rows outlive the process.
+ * @throws {StoreError} if the encoding or the journal mode could change or lose rows
  */
 export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
   const encoding = setting(database, 'encoding', 'encoding')
   if (encoding !== 'UTF-8') {
     throw new StoreError(
-      `Cannot open the order store in ${name}: the database is in ${encoding}, and the store keeps text as UTF-8. ` +
-        'Nothing was changed. Use a database in UTF-8: `sqlite3 old.db .dump | sqlite3 new.db` copies one.',
+      `Cannot open the order store in ${name}: the database has the encoding ${encoding}, and the store needs UTF-8. ` +
+        'Nothing was changed. Convert a copy to UTF-8 with `sqlite3 old.db .dump | sqlite3 new.db`.',
     )
   }
   if (fileOf(database) === '') return 'memory'
@@ -157,14 +156,14 @@ export function fileOf(database: SqliteDatabase): string {
 }
 
 /**
- * The journal mode of a database in a file.
- * @throws {StoreError} if a crash in the middle of a write would ruin the file in that mode
+ * Returns the journal mode of a database in a file.
+ * @throws {StoreError} if a crash during a write would corrupt the file in that mode
  */
 export function journalModeOf(database: SqliteDatabase, name: string): string {
   const mode = String(setting(database, 'journal_mode', 'journal_mode'))
   if (mode === 'off' || mode === 'memory') {
     throw new StoreError(
-      `The order store cannot be kept in ${name}: its journal mode is "${mode}", with which a crash can ruin the file. ` +
+      `Cannot use the order store in ${name}: its journal mode is "${mode}", in which a crash can corrupt the file. ` +
         'Nothing was written. Set `PRAGMA journal_mode = WAL` first.',
     )
   }

@@ -5,21 +5,24 @@ import { plainError } from '../plain-error.ts'
 const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]>> = {
   SQLITE_BUSY: [
     5,
-    'another connection keeps it locked for longer than the busy timeout. Let that one finish, or allow more time.',
+    'another connection kept it locked for longer than the busy timeout. Wait for that connection, or raise the timeout.',
   ],
-  SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Let that one finish.'],
+  SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Wait for that statement.'],
   SQLITE_READONLY: [
     8,
-    'it is read-only. Let this user write to the file and to its directory; nothing was written.',
+    'it is read-only. Nothing was written; give this user write access to the file and its directory.',
   ],
-  SQLITE_IOERR: [10, 'the disk or file system failed. Check it; the write may or may not have happened.'],
+  SQLITE_IOERR: [
+    10,
+    'the disk or file system failed. The write may or may not have happened; check the disk.',
+  ],
   SQLITE_CORRUPT: [
     11,
     'the file is damaged. Stop writing to it, keep a copy, then recover it or restore a backup.',
   ],
   SQLITE_FULL: [
     13,
-    'the disk is full, or the database has reached its size limit. Make room; nothing was written.',
+    'the disk is full, or the database has reached its size limit. Nothing was written; free up space.',
   ],
   SQLITE_CANTOPEN: [
     14,
@@ -38,7 +41,10 @@ const NOT_APPLIED: readonly string[] = [
   'SQLITE_NOTADB',
 ]
 
-/** The same for a write. Errors of the store itself never reached the database. */
+/**
+ * Turns the error of a failed write into a {@link StoreError}. The store throws its own errors
+ * before it writes.
+ */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
   const certain = error instanceof StoreError || NOT_APPLIED.includes(primaryCode(codeOf(error)))
@@ -52,19 +58,15 @@ export function explain(error: unknown, failed: string): StoreError {
   const advice = RESULTS[primaryCode(cause.code)]?.[1]
   if (advice !== undefined) return new StoreError(`${failed}: ${advice}`, { cause })
   if (textOf(error).includes('not open')) {
-    return new StoreError(
-      `${failed}: the connection was closed. Keep it open for as long as the store is used.`,
-      { cause },
-    )
+    return new StoreError(`${failed}: the connection was closed. Keep it open while the store is in use.`, {
+      cause,
+    })
   }
   // SQLite's own messages name tables and columns, never the bound values.
   return new StoreError(`${failed}: ${textOf(error)}.`, { cause })
 }
 
-/**
- * True if the code alone says what happened: a lock, the disk, the file, and nothing about tables
- * or rows.
- */
+/** True if the code alone names the cause: a lock, the disk or the file. */
 export function isNamed(error: unknown): boolean {
   return Object.hasOwn(RESULTS, primaryCode(codeOf(error)))
 }

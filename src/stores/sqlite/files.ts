@@ -4,15 +4,15 @@ import { nodeModule } from './node-module.ts'
 type FileSystem = typeof import('node:fs')
 
 /**
- * The files of a connection, by device and inode. SQLite goes on writing to a file that was deleted
- * or replaced, and acknowledges writes that vanish with the process.
+ * Detects deleted or replaced files of a connection, by device and inode. SQLite would keep writing
+ * to such a file, and acknowledge writes that vanish with the process.
  */
 export class DatabaseFiles {
   /** Undefined on Windows: SQLite's open files cannot be deleted or renamed there. */
   readonly #fs: FileSystem | undefined
   readonly #path: string
   readonly #target: string
-  /** The file that each name led to at first. */
+  /** Device and inode of each path at the first check. */
   readonly #identities: Map<string, string> = new Map()
 
   /**

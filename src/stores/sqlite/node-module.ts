@@ -6,9 +6,8 @@ interface NodeModules {
 }
 
 /**
- * A module of Node, or undefined if Node has none of that name. Not an import, so that loading this
- * file costs nothing and fails nowhere. Only this way of loading on demand works within a
- * constructor.
+ * Returns a module of Node, or undefined if this runtime does not have it. A static import would
+ * fail on other runtimes, and a constructor cannot wait for a dynamic one.
  */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
   try {

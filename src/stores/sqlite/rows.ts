@@ -12,8 +12,8 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
     !(data instanceof Uint8Array)
   ) {
     throw new StoreError(
-      'The database returned something that is no row of the order store. Check that nothing else writes to its ' +
-        'tables, and that a database passed in returns rows as objects.',
+      'The database returned a row that the order store did not write. Check that nothing else writes to its ' +
+        'tables, and that a connection that you passed returns rows as objects.',
     )
   }
   return {
@@ -29,7 +29,7 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   }
 }
 
-/** A page from the rows of a query, which reads one row beyond the limit. */
+/** Makes a page from the rows of a query, which reads one row beyond the limit. */
 export function toPage(
   found: readonly StoredRow[],
   limit: number,
@@ -46,7 +46,7 @@ export function fromCursor(after: string): readonly [updatedAt: number, id: stri
   const space = after.indexOf(' ')
   const updatedAt = Number(after.slice(0, space))
   if (space < 1 || Number.isNaN(updatedAt)) {
-    throw new StoreError('The option `after` is not the `next` of a page of this store.')
+    throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
   }
   return [updatedAt, after.slice(space + 1)]
 }

@@ -2,15 +2,15 @@ import { StoreError } from '../../errors.ts'
 import type { SqliteDatabase, SqliteStatement } from './database.ts'
 
 /**
- * Most rows that one statement of `prune` removes, so that other processes get their turn at the
- * lock.
+ * Maximum number of rows per statement of `prune`, so that other processes can take the lock in
+ * between.
  */
 export const PRUNE_BATCH = 500
 
 /**
- * One entry per schema version. Released entries never change, new ones are appended. Each may be
- * run again after a crash, and none drops anything. The last index serves `prune`: without the
- * state in it, the search for old rejected rows would pass all created ones, which are kept for
+ * One entry per schema version. Released entries never change; new ones are appended. Each can be
+ * run again after a crash, and none drops anything. The last index is for `prune`: without the
+ * state in it, the search for old rejected rows would read all created rows, which are kept for
  * longer.
  */
 const MIGRATIONS: readonly string[] = [
@@ -32,14 +32,14 @@ const MIGRATIONS: readonly string[] = [
 
 /**
  * The columns that a query returns. A string that may contain NUL is read as bytes: the
- * `node:sqlite` of Node 22.13 cuts a string at the first NUL. For the same reason `scope` is not
- * read but taken from the caller's parameters.
+ * `node:sqlite` of Node 22.13 truncates a string at the first NUL. For the same reason, the queries
+ * do not return `scope`: the caller knows it.
  */
 const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
 
 /**
- * True as long as no newer package has raised the version of the tables. Part of every write: an
- * older package may have the file open, and does not know what the newer one keeps in its rows.
+ * Condition of every write: no newer version of this package has upgraded the tables. An older
+ * version that has the file open does not know the layout of the newer rows.
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 
@@ -71,7 +71,7 @@ const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
     WHERE scope = ? AND open = 0 AND state = ? AND updated_at < ? AND ${CURRENT} LIMIT ${PRUNE_BATCH})`,
 }
 
-/** Makes the tables, or brings them up to date. */
+/** Creates the tables, or brings them up to date. */
 export function migrate(database: SqliteDatabase, name: string): void {
   // The lock comes first: if two processes start at the same time, one migrates and the other finds
   // the work done.
@@ -93,7 +93,7 @@ export function migrate(database: SqliteDatabase, name: string): void {
     try {
       database.exec('ROLLBACK')
     } catch {
-      // SQLite itself ends the transaction after some failures, and then none is left to roll back.
+      // SQLite ends the transaction after some failures, so there may be nothing to roll back.
       // `error` has the reason.
     }
     throw error
@@ -106,7 +106,7 @@ export function versionOf(statement: SqliteStatement): number {
   return Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
 }
 
-/** Throws if a newer package made the tables, or changed them since. */
+/** Throws if a newer version of this package created or upgraded the tables. */
 export function checkVersion(found: number, failed: string): void {
   if (found <= MIGRATIONS.length) return
   throw new StoreError(
@@ -116,8 +116,8 @@ export function checkVersion(found: number, failed: string): void {
 }
 
 /**
- * A table that was copied without its key (`CREATE TABLE … AS`, an import of CSV) accepts the same
- * order twice, and two processes would both charge it.
+ * Throws if the table was copied without its key (`CREATE TABLE … AS`, a CSV import). It would
+ * accept the same order twice, and two processes would both send it.
  */
 function checkKey(database: SqliteDatabase, name: string): void {
   const keys = database
@@ -132,7 +132,7 @@ function checkKey(database: SqliteDatabase, name: string): void {
   throw new StoreError(
     `Cannot open the order store in ${name}: its table customer_ordering_rows has lost its primary key (scope, id), ` +
       'so one order could be bought twice. Nothing was changed. Restore a backup that has the key, or copy the rows ' +
-      'into a table made by this package.',
+      'into a table that this package has created.',
   )
 }
 

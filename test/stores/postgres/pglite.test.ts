@@ -92,7 +92,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
     await new PostgresStore({ client: database(), table }).insert(makeRow(1))
     await database().close()
     await expect(new PostgresStore({ client: database(), table }).get(SCOPE, 'id')).rejects.toThrow(
-      'the client passed in was closed',
+      'the client that you passed was closed',
     )
     opened = await pglite().PGlite.create(directory)
     const again = new PostgresStore({ client: database(), table })

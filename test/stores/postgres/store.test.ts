@@ -294,7 +294,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const error = await failureOf(() =>
         new PostgresStore({ client: openPool(), schema: 'missing' }).migrate(),
       )
-      expect(error.message).toContain('there is no schema "missing". Create it')
+      expect(error.message).toContain('the schema "missing" does not exist. Create it')
     })
 
     it('need a database in UTF8', async () => {
@@ -310,7 +310,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       await execute(url, `CREATE ROLE role_${database} LOGIN PASSWORD 'p'`)
       const client = openPool({}, server().urlFor({ database, user: `role_${database}`, password: 'p' }))
       const store = new PostgresStore({ client })
-      await expectFailure(() => store.migrate(), 'this role may not use the tables of the store', '42501')
+      await expectFailure(() => store.migrate(), 'this role may not use the store', '42501')
       await new PostgresStore({ client: openPool() }).migrate()
       expect(codeOf(await failureOf(() => store.get(SCOPE, 'id')))).toBe('42501')
       await execute(
@@ -658,7 +658,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const taken = await pool.connect()
       const error = await failureOf(() => store.insert(makeRow(2)))
       expect(error.message).toContain(
-        'no connection came free in time, or none could be made. Nothing was written',
+        'no connection became free in time, or none could be opened. Nothing was written',
       )
       taken.release()
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
@@ -670,7 +670,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const client = openPool({}, server().urlFor({ database, user: `role_${database}`, password: 'p' }))
       const error = await failureOf(() => new PostgresStore({ client }).migrate())
       expect(codeOf(error)).toBe('53300')
-      expect(error.message).toContain('the server has no connection left')
+      expect(error.message).toContain('the server has no free connections')
     })
 
     it.each([
@@ -796,7 +796,7 @@ describeWith('server', 'PostgresStore and its server', () => {
     it.each([
       ['user', { user: 'nobody' }, '28P01', 'the login was refused'],
       ['password', { password: 'wrong-secret' }, '28P01', 'the login was refused'],
-      ['database', { database: 'missing' }, '3D000', 'there is no such database'],
+      ['database', { database: 'missing' }, '3D000', 'the database does not exist'],
     ])('of a wrong %s say so, and nothing of the connection string', async (_, change, code, text) => {
       const client = openPool({}, server().urlFor(change))
       const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
@@ -832,7 +832,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       await store.insert(makeRow(1))
       await execute(url, "UPDATE customer_ordering_rows SET state = 'paid'")
       const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
-      expect(error.message).toContain('returned something that is no row of the order store')
+      expect(error.message).toContain('returned a row that the order store did not write')
     })
 
     it('reject text with half of a surrogate pair in every argument', async () => {
@@ -845,7 +845,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       async (after) => {
         const store = new PostgresStore({ client: openPool() })
         const error = await failureOf(() => store.list(SCOPE, { limit: 1, after }))
-        expect(error.message).toContain('`after` is not the `next` of a page of this store')
+        expect(error.message).toContain('`after` must be the `next` of a page that this store returned')
       },
     )
 
@@ -854,7 +854,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       const store = new PostgresStore({ client: pool })
       await store.insert(makeRow(1))
       await store.close()
-      await expectFailures(callsOf(store), 'was closed. Make a new PostgresStore')
+      await expectFailures(callsOf(store), 'was closed. Create a new PostgresStore')
       expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
     })
 
@@ -866,7 +866,7 @@ describeWith('server', 'PostgresStore and its server', () => {
       await pool.end()
       await client.end()
       for (const store of stores) {
-        await expectFailure(() => store.get(SCOPE, 'id'), 'the client passed in was closed')
+        await expectFailure(() => store.get(SCOPE, 'id'), 'the client that you passed was closed')
       }
     })
 

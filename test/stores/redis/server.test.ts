@@ -350,7 +350,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
           }
         })
         expect(error.message).toBe(
-          'Cannot write to the order store in Redis: its memory is full. Give it more (`maxmemory`) or prune. Nothing was written.',
+          "Cannot write to the order store in Redis: the server's memory is full. Raise `maxmemory`, or prune old orders. Nothing was written.",
         )
         expect(error).toMatchObject({ applied: false, cause: { code: 'OOM' } })
         expect(kept.length).toBeGreaterThan(3)
@@ -415,7 +415,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
       for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
         await user(`-${command}`)
         const next = nextVersion(makeRow(1), CREATED)
-        await expectFailure(() => store.update(next, 1), 'may not do this. Allow it EVAL, EVALSHA, GET,')
+        await expectFailure(() => store.update(next, 1), 'lacks a permission. Allow it EVAL, EVALSHA, GET,')
         expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
         expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
         expect(await servers().ask('keys', '*created')).toEqual([])
@@ -437,7 +437,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
 
     it.each([
       ['min-replicas-to-write', '1', '0', 'fewer replicas'],
-      ['maxmemory', '1', '0', 'its memory is full'],
+      ['maxmemory', '1', '0', 'memory is full'],
     ])(
       'of a server with %s %s make a new order `no`, and nothing was sent',
       async (name, bad, good, reason) => {
@@ -484,7 +484,7 @@ describeWith('server', 'RedisStore on a server of its own', () => {
         () => store.update(nextVersion(makeRow(1)), 1),
         () => store.listOpen(SCOPE, { limit: 1 }),
       ]) {
-        await expectFailure(call, 'that is no row of it')
+        await expectFailure(call, 'that it did not write')
       }
       await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
       const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))

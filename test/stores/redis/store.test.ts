@@ -58,7 +58,11 @@ describe('the inspection of the server', () => {
   it.each([
     ['aof_enabled:1', 'aof_enabled:0', /with its setting `appendonly no` a restart forgets orders/],
     ['aof_enabled:1', '', /INFO does not return `aof_enabled`.*pass `persistence: 'assume'`/],
-    ['noeviction', 'allkeys-lfu', /`maxmemory-policy allkeys-lfu` it removes orders when its memory is full/],
+    [
+      'noeviction',
+      'allkeys-lfu',
+      /`maxmemory-policy allkeys-lfu`, it removes orders when its memory is full/,
+    ],
     ['maxmemory_policy', 'x', /INFO does not return `maxmemory_policy`.*pass `eviction: 'assume'`/],
     ['role:master', 'role:slave', /it is a replica\. Connect the client to the primary/],
   ])('refuses a server that says, instead of %s, "%s"', async (good, bad, message) => {
@@ -91,11 +95,11 @@ describe('the inspection of the server', () => {
 
 describe('failures of RedisStore', () => {
   it.each([
-    ["OOM command not allowed when used memory > 'maxmemory'. script: 1f2e", 'OOM', /its memory is full/],
+    ["OOM command not allowed when used memory > 'maxmemory'. script: 1f2e", 'OOM', /memory is full/],
     [
       "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.",
       'OOM',
-      /its memory is full\. .*Nothing was written\.$/,
+      /memory is full\. .*Nothing was written\.$/,
     ],
     [
       "READONLY You can't write against a read only replica.",
@@ -117,15 +121,11 @@ describe('failures of RedisStore', () => {
       'MaxCommandRedirectionsError',
       /Try again when the cluster has settled/,
     ],
-    ["NOPERM this user has no permissions to access one of the keys 'k'", 'NOPERM', /may not do this/],
+    ["NOPERM this user has no permissions to access one of the keys 'k'", 'NOPERM', /lacks a permission/],
     ['ERR unknown command `EVALSHA`, with args beginning with: `secret`', 'ERR', /the client reports ERR\./],
     ['Connection is closed.', 'CONNECTION_CLOSED', /no connection to it/],
-    ['Command timed out', 'COMMAND_TIMEOUT', /did not respond within the time limit of the client/],
-    [
-      'connect secret',
-      'Error',
-      /the client reports Error\. What was being written may or may not have been\.$/,
-    ],
+    ['Command timed out', 'COMMAND_TIMEOUT', /did not respond within the client's time limit/],
+    ['connect secret', 'Error', /the client reports Error\. The write may or may not have happened\.$/],
   ])('of the text "%s" have the code %s', async (text, code, message) => {
     const error = await failureWith(Object.assign(new Error(text), { command: { args: ['secret'] } }))
     expect(error.message).toMatch(/^Cannot write to the order store in Redis: /)
@@ -163,7 +163,7 @@ describe('failures of RedisStore', () => {
   it('include a row that somebody else wrote, or a newer version of the package', async () => {
     for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`]) {
       const error = await failureOf(() => new RedisStore({ client: answering([text]) }).get(SCOPE, 'id'))
-      expect(error.message).toContain('something under the key of a row that is no row of it')
+      expect(error.message).toContain('found a value that it did not write')
     }
   })
 
@@ -191,6 +191,6 @@ describe('failures of RedisStore', () => {
     await store.close()
     const error = await failureOf(() => store.get(SCOPE, 'id'))
     expect(error).toBeInstanceOf(StoreError)
-    expect(error.message).toContain('was closed. Make a new RedisStore to go on.')
+    expect(error.message).toContain('was closed. Create a new RedisStore.')
   })
 })
