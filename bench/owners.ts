@@ -1,6 +1,5 @@
 /** Whose function a place in a profile is. */
 import { readFileSync } from 'node:fs'
-import { SourceMap } from 'node:module'
 
 /** A function as the inspector names it; lines and columns count from 0. */
 export interface Frame {
@@ -23,23 +22,28 @@ export const IDLE = 'idle'
 export const PACKAGE = 'this package'
 const FETCH = 'Node: fetch'
 const FOR = ', for '
-const maps = new Map<string, SourceMap | undefined>()
+const modules = new Map<string, readonly string[]>()
 
-function mapOf(url: string): SourceMap | undefined {
-  const known = maps.get(url)
-  if (known !== undefined || maps.has(url)) return known
-  const map = url.includes('/dist/')
-    ? new SourceMap(JSON.parse(readFileSync(new URL(`${url}.map`), 'utf8')))
-    : undefined
-  maps.set(url, map)
-  return map
+/** The module that each line of a built file was written in: the bundler names it above its code. */
+function modulesOf(url: string): readonly string[] {
+  const known = modules.get(url)
+  if (known !== undefined) return known
+  let module = url
+  const found = readFileSync(new URL(url), 'utf8')
+    .split('\n')
+    .map((line) => {
+      const [, named] = /^\/\/ ((?:src|node_modules)\/.+|by-first-call:.+)$/.exec(line) ?? []
+      if (named !== undefined) module = `/${named}`
+      return module
+    })
+  modules.set(url, found)
+  return found
 }
 
-/** The file that a function was written in, as the build's source map says. */
-function sourceOf({ url, lineNumber, columnNumber }: Frame): string {
-  if (!url.startsWith('file:') || url.includes('/node_modules/')) return url
-  const entry = mapOf(url)?.findEntry(lineNumber, columnNumber)
-  return entry !== undefined && 'originalSource' in entry ? entry.originalSource : url
+/** The file that a function was written in. */
+function sourceOf({ url, lineNumber }: Frame): string {
+  if (!url.startsWith('file:') || url.includes('/node_modules/') || !url.includes('/dist/')) return url
+  return modulesOf(url)[lineNumber] ?? url
 }
 
 function packageOf(source: string): string | undefined {
