@@ -77,7 +77,7 @@ export interface DerivedKeyParts {
 /**
  * Computes the idempotency key of an order with a reference. A process that has lost the record
  * computes the first key (generation 0) again, and the service recognises the repetition. Later
- * keys depend on the store: docs/guide/lost-store.md, "What a lost store still protects".
+ * keys depend on the store: docs/guide/lost-store.md, "If the store is lost".
  *
  * The payload is left out on purpose. With it, the same reference with another quantity would have
  * another key, hence a second charge. Without it, the service returns IDEMPOTENCY_CONFLICT and

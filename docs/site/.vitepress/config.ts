@@ -126,7 +126,7 @@ export default defineConfig({
           guide('Redis', 'stores/redis'),
           guide('IndexedDB', 'stores/indexeddb'),
           guide('Your own', 'stores/your-own'),
-          guide('What a lost store protects', 'lost-store'),
+          guide('If the store is lost', 'lost-store'),
           guide('Stored data', 'stored-data'),
           guide('Encryption', 'encryption'),
         ],
