@@ -872,36 +872,6 @@ describe('many rows', () => {
 })
 
 describe('several processes', { timeout: 120_000 }, () => {
-  it('that open a new file at once and race for rows win each row exactly once', async () => {
-    const [rows, batchSize] = [effort(200, 1_000), 10]
-    const racers = await Promise.all([1, 2, 3, 4].map(() => start('race', path)))
-    const winners = new Map<number, number | undefined>()
-    let wins = 0
-    for (let first = 0; first < rows; first += batchSize) {
-      const batch = Array.from({ length: batchSize }, (_, index) => first + index)
-      const answers = racers.map(nextMessage)
-      // Who hears first has the best chance, so it is somebody else in every round.
-      racers.push(...racers.splice(0, 1))
-      for (const racer of racers) racer.send(batch)
-      for (const [index, won] of (await Promise.all(answers)).entries()) {
-        // `racers` has moved on by one place since the answers were asked for.
-        const pid = racers.at(index - 1)?.pid
-        for (const number of won as number[]) winners.set(number, pid)
-        wins += (won as number[]).length
-      }
-    }
-    const ended = racers.map(nextMessage)
-    for (const racer of racers) racer.send([])
-    await Promise.all(ended)
-    expect(wins).toBe(rows)
-    expect(winners.size).toBe(rows)
-    expect(new Set(winners.values()).size).toBeGreaterThan(1)
-    const store = openStore()
-    for (const [number, pid] of winners) {
-      expect((await store.get(SCOPE, makeRow(number).id))?.data).toBe(String(pid))
-    }
-  })
-
   it('that open new files at once all succeed', async () => {
     const racers = await Promise.all([1, 2, 3, 4].map(() => start('open')))
     for (let file = 0; file < effort(10, 60); file++) {
@@ -909,25 +879,5 @@ describe('several processes', { timeout: 120_000 }, () => {
       for (const racer of racers) racer.send(join(directory, `${file}.db`))
       expect(await Promise.all(answers)).toEqual(['opened', 'opened', 'opened', 'opened'])
     }
-  })
-
-  it('find every write that one of them had acknowledged before it was killed', async () => {
-    const child = await start('write', path)
-    let acknowledged = 0
-    child.on('message', (number) => {
-      acknowledged = Number(number)
-    })
-    while (acknowledged < 200) await nextMessage(child)
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-    const store = new SqliteStore({ path })
-    for (let number = 0; number <= acknowledged; number++) {
-      expect(await store.get(SCOPE, makeRow(number).id)).toEqual(
-        nextVersion(makeRow(number), { data: 'updated' }),
-      )
-    }
-    await store.close()
-    const database = openDatabase()
-    expect({ ...database.prepare('PRAGMA integrity_check').get() }).toEqual({ integrity_check: 'ok' })
   })
 })

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
-import { describeWith } from './support/postgres.ts'
-import { enginesFolder } from './support/postgres-clients.ts'
+import { enginesFolder } from './support/engines.ts'
+import { describeWith } from './support/services.ts'
 
 const POSTGRES = `
 import { PGlite } from '@electric-sql/pglite'

@@ -1,6 +1,6 @@
-import { describeWith } from '../../stores/support/postgres.ts'
+import { describeWith } from '../../stores/support/services.ts'
 import { fleetHolds } from './fleet.ts'
 
-describeWith('server', 'a fleet over one PostgresStore, its processes and the server killed', () =>
+describeWith('postgres', 'a fleet over one PostgresStore, its processes and the server killed', () =>
   fleetHolds('postgres'),
 )

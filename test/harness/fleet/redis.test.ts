@@ -1,6 +1,6 @@
-import { describeWith } from '../../stores/support/redis.ts'
+import { describeWith } from '../../stores/support/services.ts'
 import { fleetHolds } from './fleet.ts'
 
-describeWith('server', 'a fleet over one RedisStore, its processes and the server killed', () =>
+describeWith('redis', 'a fleet over one RedisStore, its processes and the server killed', () =>
   fleetHolds('redis'),
 )

@@ -27,7 +27,9 @@ export async function startSharedStore(name: StoreName): Promise<SharedStore> {
   const { file, remove } = await bundleOf('fleet', {
     entryPoints: [fileURLToPath(new URL('./processes/race.ts', import.meta.url))],
     // From where the clients of database servers are looked for.
-    define: { 'import.meta.url': JSON.stringify(new URL('../../stores/support/race.ts', import.meta.url)) },
+    define: {
+      'import.meta.url': JSON.stringify(new URL('../../stores/support/engines.ts', import.meta.url)),
+    },
   })
   const started = await start(name)
   return { ...started, program: file, stop: () => started.stop().finally(remove) }

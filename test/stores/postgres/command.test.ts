@@ -2,12 +2,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
-import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
-import { enginesFolder, type PgPool, pg } from '../support/postgres-clients.ts'
+import { enginesFolder } from '../support/engines.ts'
+import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { type PgPool, pg } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(enginesFolder)
 
-describeWith('server', 'the command over PostgreSQL', () => {
+describeWith('postgres', 'the command over PostgreSQL', () => {
   let server: PostgresServer
   let pool: PgPool
   beforeAll(async () => {

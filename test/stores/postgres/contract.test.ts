@@ -1,7 +1,7 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import {
   makePool,
   type PGliteDatabase,
@@ -10,6 +10,7 @@ import {
   pglite,
   postgresJs,
 } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 /** Runs the suite with a new table for every store. `clients` are two ways to the same database. */
 function runContract(clients: () => readonly [PostgresClient, PostgresClient], history?: number): void {
@@ -28,7 +29,7 @@ function runContract(clients: () => readonly [PostgresClient, PostgresClient], h
   })
 }
 
-describeWith('server', 'PostgresStore on a PostgreSQL server', () => {
+describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
   let server: PostgresServer | undefined
   const url = (database: string): string => server?.urlFor({ database }) ?? ''
   const databases = ['pools', 'oldest', 'clients', 'strict', 'postgres_js']

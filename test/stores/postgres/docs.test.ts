@@ -12,8 +12,9 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, readPages } from '../../docs/support/pages.ts'
-import { describeWith, HOOK_TIMEOUT } from '../support/postgres.ts'
+import { HOOK_TIMEOUT } from '../support/postgres.ts'
 import { type PGliteDatabase, pglite } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(new URL('../../../.tmp/postgres-docs/', import.meta.url))
 

@@ -1,7 +1,6 @@
 /** The adapters of docs/guide/orms.md, each over its ORM and a real server. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -11,8 +10,10 @@ import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { root } from '../../../scripts/ensure-built.ts'
 import { readPages } from '../../docs/support/pages.ts'
-import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
-import { enginesFolder, execute, makePool, type PgPool } from '../support/postgres-clients.ts'
+import { engine, enginePath, enginesFolder } from '../support/engines.ts'
+import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { execute, makePool, type PgPool } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 /** What the page exports for an ORM whose transactions are these. */
 type Within<Transaction> = (store: PostgresStore, transaction: Transaction) => OrderOutbox
@@ -25,10 +26,6 @@ interface Orm {
   outside(): OrderOutbox
   end(): Promise<unknown>
 }
-
-const requireEngine = createRequire(new URL('package.json', enginesFolder))
-/** As much of a package as this test uses. */
-const engine = <T>(name: string): T => requireEngine(name) as T
 
 const { text = '' } = readPages().find(({ path }) => path === 'docs/guide/orms.md') ?? {}
 const blocks = new Map(
@@ -91,7 +88,7 @@ interface KyselyDatabase {
 
 async function kysely(within: Within<KyselyDatabase>, store: PostgresStore, pool: PgPool): Promise<Orm> {
   // It is nothing but an ES module.
-  const { Kysely, PostgresDialect }: KyselyModule = await import(requireEngine.resolve('kysely'))
+  const { Kysely, PostgresDialect }: KyselyModule = await import(enginePath('kysely'))
   const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
   return {
     transaction: (id, work) =>
@@ -175,7 +172,7 @@ async function typeorm(within: Within<TypeOrmDatabase>, store: PostgresStore, ur
   }
 }
 
-describeWith('server', 'docs/guide/orms.md', () => {
+describeWith('postgres', 'docs/guide/orms.md', () => {
   let server: PostgresServer
   let pool: PgPool
   let folder: string

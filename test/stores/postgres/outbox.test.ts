@@ -7,8 +7,9 @@ import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
-import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import { execute, makePool, type PGliteDatabase, type PgPool, pglite } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 const request = (externalOrderId: string, quantity = 2) => ({
   serviceId: 'svc_standard',
@@ -85,7 +86,7 @@ describeWith('clients', 'orders written in a transaction of an embedded database
   })
 })
 
-describeWith('server', 'orders written in a transaction of a server', () => {
+describeWith('postgres', 'orders written in a transaction of a server', () => {
   let server: PostgresServer | undefined
   let pool: PgPool
   let store: PostgresStore

@@ -9,7 +9,8 @@ import {
 } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors.ts'
-import { makeRow, makeRows, nextVersion, SCOPE, walk } from '../../../src/stores/contract/rows.ts'
+import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import { expectHistoryThrough } from '../support/disaster.ts'
 import {
   callsOf,
   callsWithHalfACharacter,
@@ -20,7 +21,7 @@ import {
   failureOf,
 } from '../support/failures.ts'
 import { keepsFromNewerTables, NEWER } from '../support/newer-version.ts'
-import { describeWith, HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
+import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import {
   execute,
   makePool,
@@ -29,11 +30,12 @@ import {
   type PgPool,
   pg,
 } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 const CLOSED = { open: false, state: 'created' } as const
 const INSIDE = 'cannot be used while its connection is inside a transaction'
 
-describeWith('server', 'PostgresStore and its server', () => {
+describeWith('postgres', 'PostgresStore and its server', () => {
   let running: PostgresServer | undefined
   const server = (): PostgresServer => {
     if (running === undefined) throw new Error('not started')
@@ -77,6 +79,18 @@ describeWith('server', 'PostgresStore and its server', () => {
   function unknownClient(client: PostgresClient): PostgresClient {
     return { query: (text, parameters) => client.query(text, parameters) }
   }
+
+  /** The client, which tells of each statement before it sends it. */
+  const watched = (
+    client: PostgresClient,
+    tell: (text: string, parameters: PostgresParameter[]) => void,
+  ): PostgresClient => ({
+    getTransactionStatus: () => 'I',
+    query: async (text, parameters = []) => {
+      tell(text, parameters)
+      return await client.query(text, parameters)
+    },
+  })
 
   /** A transaction that holds the lock of a row, on a connection of its own. */
   async function lockRow(id: string): Promise<PgClient> {
@@ -583,6 +597,14 @@ describeWith('server', 'PostgresStore and its server', () => {
       expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(nextVersion(makeRow(1)))
     })
 
+    it.each(['restart', 'crash'] as const)(
+      'of the server, a %s, hide nothing: an order of all calls explains what each client saw',
+      async (disaster) => {
+        const stores = [1, 2].map(() => new PostgresStore({ client: openPool() }))
+        await expectHistoryThrough(() => server()[disaster](), ...stores)
+      },
+    )
+
     it('of the server lose nothing either where connections do not wait for their commits', async () => {
       const pool = openPool({ options: '-c synchronous_commit=off' })
       const store = new PostgresStore({ client: pool })
@@ -710,15 +732,10 @@ describeWith('server', 'PostgresStore and its server', () => {
     })
 
     it('of serialization are tried again a few times', async () => {
-      const pool = openPool()
       let conflicts = 0
-      const client: PostgresClient = {
-        getTransactionStatus: () => 'I',
-        query: (text, parameters) => {
-          if (conflicts-- > 0) return Promise.reject(Object.assign(new Error('conflict'), { code: '40001' }))
-          return pool.query(text, parameters)
-        },
-      }
+      const client = watched(openPool(), () => {
+        if (conflicts-- > 0) throw Object.assign(new Error('conflict'), { code: '40001' })
+      })
       const store = new PostgresStore({ client })
       await store.migrate()
       conflicts = 4
@@ -954,14 +971,6 @@ describeWith('server', 'PostgresStore and its server', () => {
       expect([await prune(10), await prune(10.5)]).toEqual([0, 1])
     })
 
-    it('are listed by time as numbers, however many digits they have', async () => {
-      const store = new PostgresStore({ client: openPool() })
-      const times = [9, 10, 99, 100, 1_000, 20, 3]
-      for (const [index, updatedAt] of times.entries()) await store.insert(makeRow(index, { updatedAt }))
-      const walked = await walk((options) => store.list(SCOPE, options), 2)
-      expect(walked.map(({ updatedAt }) => updatedAt)).toEqual([3, 9, 10, 20, 99, 100, 1_000])
-    })
-
     /** Writes closed rows past the store, because that is much faster. */
     const fill = (count: number) =>
       execute(
@@ -971,16 +980,11 @@ describeWith('server', 'PostgresStore and its server', () => {
       )
 
     it('are pruned in batches, without waiting for those that others are writing', async () => {
-      const pool = openPool()
       let statements = 0
-      const counting: PostgresClient = {
-        getTransactionStatus: () => 'I',
-        query: (text, parameters) => {
-          if (text.includes('DELETE')) statements++
-          return pool.query(text, parameters)
-        },
-      }
-      const store = new PostgresStore({ client: counting })
+      const client = watched(openPool(), (text) => {
+        if (text.includes('DELETE')) statements++
+      })
+      const store = new PostgresStore({ client })
       await store.migrate()
       await fill(1_200)
       const locker = await lockRow('00000007')
@@ -994,14 +998,10 @@ describeWith('server', 'PostgresStore and its server', () => {
     it('however many are found by an index', async () => {
       const pool = openPool()
       const seen: [text: string, parameters: PostgresParameter[]][] = []
-      const watching: PostgresClient = {
-        getTransactionStatus: () => 'I',
-        query: (text, parameters = []) => {
-          if (text.includes('customer_ordering_rows"')) seen.push([text, parameters])
-          return pool.query(text, parameters)
-        },
-      }
-      const store = new PostgresStore({ client: watching })
+      const client = watched(pool, (text, parameters) => {
+        if (text.includes('customer_ordering_rows"')) seen.push([text, parameters])
+      })
+      const store = new PostgresStore({ client })
       await store.migrate()
       await fill(20_000)
       await store.insert(makeRow(1))
@@ -1031,28 +1031,17 @@ describeWith('server', 'PostgresStore and its server', () => {
       ])
     })
 
-    it('are listed page by page while others are written', async () => {
-      const store = new PostgresStore({ client: openPool() })
-      await Promise.all(makeRows(60).map((row) => store.insert(row)))
-      const walked = await walk((options) => store.listOpen(SCOPE, options), 7)
-      expect(walked.map(({ id }) => id)).toEqual(
-        makeRows(60)
-          .map(({ id }) => id)
-          .sort(),
-      )
-    })
-
     it('are asked for one after the other through a single client, which pg wants', async () => {
       const client = await openClient()
       let [running, most] = [0, 0]
-      const watched: PostgresClient = {
+      const counted: PostgresClient = {
         getTransactionStatus: () => client.getTransactionStatus(),
         query: async (text, parameters) => {
           most = Math.max(most, ++running)
           return await client.query(text, parameters).finally(() => running--)
         },
       }
-      const store = new PostgresStore({ client: watched })
+      const store = new PostgresStore({ client: counted })
       const calls = makeRows(8).map((row) => store.insert(row))
       await expect(store.update(makeRow(1, { version: 0.5 }), 1)).rejects.toThrow(StoreError)
       await Promise.all(calls)
@@ -1061,16 +1050,8 @@ describeWith('server', 'PostgresStore and its server', () => {
     })
 
     it('need as few statements as there can be', async () => {
-      const pool = openPool()
       let statements = 0
-      const counting: PostgresClient = {
-        getTransactionStatus: () => 'I',
-        query: (text, parameters) => {
-          statements++
-          return pool.query(text, parameters)
-        },
-      }
-      const store = new PostgresStore({ client: counting })
+      const store = new PostgresStore({ client: watched(openPool(), () => statements++) })
       const cost = async (call: () => Promise<unknown>) => {
         statements = 0
         await call()

@@ -10,14 +10,16 @@ import {
   SCOPE,
   walk,
 } from '../../../src/stores/contract/rows.ts'
+import { expectHistoryThrough } from '../support/disaster.ts'
 import { failureOf } from '../support/failures.ts'
-import { describeWith, RedisServers } from '../support/redis.ts'
+import { RedisServers } from '../support/redis.ts'
 import { type ClientName, type Connection, connect } from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
+import { describeWith } from '../support/services.ts'
 
 const CREATED = { open: false, state: 'created' } as const
 
-describeWith('server', 'RedisStore on a cluster of its own', () => {
+describeWith('redis', 'RedisStore on a cluster of its own', () => {
   let started: RedisServers | undefined
   const open: Connection[] = []
   const servers = (): RedisServers => {
@@ -164,6 +166,14 @@ describeWith('server', 'RedisStore on a cluster of its own', () => {
       for (const port of servers().ports) await expectIndexed(port)
     },
   )
+
+  it('explains by an order of all calls what each of its clients saw, through crashes', async () => {
+    await expectHistoryThrough(
+      () => servers().crash(),
+      await storeWith('node-redis'),
+      await storeWith('node-redis'),
+    )
+  })
 
   it('says what is wrong when a slot is not served, and when the client knows nothing of clusters', async () => {
     const store = await storeWith('node-redis')

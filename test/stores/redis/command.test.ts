@@ -5,12 +5,14 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { RedisStore } from '../../../src/stores/redis.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
-import { describeWith, RedisServers } from '../support/redis.ts'
-import { enginesFolder, type NodeRedis, nodeRedis } from '../support/redis-clients.ts'
+import { enginesFolder } from '../support/engines.ts'
+import { RedisServers } from '../support/redis.ts'
+import { type NodeRedis, nodeRedis } from '../support/redis-clients.ts'
+import { describeWith } from '../support/services.ts'
 
 const engines = fileURLToPath(enginesFolder)
 
-describeWith('server', 'the command over Redis', () => {
+describeWith('redis', 'the command over Redis', () => {
   let servers: RedisServers
   let client: NodeRedis
   /** A project that has this ioredis and no node-redis. */

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import { describeWith, RedisServers } from '../support/redis.ts'
+import { RedisServers } from '../support/redis.ts'
 import { type ClientName, connect } from '../support/redis-clients.ts'
 import { contractOver } from '../support/redis-contract.ts'
+import { describeWith } from '../support/services.ts'
 
-describeWith('server', 'RedisStore', () => {
+describeWith('redis', 'RedisStore', () => {
   describe.each(['single', 'cluster'] as const)('on a %s of Redis', (kind) => {
     let servers: RedisServers | undefined
     beforeAll(async () => {

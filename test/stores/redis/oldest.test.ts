@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe } from 'vitest'
-import { describeWith, RedisServers } from '../support/redis.ts'
+import { RedisServers } from '../support/redis.ts'
 import { ioredis, nodeRedis } from '../support/redis-clients.ts'
 import { contractOver } from '../support/redis-contract.ts'
+import { describeWith } from '../support/services.ts'
 
 /** The other tests run the newest. Before 5.9, node-redis garbles long replies that are not ASCII. */
 const OLDEST = {
@@ -20,7 +21,7 @@ const OLDEST = {
   },
 }
 
-describeWith('server', 'RedisStore over the oldest clients that it supports', () => {
+describeWith('redis', 'RedisStore over the oldest clients that it supports', () => {
   let servers: RedisServers
   beforeAll(async () => {
     servers = await RedisServers.start('single')

@@ -17,8 +17,9 @@ import {
   walk,
 } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
+import { expectHistoryThrough } from '../support/disaster.ts'
 import { expectFailure, failureOf } from '../support/failures.ts'
-import { describeWith, RedisServers } from '../support/redis.ts'
+import { RedisServers } from '../support/redis.ts'
 import {
   type ClientName,
   type Connection,
@@ -29,12 +30,13 @@ import {
 } from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
 import { RedisProxy } from '../support/redis-proxy.ts'
+import { describeWith } from '../support/services.ts'
 
 const CLIENTS = ['node-redis', 'ioredis'] as const
 const CREATED = { open: false, state: 'created' } as const
 const REJECTED = { open: false, state: 'rejected' } as const
 
-describeWith('server', 'RedisStore on a server of its own', () => {
+describeWith('redis', 'RedisStore on a server of its own', () => {
   let started: RedisServers | undefined
   const open: (Connection | { close(): unknown })[] = []
   const servers = (): RedisServers => {
@@ -329,6 +331,14 @@ describeWith('server', 'RedisStore on a server of its own', () => {
     // ioredis sends again what it got no answer to; node-redis leaves that to whoever called.
     if (name === 'ioredis') expect(failures).toEqual([])
     else expect(failures.length).toBeGreaterThan(0)
+  })
+
+  it('explains by an order of all calls what each of its clients saw, through crashes', async () => {
+    await expectHistoryThrough(
+      () => servers().crash(),
+      await storeWith('node-redis'),
+      await storeWith('node-redis'),
+    )
   })
 
   describe('a server whose memory is full', () => {

@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module'
 import type { PostgresClient, PostgresParameter } from '../../../src/stores/postgres.ts'
+import { engine } from './engines.ts'
 
 /** As much of pg as the tests use. Its own types are not installed with the project. */
 export interface PgClient extends PostgresClient {
@@ -51,15 +51,6 @@ interface PGliteModule {
 export interface PostgresJs {
   unsafe(text: string, parameters?: PostgresParameter[]): Promise<readonly unknown[]>
   end(options?: { timeout: number }): Promise<void>
-}
-
-/** The packages that are not installed with the project. */
-export const enginesFolder: URL = new URL('../engines/', import.meta.url)
-const requireEngine = createRequire(new URL('package.json', enginesFolder))
-
-/** A module of test/stores/engines, typed by the one who asks. */
-function engine<T>(name: string): T {
-  return requireEngine(name) as T
 }
 
 export const pg = (name: 'pg' | 'pg-8.0' = 'pg'): Pg => engine<Pg>(name)

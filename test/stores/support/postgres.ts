@@ -1,33 +1,12 @@
-import { execFile, execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describeUnless } from '../../support/needs.ts'
-import { enginesFolder } from './postgres-clients.ts'
+import { serviceScript } from './services.ts'
 
-const script = fileURLToPath(new URL('../../../scripts/services/postgres.sh', import.meta.url))
+const script = serviceScript('postgres')
 
 /** For hooks that start or stop a database, on a machine that has much else to do. */
 export const HOOK_TIMEOUT = 120_000
-
-/** What the tests need beside the project itself; why it is missing, or undefined. */
-function missing(needed: 'clients' | 'server'): string | undefined {
-  if (!existsSync(new URL('node_modules/pg/package.json', enginesFolder)))
-    return 'run `npm ci` in test/stores/engines'
-  if (needed === 'clients') return undefined
-  try {
-    execFileSync(script, ['check'], { stdio: 'ignore' })
-    return undefined
-  } catch {
-    return 'no PostgreSQL server is installed'
-  }
-}
-
-/** Tests that need more than the project. */
-export function describeWith(needed: 'clients' | 'server', title: string, body: () => void): void {
-  describeUnless(missing(needed), title, body)
-}
 
 /** A server of one's own, see scripts/services/postgres.sh. */
 export class PostgresServer {

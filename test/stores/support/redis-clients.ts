@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module'
 import type { IoredisClient, NodeRedisClient, RedisClient } from '../../../src/stores/redis.ts'
+import { engine } from './engines.ts'
 
 /** As much of node-redis as the tests use. Its own types are not installed with the project. */
 export interface NodeRedis extends NodeRedisClient {
@@ -31,14 +31,8 @@ interface IoredisModule {
   readonly Cluster: new (nodes: readonly object[], options?: object) => Ioredis
 }
 
-/** The packages that are not installed with the project. */
-export const enginesFolder: URL = new URL('../engines/', import.meta.url)
-const requireEngine = createRequire(new URL('package.json', enginesFolder))
-
-export const nodeRedis = (name: 'redis' | 'redis-5' = 'redis'): NodeRedisModule =>
-  requireEngine(name) as NodeRedisModule
-export const ioredis = (name: 'ioredis' | 'ioredis-5' = 'ioredis'): IoredisModule =>
-  requireEngine(name) as IoredisModule
+export const nodeRedis = (name: 'redis' | 'redis-5' = 'redis'): NodeRedisModule => engine(name)
+export const ioredis = (name: 'ioredis' | 'ioredis-5' = 'ioredis'): IoredisModule => engine(name)
 
 /** A client and its end. */
 export interface Connection {

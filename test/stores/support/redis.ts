@@ -1,35 +1,12 @@
-import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { describeUnless } from '../../support/needs.ts'
-import { enginesFolder } from './redis-clients.ts'
+import { serviceScript } from './services.ts'
 
 const run = promisify(execFile)
-const script = fileURLToPath(new URL('../../../scripts/services/redis.sh', import.meta.url))
-
-/** What the tests need beside the project itself; why it is missing, or undefined. */
-function missing(needed: 'clients' | 'server'): string | undefined {
-  const packages = ['redis', 'ioredis'].map(
-    (name) => new URL(`node_modules/${name}/package.json`, enginesFolder),
-  )
-  if (!packages.every((file) => existsSync(file))) return 'run `npm ci` in test/stores/engines'
-  if (needed === 'clients') return undefined
-  try {
-    for (const program of ['redis-server', 'redis-cli'])
-      execFileSync(program, ['--version'], { stdio: 'ignore' })
-    return undefined
-  } catch {
-    return 'no Redis server is installed'
-  }
-}
-
-/** Tests that need more than the project. */
-export function describeWith(needed: 'clients' | 'server', title: string, body: () => void): void {
-  describeUnless(missing(needed), title, body)
-}
+const script = serviceScript('redis')
 
 /** One server, or a cluster of three, of one's own; see scripts/services/redis.sh. */
 export class RedisServers {

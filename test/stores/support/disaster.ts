@@ -1,0 +1,59 @@
+/** Clients of one store that go on while its server dies and comes back. */
+import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
+import { expect } from 'vitest'
+import type { OrderStore } from '../../../src/stores/store.ts'
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** Fails unless an order of all calls explains what each saw, while a disaster strikes the server twice. */
+export async function expectHistoryThrough(
+  disaster: () => Promise<void>,
+  ...stores: readonly OrderStore[]
+): Promise<void> {
+  const handles = stores.map(patient)
+  await handles[0]?.get('scope', 'id')
+  const recording = recordHistory(handles, { seed: 7, operations: 600 })
+  const disasters = (async () => {
+    for (let count = 0; count < 2; count++) {
+      await pause(100)
+      await disaster()
+    }
+  })()
+  const { calls, failures } = await recording
+  await disasters
+  expect(failures.length).toBeGreaterThan(0)
+  expect(calls.filter((call) => 'updated' in call && call.updated === true).length).toBeGreaterThan(50)
+  expect(explainHistory(calls)).toBeUndefined()
+}
+
+/**
+ * The store, but a call that fails is over only when the server is back. Else the clients would fail all their calls
+ * meanwhile, and each of those may or may not have been applied: too many possibilities to go through.
+ */
+function patient(store: OrderStore): OrderStore {
+  const slowly = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      return await call
+    } catch (error) {
+      for (let back = false; !back; ) {
+        await pause(10)
+        back = await store.get('scope', 'id').then(
+          () => true,
+          () => false,
+        )
+      }
+      throw error
+    }
+  }
+  return {
+    durability: store.durability,
+    get: (scope, id) => slowly(store.get(scope, id)),
+    insert: (row) => slowly(store.insert(row)),
+    update: (row, expectedVersion) => slowly(store.update(row, expectedVersion)),
+    listOpen: (scope, options) => slowly(store.listOpen(scope, options)),
+    list: (scope, options) => slowly(store.list(scope, options)),
+    prune: (scope, options) => slowly(store.prune(scope, options)),
+    close: () => store.close(),
+  }
+}

@@ -1,0 +1,38 @@
+/** Servers of databases, and tests that need them or their clients. */
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describeUnless } from '../../support/needs.ts'
+import { enginesFolder } from './engines.ts'
+
+/** A script of scripts/services, which starts and stops servers. */
+export const serviceScript = (name: 'postgres' | 'redis'): string =>
+  fileURLToPath(new URL(`../../../scripts/services/${name}.sh`, import.meta.url))
+
+/** What tells that a server is installed. */
+const SERVERS = {
+  clients: [],
+  postgres: [[serviceScript('postgres'), 'check']],
+  redis: [
+    ['redis-server', '--version'],
+    ['redis-cli', '--version'],
+  ],
+} as const
+
+/** Tests that need the clients, or a server as well. */
+export function describeWith(needed: keyof typeof SERVERS, title: string, body: () => void): void {
+  describeUnless(missing(needed), title, body)
+}
+
+/** Why something that is needed is not here, or undefined. */
+function missing(needed: keyof typeof SERVERS): string | undefined {
+  const clients = ['pg', 'redis', 'ioredis'].map((name) => `node_modules/${name}/package.json`)
+  if (!clients.every((file) => existsSync(new URL(file, enginesFolder))))
+    return 'run `npm ci` in test/stores/engines'
+  try {
+    for (const [program, argument] of SERVERS[needed]) execFileSync(program, [argument], { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return `no server of ${needed} is installed`
+  }
+}
