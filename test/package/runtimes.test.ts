@@ -13,7 +13,7 @@ const run = promisify(execFile)
 describe.each(nodeVersions())('the packed package on Node %s', (version) => {
   const node = (): string => nodeBinary(version, inject('versions'))
 
-  test.each(['load.mjs', 'load.cjs'])('works in every entry point, %s', async (program) => {
+  test.each(['load.mjs', 'load.cjs'])('can be loaded by every entry point, %s', async (program) => {
     const cwd = inject('consumerWithPeers')
     const { stdout } = await run(node(), [program], { cwd })
     const exported: Record<string, string[]> = JSON.parse(stdout)

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, inject } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
+import { loseFirstAnswers } from '../support/lost-answers.ts'
 import { bundler, cell, engines, installed, program } from './cell.ts'
 import { nodeBinary, nodeVersions } from './node-versions.ts'
 
@@ -26,18 +27,7 @@ let folder: string
 
 beforeAll(async () => {
   sandbox = createSandbox({ seed: 1 })
-  const lost = new Set<string>()
-  sandbox.faults.add({
-    match: {
-      when: ({ externalOrderId }) => {
-        if (externalOrderId?.startsWith('lost-') !== true || lost.has(externalOrderId)) return false
-        lost.add(externalOrderId)
-        return true
-      },
-    },
-    action: { type: 'commitThenDrop' },
-    times: Number.POSITIVE_INFINITY,
-  })
+  loseFirstAnswers(sandbox)
   sandbox.faults.add({
     match: { when: ({ externalOrderId }) => externalOrderId?.startsWith('silent-') === true },
     action: { type: 'stall' },
