@@ -117,6 +117,7 @@ async function serve(behaviour: Partial<SandboxBehaviour> = {}) {
 describe('what hardly is a request', () => {
   test.each([
     ['no HTTP', 'hello\r\n\r\n', 400],
+    ['a broken header', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n', 400],
     ['no Host', 'GET /v1/balance HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
     [
       'two lengths',
@@ -131,6 +132,20 @@ describe('what hardly is a request', () => {
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(body).toContain('{"error":{"code":"')
     expect(log.some((line) => line.includes(String(status)))).toBe(true)
+  })
+
+  test.each([
+    ['a path with a broken escape', 'GET /v1/orders/%zz', 404],
+    ['a foreign absolute URL', 'GET http://[', 400],
+    ['an unknown method', 'TRACE /v1/orders', 405],
+    ['dots', 'GET //../v1/../..//x', 404],
+    ['bytes that are no UTF-8', 'POST /v1/orders', 401],
+  ])('%s gets its status and does no harm', async (_, line, status) => {
+    const { server } = await serve()
+    const body = line.startsWith('POST') ? 'Content-Length: 2\r\n\r\n\xff\xfe' : '\r\n'
+    const bytes = Buffer.from(`${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${body}`, 'latin1')
+    expect(await exchange(server.port, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
   })
 
   test('a caller that goes away in the middle of its body is in the log', async () => {

@@ -1,4 +1,9 @@
-import { createSandbox, type Sandbox, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import {
+  createSandbox,
+  createTestClock,
+  type Sandbox,
+  type SandboxOptions,
+} from 'customer-ordering-sdk/sandbox'
 import { complaintAbout, isMadeByFault } from './description.ts'
 import { record } from './recording.ts'
 
@@ -77,51 +82,28 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
   }
 }
 
-/** Time that moves only by hand. Spread into options it is `now` and `sleep` and nothing else. */
-class ManualClock {
-  #time: number
-  readonly #waiting = new Set<{ readonly at: number; readonly wake: () => void }>()
-
-  constructor(start: number) {
-    this.#time = start
-  }
-
-  readonly now = (): number => this.#time
-
-  readonly sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
-    new Promise<void>((resolve, reject) => {
+/** Time that moves only by hand: the clock for tests that the package has, and how many wait by it. */
+export function manualClock(start?: number) {
+  const { now, pass: advance, runtime } = createTestClock(start)
+  let sleepers = 0
+  const sleep = (ms: number, signal?: AbortSignal): Promise<void> => {
+    sleepers++
+    return new Promise<void>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
-      const entry = { at: this.#time + ms, wake: resolve }
-      this.#waiting.add(entry)
+      const cancel = runtime.setTimer(resolve, ms)
       signal?.addEventListener('abort', () => {
-        this.#waiting.delete(entry)
+        cancel()
         reject(signal.reason)
       })
-    })
-
-  /** Number of sleepers. */
-  sleepers(): number {
-    return this.#waiting.size
+    }).finally(() => sleepers--)
   }
-
-  advance(ms: number): void {
-    this.#time += ms
-    for (const entry of [...this.#waiting])
-      if (entry.at <= this.#time) {
-        this.#waiting.delete(entry)
-        entry.wake()
-      }
-  }
-}
-
-export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
-  return new ManualClock(start)
+  return { options: { now, sleep }, now, advance, sleepers: () => sleepers }
 }
 
 /** A sandbox whose time moves by hand, and calls of its personal customer. */
 export function scene(options: SandboxOptions = {}) {
   const clock = manualClock()
-  const sandbox = createSandbox({ ...clock, ...options })
+  const sandbox = createSandbox({ ...clock.options, ...options })
   return { clock, sandbox, api: caller(sandbox) }
 }
 

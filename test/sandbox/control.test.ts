@@ -367,7 +367,7 @@ describe('live events', () => {
 
   test('begin with everything and go on with what changes', async () => {
     const clock = manualClock(Date.now())
-    const { server, order, call } = await serve({ ...clock, behaviour: { processingTime: 10 } })
+    const { server, order, call } = await serve({ ...clock.options, behaviour: { processingTime: 10 } })
     const { events, response, stop } = await listen(server)
     expect(response.headers.get('content-type')).toBe('text/event-stream')
     expect(events).toMatchObject([

@@ -26,7 +26,7 @@ interface World {
 
 function start(preset: SandboxPreset): World {
   const clock = manualClock()
-  const sandbox = createSandbox({ ...clock, preset })
+  const sandbox = createSandbox({ ...clock.options, preset })
   return {
     sandbox,
     api: caller(sandbox),

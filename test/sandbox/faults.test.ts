@@ -4,7 +4,7 @@ import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 function withFault(action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) {
   const clock = manualClock()
-  const sandbox = createSandbox({ ...clock, faults: [{ ...rule, action }] })
+  const sandbox = createSandbox({ ...clock.options, faults: [{ ...rule, action }] })
   return { clock, sandbox, api: caller(sandbox) }
 }
 

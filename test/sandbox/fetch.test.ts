@@ -65,7 +65,7 @@ describe('sandbox.fetch', () => {
 
   test('rejects with the reason of a signal that fires while the order is processed', async () => {
     const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, behaviour: { processingTime: 10 } })
+    const sandbox = createSandbox({ ...clock.options, behaviour: { processingTime: 10 } })
     const { order } = sandboxWith()
     const controller = new AbortController()
     const work = sandbox

@@ -284,7 +284,7 @@ describe('a creation that died halfway', () => {
 
   test('can leave a mark that stays in progress for a while', async () => {
     const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, behaviour: { orphanedMarkLifetime: 5000 } })
+    const sandbox = createSandbox({ ...clock.options, behaviour: { orphanedMarkLifetime: 5000 } })
     sandbox.faults.add({ action: { type: 'crash' } })
     const api = caller(sandbox)
     await expect(api.order('k')).rejects.toThrow('fetch failed')
@@ -296,7 +296,7 @@ describe('a creation that died halfway', () => {
 
   test('can leave a mark for ever', async () => {
     const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, behaviour: { orphanedMarkLifetime: null } })
+    const sandbox = createSandbox({ ...clock.options, behaviour: { orphanedMarkLifetime: null } })
     sandbox.faults.add({ action: { type: 'crash' } })
     const api = caller(sandbox)
     await expect(api.order('k')).rejects.toThrow('fetch failed')

@@ -5,7 +5,7 @@ import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 describe('the ledger', () => {
   test('has every charge with the exact body', async () => {
     const clock = manualClock(1000)
-    const sandbox = createSandbox(clock)
+    const sandbox = createSandbox(clock.options)
     const body = `  ${JSON.stringify(validBody)} `
     await caller(sandbox).order('k', body)
     expect(sandbox.ledger).toEqual([
@@ -154,7 +154,7 @@ describe('its assertions', () => {
 
 describe('the request log', () => {
   test('has every request without the text of its API key', async () => {
-    const { sandbox, api } = scene(manualClock(1000))
+    const { sandbox, api } = scene(manualClock(1000).options)
     await api.order('k', validBody, { headers: { 'x-trace': 't1' } })
     await api.get('/v1/orders?limit=2')
     await caller(sandbox, 'stranger').send('/nowhere', { method: 'PUT', body: 'x' })
@@ -188,7 +188,7 @@ describe('the request log', () => {
 
   test('shows a request that is running', async () => {
     const clock = manualClock()
-    const sandbox = createSandbox({ ...clock, faults: [{ action: { type: 'delay', ms: 1 } }] })
+    const sandbox = createSandbox({ ...clock.options, faults: [{ action: { type: 'delay', ms: 1 } }] })
     const work = caller(sandbox).get('/v1/balance')
     await settled()
     expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 'running' }])

@@ -66,7 +66,7 @@ describe('GET /v1/orders/{orderId}', () => {
   test('follows the statuses in time until one is set by hand', async () => {
     const clock = manualClock()
     const { sandbox, api } = withOrders(1, {
-      ...clock,
+      ...clock.options,
       behaviour: {
         statuses: [
           { status: 'received', after: 0 },

@@ -157,7 +157,7 @@ describe('dump and load', () => {
 test('reset brings state, switches, faults and log back to the beginning', async () => {
   const clock = manualClock()
   const sandbox = createSandbox({
-    ...clock,
+    ...clock.options,
     preset: 'rfc9457',
     faults: [{ action: { type: 'status', status: 500 } }],
   })
