@@ -9,6 +9,7 @@ import {
   type OrderStore,
 } from 'customer-ordering-sdk'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
+import { walk } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
 import { storeOver } from '../../support/store-over.ts'
@@ -71,16 +72,8 @@ function reporting(store: OrderStore): OrderStore {
   })
 }
 
-async function rowsOf(store: OrderStore, scope: string | undefined): Promise<StoredRow[]> {
-  const rows: StoredRow[] = []
-  if (scope === undefined) return rows
-  for (let after: string | undefined; ; ) {
-    const page = await store.list(scope, { limit: 100, ...(after === undefined ? {} : { after }) })
-    rows.push(...page.rows)
-    if (page.next === undefined) return rows
-    after = page.next
-  }
-}
+const rowsOf = async (store: OrderStore, scope: string | undefined): Promise<readonly StoredRow[]> =>
+  scope === undefined ? [] : await walk((options) => store.list(scope, options), 100)
 
 async function placeOrders({ database, orders, concurrency, recover, ...plan }: Placing): Promise<void> {
   const store =

@@ -1,7 +1,8 @@
 /** The processes of a round: how they are started and killed, and what they leave. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
-import type { OrderStore, StoredRow } from '../../../src/stores/store.ts'
+import { walk } from '../../../src/stores/contract/rows.ts'
+import type { StoredRow } from '../../../src/stores/store.ts'
 import { type FleetEvent, machineTime, type Task } from './events.ts'
 import type { Life } from './history.ts'
 import { openStore, type StoreAddress } from './open-store.ts'
@@ -70,21 +71,10 @@ export async function allRows(address: StoreAddress, members: readonly Member[])
     for (const { events } of members.map(lifeOf))
       for (const event of events) if (event.event === 'writing') scopes.add(event.row.scope)
     const rows: StoredRow[] = []
-    for (const scope of scopes) rows.push(...(await rowsOf(store, scope)))
+    for (const scope of scopes) rows.push(...(await walk((options) => store.list(scope, options), 100)))
     return rows
   } finally {
     await store.close()
     await close()
   }
-}
-
-async function rowsOf(store: OrderStore, scope: string): Promise<StoredRow[]> {
-  const rows: StoredRow[] = []
-  let after: string | undefined
-  do {
-    const page = await store.list(scope, { limit: 100, ...(after === undefined ? {} : { after }) })
-    rows.push(...page.rows)
-    after = page.next
-  } while (after !== undefined)
-  return rows
 }

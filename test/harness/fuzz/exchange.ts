@@ -15,6 +15,7 @@ import {
   type RecoveryOutcome,
   responseInfo,
 } from '../../../src/index.ts'
+import { all } from '../../support/all.ts'
 import { used } from '../../support/heap.ts'
 import {
   agreement,
@@ -111,12 +112,6 @@ const isPageOf =
 const request = ORDERED
 const named = { ...request, metadata: { externalOrderId: REFERENCE } }
 
-async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
-}
-
 const isOutcome = (value: unknown): boolean => {
   if (!isObject(value)) return false
   const { outcome, record, order, error } = value as Partial<RecoveryOutcome> & Fields
@@ -133,14 +128,14 @@ const recovering = (suits: TemplateName) =>
     money: 'none',
     suits,
     settles: 'recover',
-    make: (client: CustomerOrderingClient) => collected(client.orders.recover()),
+    make: (client: CustomerOrderingClient) => all(client.orders.recover()),
     fits: isListOf(isOutcome),
   }) as const
 const reconciling = {
   money: 'none',
   suits: 'orders',
   settles: 'reconcile',
-  make: (client: CustomerOrderingClient) => collected(client.orders.reconcile()),
+  make: (client: CustomerOrderingClient) => all(client.orders.reconcile()),
   fits: isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
 } as const
 
@@ -320,7 +315,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const lines: unknown[] = []
   const heard: Answer[] = []
   /** Those to the call before as well. */
-  const all: Heard[] = []
+  const allHeard: Heard[] = []
   const { before } = call
   let early = before === undefined || before.answer === 'queued' ? undefined : before.answer
   const store = writesNoted(new MemoryStore(), (row) => {
@@ -345,7 +340,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
     let answer: Answer | undefined
     const answered = send(sent, call.suits, headers['authorization'] ?? '', time, service, (known) => {
       answer = known
-      all.push({ answer: known, places: creates })
+      allHeard.push({ answer: known, places: creates })
       if (early === undefined) heard.push(known)
     })
     if (logged !== undefined && answer?.failed === false) {
@@ -397,7 +392,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
         }
         if (before !== undefined) await time.sleep(service, before.pause)
         early = undefined
-        remembered = await collected(client.orders.remembered({ since: 0 }))
+        remembered = await all(client.orders.remembered({ since: 0 }))
         told = events.length
         const kind = call.settles === 'recover' ? 'recover' : 'create'
         const counts = call.money === 'order' || kind === 'recover'
@@ -422,10 +417,10 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
         }
         const most = TOTAL * (call.money === 'none' ? 30 : 1)
         must(time.now - began <= most + 1_000, `the call took ${time.now - began} ms`)
-        stored = await collected(client.orders.remembered({ since: 0 }))
+        stored = await all(client.orders.remembered({ since: 0 }))
         for (const record of stored)
           must(isConsistent(record), `inconsistent record ${JSON.stringify(record)}`)
-        await collected(client.orders.unresolved())
+        await all(client.orders.unresolved())
         await client.close()
       })(),
     )
@@ -437,7 +432,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   log.leftovers += time.pending(owner)
   if (accepted) must(call.fits(result), `the result does not fit: ${inspect(result)}`)
   else judgeError(error, call.money, heard, must)
-  const known: Known = { heard: all, stored, refuses, flawless: isFlawless(plan.answers[0]) }
+  const known: Known = { heard: allHeard, stored, refuses, flawless: isFlawless(plan.answers[0]) }
   if (call.settles === 'resolve') {
     if (accepted) judgeResolution({ record: result as OrderRecord }, known, must)
     else if (errors.isCustomerOrderingError(error)) judgeResolution({ error }, known, must)

@@ -11,6 +11,7 @@ import {
 } from '../../../src/index.ts'
 import { createSandbox, type Sandbox } from '../../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
+import { all } from '../../support/all.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 
 const PRICE = 250
@@ -215,7 +216,7 @@ async function compare(model: Model, real: Real): Promise<void> {
       `${NAMES[index]} was charged ${charges.length} times instead of ${intent.bought.size}`,
     )
     if (model.closed) continue
-    const [record] = await time.run(collected(real.client.orders.remembered(nameOf(index))))
+    const [record] = await time.run(all(real.client.orders.remembered(nameOf(index))))
     must(
       fits(record, intent),
       `${NAMES[index]} is ${JSON.stringify(intent.state)}, and the record ${JSON.stringify(record)}`,
@@ -232,12 +233,6 @@ function fits(record: OrderRecord | undefined, { state, key }: Intent): boolean 
     firstSentAt === key.since &&
     busyUntil === undefined
   )
-}
-
-async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
 }
 
 type Command = fc.AsyncCommand<Model, Real>
@@ -349,7 +344,7 @@ function recover(fault: 'none' | 'lost'): Command {
   return new Step(`recover() while ${fault}`, async (model, real) => {
     real.sandbox.faults.clear()
     if (fault === 'lost') real.sandbox.faults.add({ times: 1_000, action: { type: 'drop' } })
-    const outcomes = await real.time.run(collected(real.client.orders.recover()))
+    const outcomes = await real.time.run(all(real.client.orders.recover()))
     // Those that may be repeated come first, nearest to the end of their window; queued ones last, oldest first.
     for (const { record, outcome } of outcomes) {
       const index = NAMES.findIndex((name) => record.slot === `${name.slice(0, 3)}:${name}`)

@@ -8,6 +8,7 @@ import {
   type StoredRow,
 } from '../../../src/index.ts'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
+import { walk } from '../../../src/stores/contract/rows.ts'
 
 export const HOUR = 3_600_000
 
@@ -43,13 +44,7 @@ class CountedStore extends MemoryStore {
   }
 
   async rows(): Promise<number> {
-    let rows = 0
-    for (let after: string | undefined; ; ) {
-      const page = await this.list(this.#scope, { limit: 500, ...(after === undefined ? {} : { after }) })
-      rows += page.rows.length
-      after = page.next
-      if (after === undefined) return rows
-    }
+    return (await walk((options) => this.list(this.#scope, options), 500)).length
   }
 }
 
