@@ -1,0 +1,24 @@
+/** A seeded source of numbers of at least 0 and below 1. Nothing that it draws is a secret. */
+export interface Mulberry32 {
+  next(): number
+  /** A 32-bit integer, from which `restore` continues. */
+  position(): number
+  restore(position: number): void
+}
+
+/** The mulberry32 generator: small, and good enough for identifiers, coin flips and mixed operations. */
+export function mulberry32(seed: number): Mulberry32 {
+  let state = seed | 0
+  return {
+    next: () => {
+      state = (state + 0x6d2b79f5) | 0
+      let t = Math.imul(state ^ (state >>> 15), 1 | state)
+      t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+      return ((t ^ (t >>> 14)) >>> 0) / 4294967296
+    },
+    position: () => state,
+    restore: (position) => {
+      state = position | 0
+    },
+  }
+}
