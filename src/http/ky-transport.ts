@@ -87,7 +87,8 @@ export function kyTransport(given?: typeof fetch): Transport {
   if (given !== undefined) return bare({ send })
   return {
     send,
-    whyUnsent: (error) => globalThis.fetch === platform && isNodeFetch(platform) && provenUnsent(error),
+    whyUnsent: (error) =>
+      globalThis.fetch === platform && isNodeFetch(platform) && provenUnsent(error, false),
   }
 }
 

@@ -33,11 +33,18 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /**
+ * OpenSSL's codes for a port without TLS. An established connection may report them as well
+ * (measured, test/server/unsent.test.ts), so they prove something only of a handshake.
+ */
+const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
+
+/**
  * Why an error of Node's sockets proves that nothing was sent, or false. All transports share this
  * table. The codes prove something only for a transport that sends a request once, over its own
  * connections. The thrown value may throw again when it is read.
+ * @param connecting true if the transport knows that the error ended the attempt to connect
  */
-export function provenUnsent(error: unknown): false | Unsent {
+export function provenUnsent(error: unknown, connecting: boolean): false | Unsent {
   const link = tellingLink(error)
   const { code } = wordsOf(link)
   if (code === undefined) return false
@@ -45,6 +52,7 @@ export function provenUnsent(error: unknown): false | Unsent {
   // Node tries every address of a host: unless all failed to connect, a request may have been sent.
   const tries = Array.isArray(errors) ? errors : [link]
   if (tries.length > 0 && tries.every((each) => isObject(each) && neverConnected(each))) return 'unreachable'
+  if (connecting && NOT_TLS.test(code)) return 'unreachable'
   return CERTIFICATE.test(code) && 'certificate'
 }
 

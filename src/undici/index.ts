@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
+import { Agent, buildConnector, type Dispatcher, EnvHttpProxyAgent } from 'undici'
 import { bare } from '../defined.ts'
 import { ConfigurationError } from '../errors.ts'
 import { provenUnsent } from '../http/proof.ts'
@@ -74,7 +74,12 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
     allowH2: false,
     ...(connections === undefined ? {} : { connections }),
   })
-  const dispatcher = given ?? (proxy === undefined ? new Agent(settings) : proxyOfEnvironment(settings))
+  const unconnected = new WeakSet<Error>()
+  const dispatcher =
+    given ??
+    (proxy === undefined
+      ? new Agent({ ...settings, connect: connectorNoting(unconnected) })
+      : proxyOfEnvironment(settings))
   const { Bun, Deno }: Readonly<Record<string, unknown>> = globalThis
   // Bun has its own undici under that name, and Deno its own sockets under Node's.
   const ownSockets = given === undefined && proxy === undefined && Bun === undefined && Deno === undefined
@@ -90,13 +95,30 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       const sender = asks ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
     },
-    whyUnsent: (error) => (error instanceof HeldBack ? error.why : ownSockets && provenUnsent(error)),
+    whyUnsent: (error) =>
+      error instanceof HeldBack
+        ? error.why
+        : ownSockets && provenUnsent(error, error instanceof Error && unconnected.has(error)),
     close: async () => {
       if (given !== undefined) return
       closing ??= dispatcher.close()
       await closing
     },
   }
+}
+
+/**
+ * undici's own connector, which notes its errors. They come before any byte of a request, also in
+ * the middle of a TLS handshake.
+ */
+function connectorNoting(unconnected: WeakSet<Error>): buildConnector.connector {
+  const connect = buildConnector(bare({ allowH2: false }))
+  return (options, done) =>
+    connect(options, (...result) => {
+      const [error] = result
+      if (error !== null) unconnected.add(error)
+      done(...result)
+    })
 }
 
 function proxyOfEnvironment(settings: Agent.Options): Dispatcher {

@@ -209,14 +209,51 @@ describe('a server with TLS', () => {
     expect(server.requests()).toBe(0)
   })
 
-  test('that does not speak TLS at all proves nothing', async () => {
+  test('that does not speak TLS at all gets nothing, which only the undici transport proves', async () => {
     const server = await rawServer(
       (socket) => socket.write(answerText(200, '{}')),
       (socket) => socket.write('HTTP/1.1 400 X\r\n\r\n'),
     )
     const result = await attempt(server.url.replace('http:', 'https:'))
-    expect(result).toMatchObject({ kind: 'failed', unsent: false })
+    expect(result).toMatchObject({
+      unsent: transportUnderTest() === undefined ? false : 'unreachable',
+      detail: { code: 'ERR_SSL_WRONG_VERSION_NUMBER' },
+    })
     expect(server.requests).toEqual([])
+  })
+
+  test('may have the request when its connection then fails as if there were no TLS', async () => {
+    const sockets: net.Socket[] = []
+    let requests = 0
+    const tlsServer = createTlsServer({ key: KEY, cert: VALID, maxVersion: 'TLSv1.2' }, () => {
+      requests++
+      for (const socket of sockets) socket.write('HTTP/1.1 400 X\r\n\r\n')
+    })
+    const before = tls.getCACertificates('default')
+    tls.setDefaultCACertificates([...before, AUTHORITY])
+    const inner = await listening(tlsServer)
+    const outer = net.createServer((socket) => {
+      sockets.push(socket)
+      const upstream = net.connect(inner, '127.0.0.1')
+      socket.pipe(upstream).pipe(socket)
+      for (const end of [socket, upstream]) end.on('error', () => {})
+    })
+    const port = await listening(outer)
+    onTestFinished(() => {
+      tls.setDefaultCACertificates(before)
+      for (const socket of sockets) socket.destroy()
+      tlsServer.close()
+      outer.close()
+    })
+    expect(unsentOf(await attempt(`https://127.0.0.1:${port}`))).toBe(false)
+    expect(requests).toBe(1)
+
+    const socket = tls.connect({ port, host: '127.0.0.1', ca: AUTHORITY })
+    socket.resume().write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+    const error = await new Promise((resolve) => socket.on('error', resolve))
+    socket.destroy()
+    expect(requests).toBe(2)
+    expect(error).toMatchObject({ code: 'ERR_SSL_WRONG_VERSION_NUMBER' })
   })
 
   test('whose certificate is rejected is not said to be unsent by a fetch of the caller', async () => {
