@@ -5,9 +5,9 @@ const NONCE = 12
 
 /**
  * Makes a codec that encrypts with AES-256-GCM. It encrypts with the first key and decrypts with
- * whichever fits, so keys can be rotated. It needs WebCrypto, which a page has only over https.
+ * any of them, so keys can be rotated. It needs WebCrypto, which pages have only over https.
  *
- * @param keys of 32 random bytes each, from your secret manager
+ * @param keys keys of 32 random bytes each, from your secret manager
  * @throws {ConfigurationError} if a key has another length
  * @example
  * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
@@ -31,7 +31,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
     encrypt: async (text) => {
       const [key] = known()
       if (key === undefined) throw new TypeError('no key')
-      // Random, so never used twice with one key.
+      // Random, so that no nonce is used twice with one key.
       const iv = crypto.getRandomValues(new Uint8Array(NONCE))
       const sealed = await crypto.subtle.encrypt(
         { name: 'AES-GCM', iv },
@@ -48,7 +48,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
           const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
           return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
         } catch {
-          // Encrypted with another key, or changed since.
+          // This text was encrypted with another key, or changed since. Try the next key.
         }
       }
       throw new Error('no key opens it')

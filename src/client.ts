@@ -36,9 +36,10 @@ type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Na
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: all that the interface adds is defined in the static block
 export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
-    // Not as a method: runtimes without the symbol would name it "undefined".
+    // Not defined as a method: in runtimes without the symbol, its name would be "undefined".
     if (Symbol.asyncDispose !== undefined) {
-      // By `this`: the bundler renames a class that names itself, and console.log shows that name.
+      // Uses `this`: the bundler renames a class that refers to its own name, and console.log shows
+      // that name.
       Object.defineProperty(this.prototype, Symbol.asyncDispose, {
         value: function (this: CustomerOrderingClient): Promise<void> {
           return this.close()
@@ -68,7 +69,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
    * Makes a client. Sends nothing.
    *
    * @param options see {@link ClientOptions}; `baseUrl` and `apiKey` may come from the environment
-   * @param runtime for tests: clocks, timers, randomness, ids
+   * @param runtime replacements for clocks, timers, randomness and ids, for tests
    * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
    * @example
    * const client = new CustomerOrderingClient({ account: 'example.com/shop-eu' })
@@ -80,8 +81,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Shared per store, so that derived clients and others over the same store know of each other's
-    // calls.
+    // Shared per store, so that all clients over one store know of each other's calls.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
@@ -134,7 +134,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
     const { connection } = this.#settings
     const its = derived.#settings.connection
-    // Copied, or the first retry of the derived client could use any API key of the proxy.
+    // Copied. Otherwise, the first retry of the derived client could use any API key of the proxy.
     if (its.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
       its.credentials.proxyTag = connection.credentials.proxyTag
     derived.#sharesStore = derived.#settings.store === this.#settings.store
@@ -144,8 +144,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
 
   /**
    * Waits for the orders being placed and for everything else that uses the store, stores what is
-   * still to be stored, and closes the store. It leaves the store open if this client was derived
-   * from another and shares it. Reads in progress go on.
+   * still unstored, and closes the store. A derived client that shares its store leaves the store
+   * open. Reads in progress continue.
    *
    * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
    * sent. So does the next step of an iteration in progress. Derived clients that share the store

@@ -7,18 +7,21 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
 }
 
-/** The object's own fields: an optional one must not come from a polluted `Object.prototype`. */
+/**
+ * A copy with the object's own fields only, so that no optional field comes from a polluted
+ * `Object.prototype`.
+ */
 export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)
 }
 
-/** The own value of a field, unless a getter makes it. */
+/** The value of an own field. Undefined if a getter provides it. */
 export function ownValue(object: unknown, name: string): unknown {
   return describe(object, name)?.value
 }
 
 /**
- * True if a field is present and undefined, which looks like a mistake of the caller. Reads no
+ * True if a field is present but undefined, which is probably the caller's mistake. Calls no
  * getter.
  */
 export function isUndefinedIn(object: unknown, name: string): boolean {

@@ -18,7 +18,7 @@ export interface SupportReference {
   readonly orderId?: string
   /** Idempotency-Key of the order. */
   readonly idempotencyKey?: string
-  /** The caller's own reference of the order. */
+  /** The caller's own reference for the order. */
   readonly externalOrderId?: string
 }
 
@@ -26,11 +26,11 @@ export interface SupportReference {
 export interface Issue {
   /** Path of the field, for example `metadata.externalOrderId`; empty for the value as a whole. */
   readonly path: string
-  /** What is wrong with it. Never quotes the value. */
+  /** What is wrong with the value. Never quotes the value itself. */
   readonly message: string
 }
 
-/** Facts of an error. Every field is copied by name, so nothing else ever hangs off an error. */
+/** Facts of an error. Every field is copied by name, so an error never contains anything else. */
 export interface ErrorFacts {
   /** See {@link CustomerOrderingError.charged}. Default `'no'`. */
   readonly charged?: Charged | undefined
@@ -46,7 +46,7 @@ export interface ErrorFacts {
   readonly requestId?: string | undefined
   /** Idempotency-Key of the order. */
   readonly idempotencyKey?: string | undefined
-  /** The caller's own reference of the order. */
+  /** The caller's own reference for the order. */
   readonly externalOrderId?: string | undefined
   /** Identifier of the order. */
   readonly orderId?: string | undefined
@@ -97,8 +97,8 @@ const OPTIONAL = [
 const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 'deadline', 'issues'] as const
 
 /**
- * Sets the name of a class on its prototype, where it survives minifiers and the copy of the other
- * module format.
+ * Sets the name of a class on its prototype, where it survives minification. Brands the class, so
+ * that `instanceof` also works with the copy in the other module format.
  */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
@@ -120,7 +120,7 @@ function inspectView(
 
 /**
  * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of
- * the package. `code` tells the kinds apart without it.
+ * the package. Without `instanceof`, `code` tells the kinds apart.
  */
 export class CustomerOrderingError extends Error {
   static {
@@ -147,7 +147,7 @@ export class CustomerOrderingError extends Error {
   declare readonly requestId?: string
   /** Idempotency-Key of the order. */
   declare readonly idempotencyKey?: string
-  /** The caller's own reference of the order. */
+  /** The caller's own reference for the order. */
   declare readonly externalOrderId?: string
   /** Identifier of the order, if the service returned it. */
   declare readonly orderId?: string
@@ -184,7 +184,7 @@ export class CustomerOrderingError extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // A caller's own subclass has no brand, so `instanceof` means that class itself, not its base.
+    // A caller's own subclass has no brand, so use the standard `instanceof` for it.
     if (!Object.hasOwn(this.prototype, BRAND)) return Function.prototype[Symbol.hasInstance].call(this, value)
     const wanted: unknown = Reflect.get(this.prototype, BRAND)
     for (let link = value; isObject(link); link = Object.getPrototypeOf(link))

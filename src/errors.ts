@@ -54,7 +54,7 @@ export function invalidArgument(path: string, problem: string, call = ''): Inval
   )
 }
 
-/** The store could not be read or written. Without a durable record nothing is sent. */
+/** The store could not be read or written. Without a durable record, no order is sent. */
 export class StoreError extends CustomerOrderingError {
   static {
     brand(this, 'StoreError')
@@ -73,7 +73,7 @@ export class StoreError extends CustomerOrderingError {
   }
 }
 
-/** An order without reference or key has a twin that is being placed right now. Nothing was sent for this call. */
+/** Another call is placing the same order, without a reference or key. This call sent nothing. */
 export class DuplicateOrderError extends CustomerOrderingError {
   static {
     brand(this, 'DuplicateOrderError')
@@ -82,8 +82,8 @@ export class DuplicateOrderError extends CustomerOrderingError {
 }
 
 /**
- * An earlier call for this order has no known outcome, and its key is too old to be sent again.
- * Nothing was sent.
+ * The outcome of an earlier call for this order is unknown, and its key may not be sent again. This
+ * call sent nothing.
  */
 export class UnresolvedOrderError extends CustomerOrderingError {
   static {
@@ -163,7 +163,7 @@ export type ApiErrorCode =
 /** Codes of {@link ConflictError} and its subclasses. */
 export type ConflictCode = 'conflict' | 'idempotency_conflict' | 'idempotency_in_progress'
 
-/** The service returned an error status. Base of the classes for single statuses. */
+/** The service returned an error status. Base class of the errors for single statuses. */
 export class ApiError extends CustomerOrderingError {
   static {
     brand(this, 'ApiError')
@@ -210,7 +210,7 @@ export class PermissionDeniedError extends ApiError {
   declare readonly requiredPermission?: Permission
 }
 
-/** 404: it does not exist, or not for this caller. */
+/** 404: the resource does not exist, or this API key cannot see it. */
 export class NotFoundError extends ApiError {
   static {
     brand(this, 'NotFoundError')

@@ -1,15 +1,15 @@
 import { InvalidRequestError } from './errors.ts'
 
-/** Most items that `await` collects into an array. */
+/** Maximum number of items that `await` collects into an array. */
 const MOST = 10_000
 
 /**
  * Many results, lazily: nothing happens before you iterate or await it. `for await (const item of
- * call)` returns one after the other, `await call` the whole.
+ * call)` yields one after the other, and `await call` returns the whole.
  *
- * An async function that returns it awaits it, as with any promise. To let the caller iterate,
- * return it from a function that is not async, or return a function. It cannot become JSON:
- * `res.json(call)` throws instead of sending `{}`. Await it first.
+ * An async function that returns this object awaits it, as with any promise. To let the caller
+ * iterate, return it from a function that is not async, or return a function. It cannot become
+ * JSON: `res.json(call)` throws instead of sending `{}`. Await it first.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #items: () => AsyncIterableIterator<Item>
@@ -64,7 +64,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   }
 
   /**
-   * Throws, because its JSON would be `{}` and nobody would notice.
+   * Throws. Otherwise, its JSON would be `{}`, and nobody would notice.
    *
    * @throws {InvalidRequestError} always
    */

@@ -7,7 +7,7 @@ export class Lifetime {
   #closed = false
   readonly #calls = new Set<Promise<unknown>>()
 
-  /** Ends this client together with the one whose store it uses. */
+  /** Makes this client end together with the one whose store it uses. */
   follow(owner: Lifetime): void {
     this.#owner = owner
   }

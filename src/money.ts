@@ -12,12 +12,12 @@ export interface Money {
 }
 
 /**
- * Decimals of currencies other than 2, by ISO 4217, "list one" of 2024-06-25, column "minor unit".
- * If the list says "not applicable" (metals, accounting units, XTS, XXX), the unit itself is the
- * smallest: 0.
+ * Currencies that do not have 2 decimals, by ISO 4217, "list one" of 2024-06-25, column "minor
+ * unit". If the list says "not applicable" (metals, accounting units, XTS, XXX), the unit itself is
+ * the smallest, so the currency has 0 decimals.
  *
- * Not from Intl, which follows CLDR: that says how prices are usually shown, and changes. CLDR
- * gives HUF no decimals, so 12345 (123.45 forint) would be wrong by a factor of 100.
+ * Not taken from Intl, which follows CLDR: CLDR says how prices are usually shown, and it changes.
+ * CLDR gives HUF no decimals, so 12345 (123.45 forint) would be wrong by a factor of 100.
  */
 const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[] = [
   [0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],
@@ -27,7 +27,8 @@ const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[]
 ]
 
 /**
- * Decimals of a currency in capital letters. An unknown code is most likely newer than the list: 2.
+ * Decimals of a currency, whose code is in capital letters. An unknown code is probably newer than
+ * the list and gets 2.
  */
 function decimalsOf(code: string): number {
   return CODES_BY_DECIMALS.find(([, codes]) => codes.includes(code))?.[0] ?? 2
@@ -84,7 +85,9 @@ function currencyFormat(currency: string, decimals: number, locale: Intl.Locales
   }
 }
 
-/** The fraction in the locale's own digits. A leading 1 keeps its zeros, and is cut off again. */
+/**
+ * The fraction in the locale's own digits. A leading 1 keeps the zeros, and is removed afterwards.
+ */
 function localDigits(format: Intl.NumberFormat, digits: string): string {
   const written = format.formatToParts(Number(`1${digits}`)).filter((part) => part.type === 'integer')
   const characters = [...written.map((part) => part.value).join('')]

@@ -8,14 +8,14 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderOutbox, OrderStore } from './stores/store.ts'
 
 /**
- * Encrypts and decrypts stored data. Each call may take ten seconds, but no more than 450 ms past
- * the end of the client's call. `decrypt` must throw for a string that it cannot open.
+ * Encrypts and decrypts stored data. Each call may take ten seconds, but may not last longer than
+ * 450 ms after the client's call has ended. `decrypt` must throw for a string that it cannot open.
  */
 export interface Codec {
   /**
-   * Returns a well-formed string that is not empty, such as base64. Otherwise, or if it throws, no
-   * order is sent. Its error becomes the `cause` of the `StoreError` unchanged, so it must not
-   * contain secrets.
+   * Returns a non-empty, well-formed string, such as base64. If it returns anything else or throws,
+   * no order is sent. A thrown error becomes the `cause` of the `StoreError` unchanged, so it must
+   * not contain secrets.
    */
   encrypt(text: string): string | Promise<string>
   /** Returns the string that `encrypt` was called with. */
@@ -55,45 +55,48 @@ type OutputOf<S extends Schemas, Name extends keyof Schemas, Default> =
  * header.
  *
  * The function is called before every request, so it can read a secret manager that rotates keys.
- * Cache there what is slow. After a 401 it is called once more and the request is repeated. A key
- * has 1 to 4096 visible ASCII characters. One line break at its end, as files have it, is cut off.
+ * Cache slow reads in it. After a 401, the client calls the function once more and repeats the
+ * request. A key has 1 to 4096 visible ASCII characters. One line break at the end, which files
+ * usually have, is removed.
  */
 export type ApiKey = string | (() => string | Promise<string>) | null
 
 /** How long settled orders are remembered, in milliseconds. */
 export interface Retention {
   /**
-   * Created orders. Until then, `create()` with the same reference or key returns the remembered
-   * order. After that, the same call sends a request again. Not less than
+   * Retention of created orders. During this time, `create()` with the same reference or key
+   * returns the remembered order. Later, the same call sends a request again. Not less than
    * {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
    */
   readonly created?: number | undefined
-  /** Refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
+  /** Retention of refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
   readonly rejected?: number | undefined
 }
 
 /**
  * Options of the client, read once by its constructor. `undefined` means the default. An unknown
- * name is an error: a misspelt `acount` would silently cost the protection it was meant to give.
+ * name is an error: a misspelt `acount` would silently remove the protection that it was meant to
+ * give.
  */
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Address of the service, before `/v1`, for example `https://api.example.com`. It must be https,
    * except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
-   * {@link ClientOptions.allowInsecureHttp}. No user name, query or fragment. A path is kept, slashes at
-   * its end are not. Required, here or as the environment variable `CUSTOMER_ORDERING_BASE_URL`.
+   * {@link ClientOptions.allowInsecureHttp}. No user name, query or fragment. A path is kept,
+   * without its trailing slashes. Required, here or as the environment variable
+   * `CUSTOMER_ORDERING_BASE_URL`.
    */
   readonly baseUrl?: string | URL | undefined
 
   /**
-   * True to accept an http address of another machine, although everyone on the way can read the
-   * API key. For private networks: docker-compose, a service mesh with its own encryption. Default
-   * false.
+   * True to accept an http address of another machine, although anyone on the network path can read
+   * the API key. For private networks: docker-compose, a service mesh with its own encryption.
+   * Default false.
    */
   readonly allowInsecureHttp?: boolean | undefined
 
   /**
-   * The API key, or a source of it. A key belongs on a server: in a page or web worker a literal
+   * The API key, or a source of it. A key belongs on a server: in a page or web worker, a literal
    * one is an error, see {@link ClientOptions.dangerouslyAllowBrowser}. Required, here or as the
    * environment variable `CUSTOMER_ORDERING_API_KEY`.
    *
@@ -108,9 +111,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * {@link ClientOptions.server} it determines the Idempotency-Key of an order with an `externalOrderId`,
    * so a process that has lost the record sends the same key again.
    *
-   * Two accounts must never share a label, also not those of two companies: `shop` and the
-   * reference `1001` give everyone the same key. Your domain in it makes it unique. White space
-   * around it is cut off.
+   * Two accounts must never share a label, not even accounts of different companies: `shop` with
+   * the reference `1001` gives everyone the same key. Include your domain to make the label unique.
+   * Surrounding white space is removed.
    *
    * Required with a store that outlives the process. Default: none, and keys are random.
    */
@@ -130,8 +133,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Sandbox and production must never share one.
    *
    * Default: {@link ClientOptions.baseUrl}, normalised. Required in a page with a store that
-   * outlives it and a `baseUrl` of the page's own origin, which changes with the address that the
-   * visitor typed.
+   * outlives it and a `baseUrl` of the page's own origin, because that origin depends on the
+   * address that the visitor typed.
    */
   readonly server?: string | undefined
 
@@ -142,25 +145,25 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly timeout?: number | undefined
 
   /**
-   * Milliseconds for a whole call with all attempts and waits. For lists, for each page. It also
-   * counts against {@link ClientOptions.safeRetryWindow}. Default 120,000.
+   * Milliseconds for a whole call with all attempts and waits. In lists, it applies to each page.
+   * It also counts against {@link ClientOptions.safeRetryWindow}. Default 120,000.
    */
   readonly totalTimeout?: number | undefined
 
   /**
-   * Most retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create` are safe:
-   * they send the same key. They use exponential backoff with full jitter and honour `Retry-After`.
-   * Polls of an earlier request with the same key, and replays of an unreadable response, do not
-   * count. Default 4.
+   * Maximum number of retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create`
+   * are safe: they send the same key. They use exponential backoff with full jitter and honour
+   * `Retry-After`. Polls of an earlier request with the same key, and replays of an unreadable
+   * response, do not count. Default 4.
    */
   readonly maxRetries?: number | undefined
 
   /**
    * Milliseconds during which an Idempotency-Key may be sent again, from its first send. The API
    * document does not say how long the service remembers keys, and a forgotten key would charge a
-   * second time. Widen it once your provider confirms a lifetime. Older orders are looked up and
-   * never sent again. A call's `totalTimeout` is subtracted: with a window that is not longer, no
-   * later call can repeat a request. Default 20 minutes (1,200,000).
+   * second time. Widen the window once your provider confirms a lifetime. Older orders are looked
+   * up and never sent again. A call's `totalTimeout` is subtracted from the window, so the window
+   * must be longer than that for a later call to repeat a request. Default 20 minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 
@@ -174,13 +177,14 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * How much of a created order is stored: all of it, or only `id`, `status` and `amount`.
-   * `create()` returns a remembered order just as short. Default `'order'`.
+   * `create()` returns a remembered order with just the stored fields. Default `'order'`.
    */
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * How long settled orders are remembered at least. They stay longer if orders are rare: a clock
-   * alone removes nothing. Orders without a known outcome are never dropped.
+   * Minimum time for which settled orders are remembered. They stay longer if orders are rare,
+   * because the clock alone must not decide what is removed. Orders without a known outcome are
+   * never dropped.
    */
   readonly retention?: Retention | undefined
 
@@ -192,20 +196,20 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly codec?: Codec | undefined
 
   /**
-   * How requests are sent, for example `undiciTransport()` of `customer-ordering-sdk/undici`. It
-   * stays yours: closing the client leaves it open. Default: the global `fetch`.
+   * How requests are sent, for example `undiciTransport()` of `customer-ordering-sdk/undici`. You
+   * own it: closing the client leaves it open. Default: the global `fetch`.
    */
   readonly transport?: Transport | undefined
 
   /**
-   * Replaces the global `fetch`: an instrumented one, the sandbox's, one of a test. With it, no
-   * failure counts as "surely not sent". Excludes `transport`. Default: the global `fetch`, read at
-   * each request.
+   * Replaces the global `fetch`, for example with an instrumented one, the sandbox's or a test's.
+   * With it, no failure proves that a request was not sent. Cannot be combined with `transport`.
+   * Default: the global `fetch`, read at each request.
    */
   readonly fetch?: typeof fetch | undefined
 
   /**
-   * Headers of every request, in visible ASCII. Those of the client itself are an error:
+   * Headers of every request, in visible ASCII. Headers that the client sets itself are an error:
    * `Authorization`, `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`,
    * `Transfer-Encoding` and `Cookie`.
    */
@@ -219,7 +223,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Destination of log lines; `console`, pino, winston and consola fit. Lines contain references
-   * and Idempotency-Keys, but no header, body or API key. Default: none, nothing is logged.
+   * and Idempotency-Keys, but no header, body or API key. Default: none, so nothing is logged.
    */
   readonly logger?: Logger | undefined
 
@@ -258,11 +262,14 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for one attempt, its body included. */
   readonly timeout?: number | undefined
-  /** Milliseconds for the whole call; for lists, for each page. */
+  /** Milliseconds for the whole call; in lists, for each page. */
   readonly totalTimeout?: number | undefined
-  /** Most retries, 0 to 100. */
+  /** Maximum number of retries, 0 to 100. */
   readonly maxRetries?: number | undefined
-  /** Headers of this call, which override the client's. The same names are errors. */
+  /**
+   * Headers of this call, which override the client's. The names that
+   * {@link ClientOptions.defaultHeaders} rejects are errors here, too.
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
@@ -302,7 +309,7 @@ export type CreateManyRow =
 export interface CreateManyProgress {
   /** Rows with an outcome, failures included. */
   readonly completed: number
-  /** Orders that this run created, as far as anyone can know. */
+  /** Orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
   /** Orders that existed before. */
   readonly replayed: number
@@ -312,7 +319,7 @@ export interface CreateManyProgress {
 
 /** Options of `orders.createMany`. Call options apply to each row. */
 export interface CreateManyOptions extends RequestOptions {
-  /** Most concurrent orders, a positive integer. Default 8. */
+  /** Maximum number of concurrent orders, a positive integer. Default 8. */
   readonly concurrency?: number | undefined
   /** Called after each row. If it throws, the iteration ends. */
   readonly onProgress?: ((progress: CreateManyProgress) => void) | undefined
@@ -333,8 +340,9 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
 export interface RecoverOptions extends RequestOptions {
   /**
    * `'all'` also repeats requests past the safe-retry window, after an abort, and after a refusal
-   * that proved nothing. It can charge a second time if the service has forgotten the key. An order
-   * that was certainly charged is never repeated past the window. Default `'safe'`.
+   * that followed an ambiguous attempt. It can charge a second time if the service has forgotten
+   * the key. An order that was certainly charged is never repeated past the window. Default
+   * `'safe'`.
    */
   readonly replay?: 'safe' | 'all' | undefined
   /**

@@ -11,7 +11,7 @@ export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQ
  * - `not_an_integer`: the API takes integers only
  * - `below_minimum`: less than `minQuantity`, or than 1
  * - `above_maximum`: more than `maxQuantity`, or than the largest safe integer
- * - `off_step`: fits `stepQuantity` counted neither from zero nor from `minQuantity`
+ * - `off_step`: does not fit `stepQuantity`, counted from zero or from `minQuantity`
  * - `no_valid_quantity`: no quantity would pass: the minimum is above the maximum, or no step fits
  *   between
  */
@@ -47,7 +47,7 @@ export type QuantityCheck =
  * decimal: 0.3 is three steps of 0.1.
  *
  * Tolerates any value of the service. It skips a bound that is not a finite number, a step that is
- * not a finite number above zero, and any step without a known minimum.
+ * not a finite number above zero, and the step if the minimum is unknown.
  *
  * @param service a `Service`, or its three quantity fields
  * @param quantity the quantity to order: the API takes a positive integer
@@ -89,7 +89,10 @@ interface Rules {
   readonly step: number | undefined
 }
 
-/** A missing or meaningless bound leaves the API's own: 1 to the largest safe integer. */
+/**
+ * Reads the rules. For a missing or meaningless bound, the API's own applies: 1 to the largest safe
+ * integer.
+ */
 function readRules(service: QuantityRules): Rules {
   const min = finite(service.minQuantity)
   const max = finite(service.maxQuantity)
@@ -116,7 +119,7 @@ function findProblem(rules: Rules, quantity: number): readonly [QuantityProblem,
       ([, value]) => value !== undefined,
     )
     const listed = known.map(([name, value]) => `${name} ${value}`).join(', ')
-    return ['no_valid_quantity', `No quantity can be ordered by the service's rules (${listed}).`]
+    return ['no_valid_quantity', `The service's rules allow no quantity (${listed}).`]
   }
   if (!Number.isInteger(quantity)) return ['not_an_integer', `Quantity ${quantity} is not an integer.`]
   const wanted = BigInt(quantity)
@@ -161,9 +164,9 @@ function previous({ first, every }: Steps, start: bigint): bigint {
  * Which of base, base ± step, base ± 2 · step, … are integers. Undefined if none is (0.25, 0.75,
  * 1.25, …).
  *
- * With both scaled to integers by a power of ten, q is one of them exactly if q · scale and base
- * leave the same remainder by step. That congruence is solved instead of trying candidates one by
- * one.
+ * Base and step are scaled to integers by a power of ten. Then q is one of the integers if and only
+ * if q · scale and base have the same remainder modulo step. The function solves this congruence
+ * instead of trying candidates one by one.
  */
 function integerSteps(base: number, step: number): Steps | undefined {
   const [baseDigits, baseDecimals] = decimal(base)

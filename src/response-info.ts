@@ -24,7 +24,9 @@ export interface ResponseInfo {
   readonly supportReference?: SupportReference
 }
 
-/** The info of a result, or a function that makes it on first use, which is rare. */
+/**
+ * The info of a result, or a function that creates it on first use, because few callers read it.
+ */
 export type InfoSource = ResponseInfo | (() => ResponseInfo)
 
 /** Returns the info of a result, making it if needed. */
@@ -32,8 +34,8 @@ export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }
 
-// In a map and not on the results, so that a result is exactly what the service sent and may even
-// be frozen.
+// Kept in a map and not on the results, so that a result is exactly what the service sent and may
+// even be frozen.
 const known = new WeakMap<object, InfoSource>()
 
 /** Registers the info of a result. A primitive result has none. */

@@ -8,8 +8,8 @@ import { uuidV5 } from './uuid-v5.ts'
  */
 export interface Runtime {
   /**
-   * Wall clock, milliseconds since 1970. It may jump. It only decides how old a remembered order
-   * is.
+   * Wall clock, milliseconds since 1970. It may jump. It is used only for the age of remembered
+   * orders.
    */
   now(): number
   /** Clock for durations and deadlines, milliseconds from any start; never goes back. */
@@ -27,7 +27,10 @@ export interface Runtime {
   deriveId(name: string): string
 }
 
-/** Longest delay that timers take: for more, `setTimeout` fires immediately (measured in Node). */
+/**
+ * Longest delay that timers accept. With a longer one, `setTimeout` fires immediately (measured in
+ * Node).
+ */
 const LONGEST_TIMER = 2 ** 31 - 1
 
 /**

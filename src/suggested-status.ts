@@ -27,17 +27,19 @@ const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
 }
 
 /**
- * Returns the HTTP status for your own API's response, after a call of the client threw this error.
+ * Returns the HTTP status with which your own API should respond after a client call threw this
+ * error.
  *
  * It is 202 whenever the wallet was charged or may have been: the order may exist, so your caller
- * must not order again under another reference. It is 500 for an error of another package.
+ * must not order again under another reference. It is 500 for an error that is not one of this
+ * package's.
  *
  * @example
  * return Response.json({ charged: error.charged }, { status: suggestedStatus(error) })
  */
 export function suggestedStatus(error: unknown): number {
   if (!isCustomerOrderingError(error)) return 500
-  // The order that may have been charged is the earlier one of that reference, not this one.
+  // The order that may have been charged is the earlier one with that reference, not this one.
   if (error.code === 'idempotency_conflict') return 409
   if (error.charged !== 'no') return 202
   // The wallet belongs to the API key, not to the program's caller.

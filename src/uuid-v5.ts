@@ -10,8 +10,9 @@ type Sha1 = (bytes: Uint8Array) => string
  * UUID v5 (RFC 9562, section 5.5) of a name's UTF-8 bytes in this package's namespace, in lower
  * case.
  *
- * Uses Node's own SHA-1: the ids of an order took a third of what `create()` adds to a request
- * before (docs/performance.md). It is used only after it has made the same ids as the uuid package.
+ * Uses Node's own SHA-1, because computing ids with the uuid package took a third of the time that
+ * `create()` adds to a request (docs/performance.md). It is used only after it has produced the
+ * same ids as the uuid package.
  */
 export function uuidV5(name: string): string {
   derive ??= fastest(platformSha1)
@@ -20,7 +21,7 @@ export function uuidV5(name: string): string {
 
 let derive: ((name: string) => string) | undefined
 
-/** By the platform's SHA-1 if it can be trusted, otherwise by the package's. */
+/** Uses the platform's SHA-1 if it can be trusted, otherwise the uuid package's. */
 export function fastest(find: () => Sha1 | undefined): (name: string) => string {
   try {
     const sha1 = find()
@@ -35,10 +36,12 @@ export function fastest(find: () => Sha1 | undefined): (name: string) => string 
   }
 }
 
-/** Names of one block of SHA-1, of several, and of more than the reused array holds. */
+/** Names that fill one block of SHA-1, several blocks, and more than the reused array holds. */
 const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
-/** In bytes, because the package encodes strings slowly, and the namespace's string twice. */
+/**
+ * Passes bytes, because the uuid package encodes strings slowly, and the namespace's string twice.
+ */
 function byPackage(name: string): string {
   return v5(new TextEncoder().encode(name), NAMESPACE)
 }

@@ -121,7 +121,7 @@ describe('a service that sells no quantity at all', () => {
       expect(checkQuantity(service, quantity)).toEqual({
         ok: false,
         reason: 'no_valid_quantity',
-        message: `No quantity can be ordered by the service's rules (${listed}).`,
+        message: `The service's rules allow no quantity (${listed}).`,
         nearest: [],
       })
     }

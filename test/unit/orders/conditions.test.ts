@@ -86,6 +86,6 @@ describe('a step', () => {
       { id: 'i', row: found.row },
       { id: 'i', record: found.record },
     ])
-      expect(() => known(none)).toThrow(new TypeError('unreachable: nothing is remembered'))
+      expect(() => known(none)).toThrow(new TypeError('unreachable: there is no record'))
   })
 })
