@@ -2,7 +2,7 @@ import type { Charged } from './errors.ts'
 
 /** Fields of every event. No event holds a header, a body or a query string. */
 export interface CallEvent {
-  /** The same for all events of one call. */
+  /** Id of the call, the same in all of its events. */
   readonly callId: string
   /** Method of the client, for example `orders.create`. */
   readonly operation: string
@@ -37,10 +37,11 @@ export interface ResponseEvent extends RequestEvent {
 /** The call goes on after a wait. */
 export interface RetryEvent extends RequestEvent {
   /**
-   * Why it goes on. `backoff`: exponential backoff. `now`: immediately, after a closed connection.
-   * `refresh`: another API key, after a 401. `poll`: an earlier request with the key still runs.
-   * `replay`: reads a success that could not be read. `claimed`: waits at most `delayMs` for another
-   * process that places the same order (`attempt` is 0 then).
+   * Why the call goes on. `backoff`: exponential backoff. `now`: immediately, after a closed
+   * connection. `refresh`: another API key, after a 401. `poll`: an earlier request with the key is
+   * still running. `replay`: sends the key again to read a success that could not be read.
+   * `claimed`: waits at most `delayMs` for another process that is placing the same order
+   * (`attempt` is 0).
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */
@@ -65,11 +66,14 @@ export interface SettledEvent extends CallEvent {
   readonly status?: number
   /** Whether the wallet was charged; absent for reads. */
   readonly charged?: Charged
-  /** The caller's own reference of the order. */
+  /** The caller's own reference for the order. */
   readonly externalOrderId?: string
   /** Identifier of the order, if known. */
   readonly orderId?: string
-  /** Orders only: false if the outcome could not be stored. Storing is retried in the background. */
+  /**
+   * Orders only: false if the outcome could not be stored. A proven charge is then stored in the
+   * background.
+   */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */
   readonly recovery?: 'created' | 'rejected' | 'in_progress' | 'still_open' | 'needs_attention'
@@ -83,13 +87,13 @@ export interface SettledEvent extends CallEvent {
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }
  */
 export interface Hooks {
-  /** A request is about to be sent. Called once a request. */
+  /** Called once per request, just before it is sent. */
   readonly onRequest?: ((event: RequestEvent) => void) | undefined
-  /** A request ended, with or without a response. Called once a request. */
+  /** Called once per request, when it has ended, with or without a response. */
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined
-  /** The call waits before another request. Called once a wait. */
+  /** Called once per wait, before the call sends another request. */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined
-  /** The call ended, and its outcome is stored. Called once a call. */
+  /** Called once per call, when it has ended and its outcome is stored. */
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
@@ -123,7 +127,7 @@ export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined
   readonly #least: number
-  /** Whether any hook or log level uses an event. If not, none is made. */
+  /** True if a hook or the logger may use events. Otherwise, none is created. */
   readonly watched: boolean
 
   constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
@@ -162,8 +166,8 @@ export class Reporter {
     if (logger === undefined || LEVELS.indexOf(level) < this.#least) return
     const line = `customer-ordering-sdk: ${message}`
     try {
-      // A logger that throws must not make a payment fail, and nothing is left to report it to.
-      // Fields come first for pino, which would silently drop them otherwise.
+      // A logger that throws must not make a payment fail, and there is nobody left to report its
+      // error to. Fields come first for pino, which would silently drop them otherwise.
       takeRejection(
         takesFieldsFirst(logger) ? logger[level](fields, line) : logger[level](line, fields),
         () => {},

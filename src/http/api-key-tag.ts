@@ -2,7 +2,7 @@
 export const API_KEY_TAG = 'api-key-tag'
 
 /**
- * Request header by which the client makes that proxy send an order under the API key of this tag,
- * or not at all.
+ * Request header that makes this proxy send an order under the API key with this tag, or not at
+ * all.
  */
 export const IF_API_KEY_TAG = 'if-api-key-tag'

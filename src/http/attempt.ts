@@ -10,27 +10,25 @@ export interface AttemptRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
-  /**
-   * Milliseconds from now until the attempt is given up. The time includes the last byte of the
-   * body.
-   */
+  /** Milliseconds that the attempt may take, up to the last byte of the body. */
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
   /**
-   * Most bytes that are read of a successful body, after decompression. {@link MAX_ERROR_BYTES}
-   * limits the others.
+   * Maximum number of bytes to read of a successful body, after decompression. Other bodies have
+   * {@link MAX_ERROR_BYTES}.
    */
   readonly maxBytes: number
   /**
-   * True once the request must not be sent any more. A transport may check it at the last moment.
+   * Returns true once it is too late to send the request. A transport may check this at the last
+   * moment.
    */
   readonly isLate?: (() => boolean) | undefined
 }
 
-/** Most bytes of an error's body that are read, after decompression. */
+/** Maximum number of bytes to read of an error's body, after decompression. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
-/** Milliseconds that a transport has to hand over what it has read of a discarded body. */
+/** Milliseconds in which a transport must return what it has read of a discarded body. */
 const LET_GO = 100
 
 /** Why a body is incomplete. */
@@ -64,7 +62,8 @@ export type AttemptResult =
 export type Send = (request: AttemptRequest) => Promise<AttemptResult>
 
 /**
- * The result, if a response arrived. Not by `'headers' in`: every object may inherit such a field.
+ * The result, if a response arrived. Does not use `'headers' in`, because a polluted prototype
+ * would pass that test.
  */
 export function answerOf(
   result: AttemptResult | undefined,
@@ -91,7 +90,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     }
     const onAbort = (): void => stop('aborted')
     request.signal?.addEventListener('abort', onAbort, { once: true })
-    // A plain timer: AbortSignal.any with AbortSignal.timeout was measured never to fire on some runtimes.
+    // A plain timer: AbortSignal.any with AbortSignal.timeout never fires on some runtimes
+    // (measured).
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     try {
       const pending = transport.send({
@@ -134,7 +134,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         }
         // The request was sent, so an error of the transport proves nothing from here on.
         reading.then(resolve, cut)
-        // The caller may have given up between the response and this read.
+        // The caller may have aborted between the response and this read.
         if (stopped !== undefined) leave()
       })
       return {
@@ -149,8 +149,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       let detail: FailureDetail = bare({ name: 'Error' })
       let unsent: false | Unsent = false
       try {
-        // A transport without proofs is the caller's code: the frames of its stack help to find a
-        // bug in it.
+        // A transport without proofs is the caller's code: its stack frames help to find a bug in
+        // it.
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
       } catch {
@@ -166,7 +166,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
   }
 }
 
-/** Discards a response that nobody reads. This may close its connection, which does no harm. */
+/** Discards a response that nobody reads. This may close the connection, which is harmless. */
 function discard(response: TransportResponse): void {
   try {
     response.discard()

@@ -10,7 +10,7 @@ import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
 
 /** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
 export interface Endpoint {
-  /** Method of the client that calls it, for messages and events. */
+  /** The client method that calls the endpoint, for messages and events. */
   readonly operation: string
   readonly method: string
   readonly permission?: Permission
@@ -20,13 +20,16 @@ export interface Endpoint {
 /** Where API keys come from. */
 export interface Credentials {
   /**
-   * The key for one attempt, or null if a proxy adds it. Throws a `ConfigurationError` if none is
-   * usable.
+   * Returns the key for one attempt, or null if a proxy adds it. Throws a `ConfigurationError` if
+   * there is no usable key.
    */
   get(): Promise<string | null> | string | null
   /** True if the next call of `get` may return another key. */
   readonly rotates: boolean
-  /** What the proxy calls the API key that it adds, as its last response said; undefined if none has said so. */
+  /**
+   * The name that the proxy's last response gave the API key that it adds. Undefined if no response
+   * has named it.
+   */
   proxyTag?: string | undefined
 }
 
@@ -53,7 +56,7 @@ export interface CallSettings {
   /** Milliseconds for the whole call. */
   readonly totalTimeout: number
   readonly maxRetries: number
-  /** Further headers of this call; lower-case names. */
+  /** Additional headers of this call, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -62,7 +65,7 @@ export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
   /** The call fails with this error if it may not go on. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
-  /** True if the error says more than the attempt alone shows. */
+  /** True if this error explains more than the attempt's own error. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /**
@@ -79,19 +82,22 @@ export interface Call<T> {
   readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly deadline: Deadline
-  /** For events. */
+  /** Id of the call, for events. */
   readonly callId: string
   readonly maxBytes: number
-  /** Attempts that the caller's call made earlier: events count on from here. */
+  /**
+   * Number of attempts that the caller's call has already made. Events continue counting from
+   * there.
+   */
   readonly attemptsBefore: number
   /** API key of the first attempt, if it was already fetched. */
   readonly credential: string | null | undefined
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
-  /** Last check before every send. False holds the request back and ends the call. */
+  /** Last check before every send. If it returns false, nothing is sent and the call ends. */
   readonly beforeSend: ((credential: string | null) => Promise<boolean>) | undefined
   /**
-   * True once nothing may be sent any more. A transport that has just connected checks it once
-   * more.
+   * Returns true once it is too late to send. A transport checks this again right after it has
+   * connected.
    */
   readonly isLate: (() => boolean) | undefined
 }
@@ -103,9 +109,9 @@ export interface Trail {
   retries: number
   /** The last attempt that ended. */
   last?: AttemptResult
-  /** Whether the last attempt used up the total time, not its own. */
+  /** True if the total time ended the last attempt, not the attempt's own limit. */
   cutByDeadline: boolean
-  /** API keys used. */
+  /** The API keys that were sent, which must be redacted. */
   readonly secrets: Set<string>
 }
 

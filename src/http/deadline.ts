@@ -10,13 +10,16 @@ export class Interruption {
 }
 
 /**
- * Milliseconds that one step may go on past the end of its call, so that the outcome is stored
- * before it is reported. Two steps in a row (a write, and one that follows from it) still end
- * within the second that a call may take past its deadline.
+ * Milliseconds for which one step may continue after its call has ended, so that the outcome is
+ * stored before it is reported. Two steps in a row, such as a write and a read of its result, still
+ * end within one second of the deadline.
  */
 export const GRACE = 450
 
-/** The end of a call: its total time and the caller's signal. Every await of a call goes through here. */
+/**
+ * The limits of a call: its total time and the caller's signal. Every await of a call goes through
+ * here.
+ */
 export class Deadline {
   readonly startedAt: number
   /** The caller's signal. */
@@ -42,9 +45,9 @@ export class Deadline {
   }
 
   /**
-   * The time limit of one step that may go on past this end. No signal ends it.
-   * @param past most milliseconds past this end
-   * @param most most milliseconds in all
+   * The deadline of one step that may continue after this one. No signal ends the step.
+   * @param past maximum milliseconds after this deadline
+   * @param most maximum milliseconds in all
    */
   grace(past: number = 2 * GRACE, most: number = GRACE): Deadline {
     return new Deadline(this.#runtime, Math.min(most, this.remaining() + past), undefined)
@@ -57,8 +60,8 @@ export class Deadline {
   }
 
   /**
-   * Returns the promise's value, or an {@link Interruption} as soon as the call has to end. A
-   * rejection that comes later is caught, so that it cannot end the process.
+   * Returns the promise's value, or an {@link Interruption} as soon as the call has to end. A later
+   * rejection is caught, so that it cannot end the process.
    */
   race<T>(pending: Promise<T>): Promise<T | Interruption> {
     const ended = this.over()
@@ -93,7 +96,7 @@ export class Deadline {
     })
   }
 
-  /** Waits that many milliseconds, or returns the {@link Interruption} that ended the wait. */
+  /** Waits the given milliseconds, or returns the {@link Interruption} that ended the wait. */
   async sleep(milliseconds: number): Promise<Interruption | undefined> {
     let cancel: () => void = () => {}
     const timer = new Promise<undefined>((resolve) => {

@@ -34,8 +34,8 @@ import { parseRetryAfter } from './retry.ts'
 import type { Unsent } from './transport.ts'
 
 /**
- * What an error says of a call besides its end. No field is optional, so none is read from a
- * polluted `Object.prototype`.
+ * What an error says about a call, besides how the call ended. No field is optional, so none is
+ * read from a polluted `Object.prototype`.
  */
 export interface CallContext {
   readonly endpoint: Endpoint
@@ -52,7 +52,7 @@ export interface CallContext {
   readonly reason: unknown
 }
 
-/** The fields of a {@link CallContext} that are not known. */
+/** Defaults for the fields of a {@link CallContext} that are unknown. */
 export const UNKNOWN_CALL = {
   charged: undefined,
   idempotencyKey: undefined,
@@ -74,15 +74,15 @@ type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
 type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
-/** The next step, and whether it is also right while the order is ambiguous. */
+/** The next step, and `true` if the step is also right while the order is ambiguous. */
 type Advice = readonly [next: string, inDoubt?: true]
 
-/** What a status is, what it means, and what to do next. */
+/** The error class of a status, what the status means, and what to do next. */
 type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
 
 /**
- * While an order is ambiguous its request must not change: another payload under its key is a
- * conflict.
+ * Advice without `true` changes the request or the wait, so it is not given while an order is
+ * ambiguous: another payload under its key is a conflict.
  */
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
@@ -115,12 +115,12 @@ const PAGE = [
 const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
 const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
 
-/** Errors for a request of which no byte left. */
+/** What happened to a request of which no byte was sent. */
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "did not trust the server's certificate",
-  transport_closed: 'found its transport closed',
-  late: 'connected only after its time to send was over',
+  transport_closed: 'could not be sent: its transport is closed',
+  late: 'connected too late to send',
 }
 
 const TIME: Advice = ['Allow more time']
@@ -132,8 +132,8 @@ const NO_TLS: Advice = ['Check the scheme and the port of baseUrl: the server ma
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
 /**
- * Codes that tell more than their kind: undici's for a transport that its owner closed, OpenSSL's
- * for a port without TLS, and ours.
+ * Advice for codes that are more specific than their kind of failure: undici's for a transport that
+ * its owner closed, OpenSSL's for a port without TLS, and our own.
  */
 const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['UND_ERR_CLOSED', RENEW],
@@ -170,14 +170,14 @@ export function chargedSentence(charged: Charged): string {
   }[charged]
 }
 
-/** The same for a request made with `client.request`, which no record remembers. */
+/** {@link chargedSentence} for a request made with `client.request`, which no record remembers. */
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent, so it had no effect.'
     : 'It may have taken effect, and the client keeps no record of it: check before you send it again.'
 }
 
-/** The same for a reference or key that belongs to another order. */
+/** {@link chargedSentence} for a reference or key that belongs to another order. */
 export function conflictSentence(charged: Charged): string {
   const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
   const next =
@@ -234,7 +234,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
     return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
   }
   if (end === 'aborted' || last?.kind === 'aborted') {
-    const what = `${call} was aborted by the caller's signal.${next(['Decide if it is still wanted'])}`
+    const what = `${call} was aborted by the caller's signal.${next(['Decide whether you still need it'])}`
     return new RequestAbortedError(what, { ...facts, cause: context.reason })
   }
   const outOfTime = end === 'deadline'
@@ -308,7 +308,7 @@ function refused(
   const { endpoint, charged } = context
   const { idempotency, code, message } = readProblem(text)
   const serverCode = code && redact(code, secrets)
-  // Cut after redaction: half a key would not be recognised.
+  // Truncated after redaction, because half an API key would not be recognised.
   const serverMessage = message && redact(message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
   const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
@@ -337,7 +337,7 @@ function refused(
   })
 }
 
-/** A fresh error for `cause`: the platform's own may hold the request and its API key. */
+/** A new error for `cause`. The platform's own error may contain the request and its API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
   return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })

@@ -9,7 +9,10 @@ import type { ResponseHeaders } from './transport.ts'
 /** Fields of a response that errors and results repeat. */
 type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>
 
-/** A call without a response. Inherits nothing, so that a polluted prototype adds none. */
+/**
+ * The fields of a call without a response. Inherits nothing, so that a polluted prototype adds no
+ * field.
+ */
 const NO_ANSWER: { readonly status: undefined; readonly headers: undefined } = /* @__PURE__ */ bare({
   status: undefined,
   headers: undefined,
@@ -21,11 +24,10 @@ export function factsOf({ secrets, last }: Trail): AnswerFacts {
   return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
 }
 
-/*
- * Makes the response info on first use, which is rare, with functions that hold nothing else of the
- * call, least of all its body. Accessors of object literals would not do: V8 keeps such objects
- * alive until the next full garbage collection and copies them to the old generation (measured with
- * Node 24).
+/**
+ * Creates the response info on first use, with functions that keep nothing else of the call in
+ * memory, above all not its body. Accessors of object literals are no substitute: V8 keeps such
+ * objects alive until the next full garbage collection (measured with Node 24).
  */
 
 /** What came with the last response of a call. */
@@ -51,7 +53,7 @@ export function noHeaders(): Headers {
 }
 
 /**
- * Fields of a response that errors and results repeat. A missing one must not be read from a
+ * Fields of a response that errors and results repeat. A missing field must not be read from a
  * polluted `Object.prototype`.
  */
 export function answerFacts(info: AnswerFacts): AnswerFacts {

@@ -10,7 +10,7 @@ import {
   type TransportResponse,
 } from './transport.ts'
 
-/** The options of ky besides the URL and the request. */
+/** The options passed to ky, besides the URL and the request. */
 const ONE_ATTEMPT = {
   headers: {},
   retry: 0,
@@ -20,10 +20,10 @@ const ONE_ATTEMPT = {
 } satisfies Options
 
 /**
- * Everything else that ky reads or passes to `Request`. They are set only if `Object.prototype` is
- * polluted and would supply them: ky copies its options once for each of them, 17 kB a call
- * (measured). It drops undefined `searchParams`, and Node reads the last four from the prototype if
- * they are undefined.
+ * All other options that ky reads or passes to `Request`. They are set only if a polluted
+ * `Object.prototype` would supply them, because ky copies its options once for each of them: 17 kB
+ * a call (measured). It drops undefined `searchParams`, and Node reads the last four from the
+ * prototype if they are undefined.
  */
 const NOTHING_ELSE = {
   prefix: '',
@@ -41,21 +41,21 @@ const NOT_GIVEN = [
 ]
 
 function nothingElse(): Options {
-  // Own properties without a value, where the types of ky expect absent ones.
+  // These are own properties that are undefined. ky's types expect absent properties instead.
   const notGiven: Readonly<Record<string, never>> = Object.fromEntries(NOT_GIVEN.map((name) => [name]))
   return { ...notGiven, ...NOTHING_ELSE }
 }
 
 /**
  * A transport over ky, which performs exactly one attempt: no retries, no redirects, no hooks, no thrown statuses.
- * @param given sends in place of the platform's fetch; then no failure proves anything
+ * @param given replaces the platform's fetch; then no failure proves that nothing was sent
  */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Read once: a fetch that is patched later is still used, but then no failure proves that a
-  // request was not sent.
+  // Remembered here: a fetch that is patched later is still used, but then no failure proves that
+  // nothing was sent.
   const platform = globalThis.fetch
   // Checked on the prototype: trying the option throws on platforms without it (workerd before
-  // 2024-11-11), and makes fetch polyfills change the URL. Checked only when a request is sent,
+  // 2024-11-11), and fetch polyfills then change the URL. Checked only when a request is sent,
   // because touching `Request` makes Node load its whole fetch.
   const takesCache = () => {
     const { Request } = globalThis
@@ -68,15 +68,18 @@ export function kyTransport(given?: typeof fetch): Transport {
     let thrown: { readonly error: unknown } | undefined
     const sendOnce = async (): Promise<Response> => {
       try {
-        // Not ky's Request: fetch would take it apart again and stream its body.
+        // Does not pass ky's Request, which fetch would take apart again and whose body it would
+        // stream.
         return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
       } catch (error) {
-        // Kept here because ky wraps some errors and not others, depending on the runtime.
+        // The original error is kept, because ky wraps some errors and not others, depending on the
+        // runtime.
         thrown = { error }
         throw error
       }
     }
-    // Without headers and body, of which ky would make a second Request: `init` already has them.
+    // ky gets no headers and no body, or it would make a second Request from them. `init` already
+    // has them.
     return ky(url, { ...(polluted() && nothingElse()), ...ONE_ATTEMPT, method, fetch: sendOnce }).then(
       (response) => new FetchedResponse(response),
       () => {
@@ -118,17 +121,20 @@ class FetchInit implements RequestInit {
   }
 }
 
-/** Without a stack, which would point at this file and not at the cause. */
+/**
+ * The error for a fetch that returns no Response. It has no stack, because that would point at this
+ * file and not at the cause.
+ */
 function noResponse(): TypeError {
   return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
 }
 
-/** A response of a fetch, which may be the caller's own. */
+/** A response from fetch, which may be the caller's own fetch. */
 class FetchedResponse implements TransportResponse {
   readonly status: number
   readonly headers: Response['headers']
   readonly #response: Response
-  /** Ends the current read, also if fetch ignores its signal. */
+  /** Ends the current read, even if fetch ignores its signal. */
   #leave: (() => void) | undefined
 
   constructor(response: Response) {
@@ -147,8 +153,8 @@ class FetchedResponse implements TransportResponse {
   }
 
   /**
-   * The cap counts decoded bytes, so a compressed bomb gains nothing. It trusts no header: browsers
-   * hide the one that shows compression.
+   * The cap counts decoded bytes, so that a decompression bomb cannot exceed it. It relies on no
+   * header: browsers hide the one that shows compression.
    */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
@@ -173,14 +179,17 @@ class FetchedResponse implements TransportResponse {
         chunks.push(value)
       }
     } catch (error) {
-      // Otherwise the connection broke.
+      // Any other error means that the connection broke.
       if (isUndecodable(error)) return bodyText([], 'undecodable')
     }
-    // Also for a response without a body.
+    // Runs for a response without a body, too.
     return bodyText(chunks, 'cut')
   }
 
-  /** Without a stream, as in React Native, the string arrives as a whole or not at all. */
+  /**
+   * Reads a body that has no stream, as in React Native. The string arrives as a whole or not at
+   * all.
+   */
   async #readWhole(maxBytes: number): Promise<BodyText> {
     const whole = await new Promise<string | undefined>((resolve, reject) => {
       this.#leave = () => resolve(undefined)
@@ -200,7 +209,7 @@ function isNodeFetch(candidate: typeof fetch): boolean {
   const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
   const { Bun, Deno } = scope
   if (Bun !== undefined || Deno !== undefined) return false
-  // No other function can require this module. A bound function or a proxy does not show its
+  // Only Node's own fetch can require this module. A bound function or a proxy does not show its
   // source.
   if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
@@ -214,11 +223,10 @@ function isNodeFetch(candidate: typeof fetch): boolean {
   )
 }
 
-/** True for an Agent of undici that dispatches by itself, to connections that do, too. */
+/** True for undici's Agent, if neither it nor its connections were composed with interceptors. */
 function isPlainAgent(dispatcher: unknown): boolean {
   if (!isObject(dispatcher)) return false
-  // A composed dispatcher is a proxy with a `dispatch` of its own, so it differs from its
-  // prototype's.
+  // A composed dispatcher is a proxy whose `dispatch` differs from that of its prototype.
   const prototype: unknown = Object.getPrototypeOf(dispatcher)
   const [factory] = Object.getOwnPropertySymbols(dispatcher)
     .filter(({ description }) => description === 'factory')

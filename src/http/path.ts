@@ -1,16 +1,16 @@
 import { invalidArgument } from '../errors.ts'
 
 /**
- * Makes one path segment from an identifier. Throws for an empty one, and for `.` and `..`, which
- * would reach another endpoint, also if only a proxy that decodes twice would see them.
- * Percent-encodes everything else.
+ * Makes one path segment from an identifier, percent-encoded. Throws for an empty identifier, and
+ * for `.` and `..`, which would reach another endpoint. It also throws if these appear only after a
+ * proxy has decoded the path twice.
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
     throw invalidArgument(name, message)
   }
   if (typeof id !== 'string') return refuse('must be a string')
-  // The usual id: none of its characters has a meaning in a URL.
+  // The usual id has no character with a meaning in a URL.
   if (/^[\w-]+$/.test(id)) return id
   if (id.trim() === '') return refuse('must not be empty')
   let encoded = ''
@@ -25,8 +25,8 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Why a path, without slashes at its ends, could reach another endpoint. A proxy may decode it up
- * to five times. Identifiers and the paths of `client.request` share this one rule.
+ * Why a path, without slashes at its ends, could reach another endpoint. Assumes that a proxy
+ * decodes the path up to five times. Identifiers and the paths of `client.request` share this rule.
  */
 export function pathProblem(path: string): string | undefined {
   let decoded = path
@@ -36,7 +36,7 @@ export function pathProblem(path: string): string | undefined {
     // A decoded ? or # ends the path, so only what precedes it counts. URLs drop trailing spaces.
     const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
     if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'
-    // Character by character: a decoder may be lenient where decodeURIComponent throws.
+    // Decodes each character separately: a proxy may decode what makes decodeURIComponent throw.
     const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(Number(`0x${hex}`)),
     )
@@ -46,7 +46,7 @@ export function pathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** Query string with a leading `?`, or an empty string. Leaves out undefined values. */
+/** The query string with a leading `?`, or an empty string. Omits undefined values. */
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
   let text = ''
   for (const name of Object.keys(query)) {

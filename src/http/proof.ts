@@ -2,14 +2,14 @@ import { bare, defined, isObject } from '../defined.ts'
 import type { Unsent } from './transport.ts'
 
 /**
- * Facts about a failure before a response: names and codes only, never a message that may hold a
- * secret.
+ * Facts about a failure before a response: only names and codes, never a message, which may contain
+ * a secret.
  */
 export interface FailureDetail {
   readonly name: string
   readonly code?: string
   readonly syscall?: string
-  /** Stack frames of the caller's own fetch, without which a bug in it could not be found. */
+  /** Stack frames of the caller's own fetch, which help to find a bug in it. */
   readonly frames?: string
 }
 
@@ -17,15 +17,15 @@ export interface FailureDetail {
 type Link = Readonly<Record<string, unknown>>
 
 /**
- * System calls that come before a connection. An established connection may die of any code: after
- * its peer committed an order, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of
- * `read` (measured, test/server/unsent.test.ts).
+ * System calls that happen before a connection exists. The code alone proves nothing: on an
+ * established connection, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of `read`,
+ * when the order may already exist (measured, test/server/unsent.test.ts).
  */
 const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
 
 /**
- * Codes of zlib for a body that is not in the format that its header names. A body that ends early
- * counts as cut off.
+ * zlib's codes for a body that does not have the format that its header names. A body that ends
+ * early counts as cut off.
  */
 const UNDECODABLE = /^(Z_DATA_ERROR$|ERR_+(BROTLI|ERROR_FORMAT))/
 
@@ -40,7 +40,7 @@ const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
 
 /**
  * Why an error of Node's sockets proves that nothing was sent, or false. All transports share this
- * table. The codes prove something only for a transport that sends a request once, over its own
+ * table. The codes are proof only for a transport that sends each request once, over its own
  * connections. The thrown value may throw again when it is read.
  * @param connecting true if the transport knows that the error ended the attempt to connect
  */
@@ -49,7 +49,8 @@ export function provenUnsent(error: unknown, connecting: boolean): false | Unsen
   const { code } = wordsOf(link)
   if (code === undefined) return false
   const errors = fieldOf(link, 'errors')
-  // Node tries every address of a host: unless all failed to connect, a request may have been sent.
+  // Node tries every address of a host. Unless all of them failed to connect, the request may have
+  // been sent.
   const tries = Array.isArray(errors) ? errors : [link]
   if (tries.length > 0 && tries.every((each) => isObject(each) && neverConnected(each))) return 'unreachable'
   if (connecting && NOT_TLS.test(code)) return 'unreachable'
@@ -68,7 +69,7 @@ function neverConnected(link: Link): boolean {
   )
 }
 
-/** True for an error of a body that arrived and cannot be decompressed. */
+/** True for a body that arrived but cannot be decompressed. */
 export function isUndecodable(error: unknown): boolean {
   return UNDECODABLE.test(wordsOf(tellingLink(error)).code ?? '')
 }
@@ -76,7 +77,7 @@ export function isUndecodable(error: unknown): boolean {
 /**
  * Names an error by the codes in its chain of causes. The thrown value may throw again when it is
  * read.
- * @param withFrames whether an error without a code is named by its stack frames, too
+ * @param withFrames true to add the stack frames of an error without a code
  */
 export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
   const words = wordsOf(tellingLink(error))
@@ -91,7 +92,10 @@ function tellingLink(error: unknown): Link {
   return links.find((link) => wordsOf(link).code !== undefined) ?? links[0] ?? {}
 }
 
-/** The frames of a stack: no message, and no address that may contain a password or a query. */
+/**
+ * The frames of a stack, without the message and without addresses, which may contain a password or
+ * a query.
+ */
 function framesOf({ stack, message }: Link): string | undefined {
   if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
   const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
@@ -118,14 +122,17 @@ function wordsOf(link: Link): FailureDetail {
 }
 
 /**
- * A field of the error or its class, not of every object: a polluted `code` would prove that
- * nothing was sent.
+ * A field of the error or its class, but not of `Object.prototype`: a polluted `code` could falsely
+ * prove that nothing was sent.
  */
 function fieldOf(link: Link, name: string): unknown {
   return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
 }
 
-/** Names and codes have a fixed shape, which a secret from a caller's fetch does not have. */
+/**
+ * The fixed shape of names and codes. A secret in an error of the caller's fetch does not have this
+ * shape.
+ */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)
 }

@@ -1,26 +1,27 @@
-/** Replaces an API key. */
+/** The string that replaces an API key. */
 export const REDACTED = '[redacted]'
 
 /**
- * Shortest key that is redacted in an order, which is stored and shown in errors. A shorter string
- * may be part of the order by chance, and must not change.
+ * Least length of a key that is redacted in an order, which is stored and shown in errors. A
+ * shorter string may be part of the order by chance and must not change.
  */
 export const LIKE_A_KEY = 16
 
 /**
- * Redacts API keys in a string of the server, also in percent-encoding, base64, hexadecimal, or
- * escaped as nested JSON. Services echo keys in "invalid key" messages, which end up in errors.
+ * Redacts API keys in a string from the server, including keys that are percent-encoded, in base64
+ * or hexadecimal, or escaped in nested JSON. Services echo keys in "invalid key" messages, which
+ * end up in errors.
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   const keys = [...secrets].filter(({ length }) => length >= shortest)
-  // No form is shorter than the key itself, and most strings are.
+  // No form is shorter than the key itself, but most strings are, so most end here.
   if (!keys.some(({ length }) => length <= text.length)) return text
   const pattern = patternOf(keys)
   return pattern === undefined ? text : text.replace(pattern, REDACTED)
 }
 
 /**
- * Cached by keys: a program has one key, or two while it rotates them, and making a pattern costs
+ * Patterns by keys. A program has one key, or two during a rotation, and creating a pattern costs
  * more than using it.
  */
 const patterns = new Map<string, RegExp | undefined>()
@@ -47,13 +48,15 @@ function formsOf(secret: string): string[] {
   const hex = Array.from(secret, (character) => character.charCodeAt(0).toString(16)).join('')
   const json = escaped(secret)
   const slashed = json.replaceAll('/', '\\/')
-  // Very short keys leave pieces in these forms that match any string.
+  // In these forms, very short keys leave pieces that would match any string.
   const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
   const forms = [...encoded, percent, lower, json, slashed, escaped(json), escaped(slashed), secret]
   return [...new Set(forms)].filter(Boolean)
 }
 
-/** A string as JSON escapes it, for nested JSON and for schemas that quote the value. */
+/**
+ * The string with JSON escapes, as in nested JSON and in messages of schemas that quote the value.
+ */
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }

@@ -20,9 +20,9 @@ import { requestIdOf } from './request-id.ts'
 
 type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 
-/** Most bytes of one order, service or balance. */
+/** Maximum number of bytes of one order, service or balance. */
 export const MAX_ITEM_BYTES: number = 1024 * 1024
-/** Most bytes of a page of a list. */
+/** Maximum number of bytes of one page of a list. */
 export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
 
 /** The fields of a call without a body. */
@@ -40,12 +40,12 @@ export interface ReadCall<T> {
   readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly maxBytes: number
-  /** False for a request that may be repeated only if it surely never arrived. */
+  /** False for a request that may be repeated only if it certainly never arrived. */
   readonly repeatable: boolean
   /**
-   * What the call means for the wallet. `none`: it reads. `may_move`: it may charge, so its errors
-   * say whether it did. `in_doubt`: it looks for an order that may be charged. `charged`: it reads
-   * an order that is.
+   * What the call means for the wallet. `none`: it only reads. `may_move`: it may charge, so its
+   * errors say whether it did. `in_doubt`: it searches for an order that may have been charged.
+   * `charged`: it reads an order that was charged.
    */
   readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
@@ -69,7 +69,7 @@ export interface Reply<T> {
 export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
-  // The first id makes Node load its whole crypto.
+  // Created only if needed: the first id makes Node load its whole crypto module.
   const callId = reporter.watched ? runtime.randomId() : ''
   let unsent = true
   let interrupted: Interruption | undefined
@@ -153,7 +153,7 @@ export function isTransient(result: AttemptResult): boolean {
 }
 
 /**
- * Ends a call whose response arrived in time but whose check did not, as if no response had
+ * Ends a call whose response arrived in time, but whose schema took too long, as if no response had
  * arrived.
  */
 function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Ending<never> {
@@ -202,7 +202,7 @@ function judgeChecked<T>(
     { attempts: trail.attempts, status, requestId: requestIdOf(headers, trail.secrets), issues },
     'Check baseUrl and schemas',
   )
-  // A proxy that loses its connection may end the body as if it were complete.
+  // A proxy that loses its connection may end the body as if the body were complete.
   return call.repeatable && isTruncated(text)
     ? { next: 'retry', pace: 'backoff', error }
     : { next: 'stop', error }
@@ -216,14 +216,17 @@ function isTruncated(text: string): boolean {
 }
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
-  // By definition the server did not process it, so even a request that must not run twice may be
-  // sent again.
+  // By definition, the server did not process the request, so even one that must not run twice may
+  // be sent again.
   const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
   if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }
 
-/** The parsed string, or undefined if it is not JSON. An empty body, as a 204 has, is no value. */
+/**
+ * The parsed string, or undefined if it is not JSON. An empty body, as in a 204, counts as
+ * undefined JSON.
+ */
 export function parseJson(text: string): { readonly json: unknown } | undefined {
   if (text === '') return { json: undefined }
   try {

@@ -6,7 +6,7 @@
  * - `refresh`: immediately: a 401 may mean that the API key was rotated and a fresh one is
  *   available;
  * - `poll`: the service still processes this key, and waiting for it is not a retry;
- * - `replay`: a success could not be read, and the same key is sent again to read it.
+ * - `replay`: a success could not be read, so the same key is sent again to read it.
  */
 export type Pace = 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
 
@@ -20,7 +20,7 @@ export interface Counts {
 
 export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 
-/** The policy's decision: wait that many milliseconds and send again, or stop. */
+/** The policy's decision: wait `wait` milliseconds and send again, or stop. */
 export type Decision =
   | { readonly wait: number; readonly counts: Counts }
   /**
@@ -28,11 +28,11 @@ export type Decision =
    */
   | { readonly stop: 'exhausted' | 'deadline' }
 
-/** Everything the decision depends on. */
+/** Everything that the decision depends on. */
 export interface Situation {
   readonly pace: Pace
   readonly counts: Counts
-  /** Most retries; zero means none. Polls and replays are not retries. */
+  /** Maximum number of retries; zero means none. Polls and replays are not retries. */
   readonly maxRetries: number
   /** Milliseconds that the service asked to wait: a lower bound. */
   readonly retryAfter?: number | undefined
@@ -42,7 +42,7 @@ export interface Situation {
   readonly random: number
 }
 
-/** Most replays of a success that could not be read, whatever `maxRetries` says. */
+/** Maximum number of replays of a success that could not be read, whatever `maxRetries` says. */
 export const MAX_REPLAYS = 2
 
 const BACKOFF_BASE = 250
@@ -51,8 +51,8 @@ const POLL_BASE = 500
 const POLL_CAP = 5_000
 
 /**
- * The one retry policy of all calls: full jitter, 250 ms doubling up to 10 s. Polls wait 0.5 s to 5
- * s.
+ * The one retry policy of all calls: exponential backoff with full jitter, from 250 ms up to 10 s.
+ * Polls wait 0.5 s to 5 s.
  */
 export function decide(situation: Situation): Decision {
   const { pace, counts, maxRetries, retryAfter, remaining, random } = situation

@@ -8,16 +8,16 @@ export interface TransportRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The body, or undefined for none. */
   readonly body: string | undefined
-  /** Ends the attempt and the read of its body, when its time is up or the caller aborts. */
+  /** Ends the attempt and the read of its body when the time is up or the caller aborts. */
   readonly signal: AbortSignal
   /**
-   * True once the request must not be sent any more. A transport that checks it between the
-   * connection and the first byte sends nothing late after the machine slept.
+   * Returns true once it is too late to send the request. A transport should check this between the
+   * connection and the first byte, so that nothing is sent late after the machine slept.
    */
   readonly isLate: (() => boolean) | undefined
 }
 
-/** Status and headers of a response, and its body, which is read or discarded once. */
+/** Status and headers of a response, and its body, which is either read or discarded, once. */
 export interface TransportResponse {
   /** 0 for a redirect that the platform does not show. */
   readonly status: number
@@ -30,17 +30,17 @@ export interface TransportResponse {
 }
 
 /**
- * How the client sends: one call of `send` is one request, never repeated and never redirected.
- * Retries, time limits and errors are the client's. `undiciTransport()` of
+ * How the client sends: one call of `send` is one request, never repeated and never redirected. The
+ * client handles retries, time limits and errors. `undiciTransport()` of
  * `customer-ordering-sdk/undici` makes one; a client without the option uses the global `fetch`.
  */
 export interface Transport {
   /** Sends the request and resolves with the head of the response. Rejects with any error. */
   send(request: TransportRequest): Promise<TransportResponse>
   /**
-   * Says why an error of `send` proves that no byte of the request left, or false. Money depends on
-   * it: the order is closed as not charged. Leave it out in a wrapper that may send a request more
-   * than once: then no error proves anything.
+   * Returns why an error of `send` proves that no byte of the request left, or false. Money depends
+   * on this: the order is closed as not charged. Omit the method in a wrapper that may send a
+   * request more than once, because then no error is proof.
    */
   whyUnsent?(error: unknown): false | Unsent
 }
@@ -70,13 +70,14 @@ export interface BodyText {
 let decoder: TextDecoder | undefined
 
 /**
- * The body read so far. It is decoded in one go: a decoder that gets a body in pieces is several
- * times slower in Node and makes strings that take twice the memory.
+ * The body read so far. It is decoded in one go: in Node, decoding in pieces is several times
+ * slower and makes strings that take twice the memory.
  */
 export function bodyText(chunks: readonly Uint8Array[], problem?: BodyText['problem']): BodyText {
   const [first] = chunks
   const bytes = chunks.length > 1 ? joined(chunks) : first
-  // Keeps nothing between two bodies. Leaves out half a character at the end of a cut body.
+  // The decoder keeps nothing between two bodies. It drops half a character at the end of a cut
+  // body.
   decoder ??= new TextDecoder()
   const text =
     problem === undefined ? decoder.decode(bytes) : new TextDecoder().decode(bytes, { stream: true })

@@ -13,7 +13,7 @@ export interface ListEndpoint<T> extends RowReader<T> {
   readonly identifier: string
 }
 
-/** Everything that is read of one page. */
+/** Everything that is read from one page. */
 export type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 /**
@@ -30,15 +30,15 @@ export function envelopeOf(
   try {
     envelope = listEnvelope(body)
   } catch {
-    return { issues: [{ path: '', message: 'is not what the option listEnvelope expects: it threw' }] }
+    return { issues: [{ path: '', message: 'made the option listEnvelope throw' }] }
   }
   const items: unknown = envelope?.items
   if (!Array.isArray(items)) {
-    return { issues: [{ path: '', message: 'has no array of items by the option listEnvelope' }] }
+    return { issues: [{ path: '', message: 'has no array of items according to the option listEnvelope' }] }
   }
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
-  // A copy: a caller that reuses its array for the next page must not change this one.
+  // Copied, because the caller may reuse its array for the next page.
   return { envelope: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
@@ -48,8 +48,8 @@ export function parseRows<T>(
   { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
-    // The documented schema guarantees it on the raw row. The caller's schema may have renamed it
-    // since.
+    // The documented schema guarantees this field on the raw row. The caller's schema may have
+    // renamed it.
     const ids = items.map((row) => String(isObject(row) && row[identifier]))
     return { value: { items: values, ids, total, hasMore } }
   }

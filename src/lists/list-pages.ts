@@ -17,7 +17,7 @@ interface ListContext {
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** A list as pages. Sends nothing before they are read. */
+/** Makes the pages of a list. Nothing is sent before they are read. */
 export function listPages<T>(
   { connection, defaults, lifetime, listEnvelope }: ListContext,
   list: ListEndpoint<T>,

@@ -10,7 +10,7 @@ import { type FoundPage, Walk } from './walk.ts'
  * response info.
  */
 export interface Page<T> extends AsyncIterable<T> {
-  /** The items of the page, without rows that the pages just before it had. */
+  /** The items of the page, without rows that the previous pages already returned. */
   readonly items: readonly T[]
   /** Zero-based offset of the request. */
   readonly offset: number
@@ -27,10 +27,10 @@ export interface Page<T> extends AsyncIterable<T> {
  * client.orders.list())` iterates all items. `await client.orders.list()` fetches the first
  * {@link Page}.
  *
- * Nothing is fetched before that, each iteration starts afresh, and only one page is in memory,
- * plus those that `prefetch` keeps in flight. Leaving the loop cancels every request in flight. So
- * does the call's `signal`: the next step rejects with a `RequestAbortedError`, also in the middle
- * of a page.
+ * Nothing is fetched before that, and each iteration starts from the beginning. Only one page is in
+ * memory, plus those that `prefetch` keeps in flight. Leaving the loop cancels every request in
+ * flight. So does the call's `signal`: the next step rejects with a `RequestAbortedError`, even in
+ * the middle of a page.
  *
  * The list may change while it is read. A row that moves to the next page is returned once. If the
  * service returns a total, rows that moved to an earlier page are fetched as well; a row may come
@@ -75,8 +75,8 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 
   /**
-   * The first items as an array, at most `max`. Fetches no page that they do not need. The cap is
-   * required: an array of a whole list could fill the memory.
+   * The first items as an array, at most `max`. Fetches only the pages that these items need. The
+   * cap is required: an array of a whole list could fill the memory.
    *
    * @throws {InvalidRequestError} if `max` is not a positive integer
    * @throws {ApiError} if a page cannot be read: a subclass for each status
@@ -103,9 +103,10 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
   let position = 0
   const ready = (): IteratorYieldResult<T> | undefined => {
     if (position === items.length || signal?.aborted === true) return undefined
-    // Not undefined: the position is not behind the last one.
+    // Never undefined: the position is within the array.
     const value = items[position++] as T
-    // Dropped before its last item is handed out: the consumer may take hours with that item.
+    // The page is dropped before its last item is returned, because the consumer may take hours
+    // with that item.
     if (position === items.length) {
       items = []
       position = 0
@@ -115,7 +116,7 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
   return iterate(walk, ready, async () => {
     if (items.length === 0) items = (await walk.next())?.items ?? []
     const found = ready()
-    // Once the signal has fired, items in memory are not ready any more. The next request reports
+    // Once the signal has fired, items in memory are no longer returned. The next request reports
     // the error, and sends nothing.
     if (found === undefined && items.length > 0) {
       items = []
@@ -158,15 +159,16 @@ class ListPage<T> implements Page<T> {
   }
 }
 
-// Set from outside: the bundler renames a class that names itself, and console.log shows that name.
+// Created by a function: the bundler renames a class that refers to its own name, and console.log
+// shows that name.
 function pageOf<T>(found: FoundPage<T>, walk: Walk<T>): Page<T> {
   return new ListPage(found, walk)
 }
 
 /**
  * An iterator whose `return()` also cancels the request that a pending `next()` waits for. A
- * generator's would not.
- * @param ready returns what can be handed out immediately
+ * generator's `return()` would not.
+ * @param ready returns a value that is already in memory
  */
 function iterate<Value, T>(
   walk: Walk<T>,
@@ -174,7 +176,7 @@ function iterate<Value, T>(
   step: () => Promise<IteratorYieldResult<Value> | undefined>,
 ): AsyncIterableIterator<Value> {
   let last: Promise<unknown> = Promise.resolve()
-  /** Calls of `next()` that wait for their turn. */
+  /** Number of `next()` calls that wait for their turn. */
   let waiting = 0
   let left = false
   const ended = (): void => {

@@ -8,7 +8,7 @@ export interface FetchedPage<T> {
   readonly ids: readonly string[]
   readonly total?: number | undefined
   readonly hasMore?: boolean | undefined
-  /** True if the page is proven to follow the one before it, whatever the two totals say. */
+  /** True if the page certainly follows the one before it, whatever their totals say. */
   readonly continues?: true
   readonly info: InfoSource
 }
@@ -25,16 +25,22 @@ export interface Start {
   readonly offset: number
   readonly limit?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Most pages in flight ahead of the current one. 0 fetches a page only when it is needed. */
+  /**
+   * Maximum number of pages in flight ahead of the current one. 0 fetches a page only when it is
+   * needed.
+   */
   readonly prefetch?: number | undefined
-  /** Most rows that are wanted: no page behind them is requested ahead. */
+  /** Maximum number of rows that are wanted. No page beyond them is requested ahead. */
   readonly wanted?: number
 }
 
 /** Rows of a page if the call sets no limit (API document, "Limits"). */
 export const DEFAULT_LIMIT = 50
 
-/** Most rows in flight ahead: a window of large pages would cost memory and save no time. */
+/**
+ * Maximum number of rows in flight ahead: a window of large pages would cost memory and save no
+ * time.
+ */
 const MOST_ROWS = 1_000
 
 /** A page that was requested before it was needed. */
@@ -42,8 +48,8 @@ interface Ahead<T> {
   /** Offset of its first row that the page before it does not have. */
   readonly offset: number
   /**
-   * 1 if its request begins with the expected last row of the page before it, which was still in
-   * flight.
+   * 1 if the previous page was still in flight, so that the request begins with that page's
+   * expected last row. Otherwise 0.
    */
   readonly overlap: 0 | 1
   readonly controller: AbortController
@@ -73,7 +79,10 @@ export class ReadAhead<T> {
   #queue: Ahead<T>[] = []
   #window: number
   #stopped = false
-  /** Of the last page handed out: its rows as received, its end, its last row. */
+  /**
+   * Facts about the last page that was returned: the number of its rows, its end, and the id of its
+   * last row.
+   */
   #step = 0
   #end: number | undefined
   #lastId: string | undefined
@@ -108,7 +117,7 @@ export class ReadAhead<T> {
     return this.#handOut(offset, page, 0)
   }
 
-  /** Cancels everything in flight. */
+  /** Cancels all requests in flight. */
   stop(): void {
     this.#stopped = true
     this.#drop(0)
@@ -133,7 +142,7 @@ export class ReadAhead<T> {
     this.#end = goesOn(end, page) ? end : undefined
     this.#lastId = page.ids.at(-1)
     this.#total = total !== undefined && total >= end ? total : undefined
-    // Maybe the last page: worth one more request, not a whole window.
+    // This may be the last page: request one more page, not a whole window.
     if (this.#step < full && hasMore === undefined && this.#total === undefined)
       this.#window = Math.min(1, this.#most)
     this.#fill()
@@ -155,7 +164,7 @@ export class ReadAhead<T> {
             ? previous.offset + this.#step - previous.overlap
             : endOf(previous, previous.page)
       if (offset === undefined || offset >= last) return
-      // With two rows a page, half of the rows would be requested twice.
+      // With two rows per page, half of the rows would be requested twice.
       if (!isKnown && this.#step < 3) return
       this.#ask(offset, isKnown ? 0 : 1)
     }
@@ -183,7 +192,7 @@ export class ReadAhead<T> {
         if (next !== undefined && next.offset !== endOf(ahead, page)) this.#misfit(index + 1)
         if (index > 0) this.#fill()
       },
-      // Reported when the walk reaches this page.
+      // The error is reported when the walk reaches this page.
       () => {},
     )
     return ahead
@@ -205,7 +214,7 @@ function endOf<T>({ offset, overlap }: Ahead<T>, page: FetchedPage<T>): number |
   return page.ids.length > overlap && goesOn(end, page) ? end : undefined
 }
 
-/** Whether more rows may follow a page. A total below the rows already read is not believed. */
+/** True if more rows may follow a page. Ignores a total below the number of rows already read. */
 function goesOn<T>(end: number, { ids, total, hasMore }: FetchedPage<T>): boolean {
   return ids.length > 0 && hasMore !== false && end !== total
 }

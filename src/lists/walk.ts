@@ -14,17 +14,17 @@ export interface FoundPage<T> {
 /** Where a walk is, and what it has seen of the list. */
 interface Position {
   offset: number
-  /** End of what was read so far. Earlier pages are read again after rows vanished. */
+  /** End of what was read so far. After rows have vanished, earlier pages are read again. */
   frontier: number
-  /** Ids of the two pages before, or of more pages if those are short. */
+  /** Ids of the two previous pages, or of more pages if these are short. */
   near: readonly ReadonlySet<string>[]
-  /** Most rows of a page. */
+  /** Number of rows of the largest page. */
   largest: number
   /** Last plausible total at the frontier. */
   total: number | undefined
-  /** Pages at the frontier that had something new. */
+  /** Number of pages at the frontier that had something new. */
   count: number
-  /** Ids of a much earlier page, and how often they came again. */
+  /** Ids of a much earlier page, and how often they were returned again. */
   mark: readonly string[]
   rounds: number
   ended: boolean
@@ -60,12 +60,12 @@ export class Walk<T> {
     this.#at = at
   }
 
-  /** A second walk that goes on from here. */
+  /** A second walk that continues from here. */
   copy(start: Start = this.start): Walk<T> {
     return new Walk(this.#fetch, start, { ...this.#at, progress: this.#at.progress.copy() })
   }
 
-  /** The page at this place, also if it is empty. None is fetched ahead. */
+  /** The page at this position, even if it is empty. Fetches no page ahead. */
   async page(): Promise<FoundPage<T>> {
     const { limit, signal } = this.start
     return this.#take(await this.#fetch({ offset: this.#at.offset, limit, signal }))
@@ -79,7 +79,10 @@ export class Walk<T> {
     })
   }
 
-  /** The same without a page ahead: it may never be read, and nobody could cancel its request. */
+  /**
+   * {@link next} without fetching ahead: a page ahead may never be read, and nobody could cancel
+   * its request.
+   */
   async nextAlone(): Promise<FoundPage<T> | undefined> {
     return await this.#next(() => this.page())
   }
@@ -130,27 +133,28 @@ export class Walk<T> {
     const told = saysEnd({ end, received, asked, total, hasMore })
     if (received === 0 || (told && (hasMore === false || progress.stale === 0))) at.ended = true
 
-    // A total below the rows already read is not believed: it counts a page, or the rows that
-    // remain.
+    // Ignores a total below the number of rows already read: it counts one page, or the remaining
+    // rows.
     const believable = total !== undefined && (received === 0 || total >= end)
     if (atFrontier && believable) {
       const before = at.total ?? total
       at.total = total
       if (total < before && offset < before && !continues) {
-        // As many rows may have moved from this page to earlier ones.
+        // The same number of rows may have moved from this page to earlier ones.
         at.offset = Math.max(this.start.offset, offset - (before - total))
         at.ended = false
       }
     }
     if (atFrontier && !at.ended) {
-      // Pages without new rows may be alike: they are empty, or hold only rows that every page has.
+      // Pages without new rows may be equal: they are empty, or have only rows that every page
+      // repeats.
       if (items.length > 0) this.#refuseCircles(ids, info)
       at.ended = progress.isOver(info, 'no')
     }
     return { items, offset, total, info }
   }
 
-  /** The pages go round in a circle. */
+  /** Throws if the service returns the same pages again and again. */
   #refuseCircles(ids: readonly string[], info: InfoSource): void {
     const at = this.#at
     if (ids.length === at.mark.length && ids.every((id, index) => id === at.mark[index])) at.rounds++
@@ -159,12 +163,12 @@ export class Walk<T> {
       at.mark = ids
       at.rounds = 0
     }
-    // Once or twice, rows may have shifted by several whole pages.
+    // A page may return once or twice because rows have shifted by several whole pages.
     if (at.rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
 
-/** The rows whose ids come for the first time. */
+/** The rows whose ids are new. */
 function unseen<T>(
   rows: readonly T[],
   ids: readonly string[],
@@ -179,7 +183,7 @@ function unseen<T>(
   })
 }
 
-/** The first sets that together hold as many ids, or all sets. */
+/** The first sets that together have the given number of ids, or all sets. */
 function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly ReadonlySet<string>[] {
   let held = 0
   return sets.filter(({ size }) => {
@@ -201,16 +205,16 @@ interface PageExtent {
 }
 
 /**
- * Whether the envelope of a page says that nothing follows. A total equal to a full page's own
- * length does not: services that know no total send it.
+ * True if the envelope of a page says that nothing follows. A total that equals the length of a
+ * full page does not count: services that know no total send it.
  */
 export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
 }
 
 /**
- * Whether the pages of a walk still have anything new: the one rule for lists that never end with
- * an empty page.
+ * Tracks whether the pages of a walk have anything new. This is the one rule for lists that never
+ * end with an empty page.
  */
 export class Progress {
   /** Consecutive pages without anything new. */
@@ -237,8 +241,8 @@ export class Progress {
    * whole page. Two in a row are the end, because some services return the last page for any offset
    * past it.
    * @param charged what an error over this list says about the wallet
-   * @throws {InvalidResponseError} if the service never respected `offset`: there may be more rows,
-   * which it never shows
+   * @throws {InvalidResponseError} if the service never respected `offset`, and may have rows that
+   * it never returns
    */
   isOver(info: InfoSource, charged: Charged): boolean {
     if (this.stale < 2) return false
@@ -249,7 +253,7 @@ export class Progress {
 
 function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
-  return new InvalidResponseError(`The list cannot be read to its end: the server ${what}.`, {
+  return new InvalidResponseError(`The list cannot be read to its end: the service ${what}.`, {
     attempts,
     charged,
     status,

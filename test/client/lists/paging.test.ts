@@ -134,9 +134,9 @@ describe('the envelope of a list', () => {
     expect(await client.orders.list()).toMatchObject({ total: 3 })
   })
 
-  const NO_ITEMS = 'has no array of items by the option listEnvelope'
+  const NO_ITEMS = 'has no array of items according to the option listEnvelope'
   it.each<[string, (body: unknown) => unknown, message: string]>([
-    ['throws', throwing('no'), 'is not what the option listEnvelope expects: it threw'],
+    ['throws', throwing('no'), 'made the option listEnvelope throw'],
     ['returns nothing', () => undefined, NO_ITEMS],
     ['returns no object', () => 5, NO_ITEMS],
     ['returns no array of items', () => ({ items: { length: 1 } }), NO_ITEMS],

@@ -218,13 +218,13 @@ describe('a failure without an answer', () => {
   test('a connection that came too late, which a machine that stays awake would not have', () => {
     const result = failed('late', { name: 'Late', code: 'LATE' })
     expect(fail(result, { charged: 'no' }).message).toBe(
-      'POST /v1/orders connected only after its time to send was over, so nothing was sent (LATE). The wallet was not charged. Keep the machine awake, then call again.',
+      'POST /v1/orders connected too late to send, so nothing was sent (LATE). The wallet was not charged. Keep the machine awake, then call again.',
     )
   })
 
   test.each([
-    ['found its transport closed', 'transport_closed', 'UND_ERR_CLOSED'],
-    ['found its transport closed', 'transport_closed', 'UND_ERR_DESTROYED'],
+    ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
+    ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
     ['lost the connection before a complete response', false, 'UND_ERR_DESTROYED'],
   ] as const)('%s, of which a new transport is the cure (%s, %s)', (what, unsent, code) => {
     const result = failed(unsent, { name: 'Error', code })
@@ -264,7 +264,7 @@ describe('a failure without an answer', () => {
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
     expect(error.message).toBe(
-      "POST /v1/orders was aborted by the caller's signal. Decide if it is still wanted, then call again.",
+      "POST /v1/orders was aborted by the caller's signal. Decide whether you still need it, then call again.",
     )
   })
 
@@ -438,7 +438,7 @@ describe('a whole message', () => {
       'got no complete response within the time of one attempt (timeout)',
       'Allow more time',
     ],
-    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'Decide if it is still wanted'],
+    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'Decide whether you still need it'],
     [failed(false), 'got no complete response: fetch failed (TypeError)', 'Check the network and baseUrl'],
     [
       failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),

@@ -256,7 +256,7 @@ describe('a service that is no list', () => {
         charged: 'no',
         attempts: 1,
         status: 200,
-        message: 'The list cannot be read to its end: the server ignores offset.',
+        message: 'The list cannot be read to its end: the service ignores offset.',
       })
       expect(found).toEqual(ids(rows(10)))
       expect(server.asked).toEqual([0, 10, 20])
@@ -266,7 +266,9 @@ describe('a service that is no list', () => {
   it.each([3, 4, 7, 20])('ends in an error if its %i pages go in a circle', async (length) => {
     const server = serve([], (_page, at) => fetched(rows(10, at.offset % (length * 10))))
     const failure = collect(pagesOf(server))
-    await expect(failure).rejects.toThrow('The list cannot be read to its end: the server repeats its pages.')
+    await expect(failure).rejects.toThrow(
+      'The list cannot be read to its end: the service repeats its pages.',
+    )
     await expect(failure).rejects.toMatchObject({ charged: 'no' })
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
   })
