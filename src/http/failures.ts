@@ -160,14 +160,17 @@ const WITHIN = {
 
 const LONGEST_MESSAGE = 500
 
+/** Whether the wallet was charged, or something else was. */
+export function moneySentence(charged: Charged, what = 'The wallet'): string {
+  return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
+}
+
 /** What to tell the caller about the wallet, and what to do next. */
 export function chargedSentence(charged: Charged): string {
-  return {
-    no: 'The wallet was not charged.',
-    yes: 'The wallet was charged. Do not order again under another reference or key.',
-    unknown:
-      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.',
-  }[charged]
+  const again = ' Call create() again with the same request and reference (or key), or run orders.recover().'
+  const next = charged === 'unknown' ? again : ''
+  const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
+  return moneySentence(charged) + next + never
 }
 
 /** {@link chargedSentence} for a request made with `client.request`, which no record remembers. */
@@ -179,12 +182,11 @@ function effectSentence(charged: Charged): string {
 
 /** {@link chargedSentence} for a reference or key that belongs to another order. */
 export function conflictSentence(charged: Charged): string {
-  const what = { no: 'was not', yes: 'was', unknown: 'may have been' }[charged]
   const next =
     charged === 'unknown'
       ? ' Once you know its outcome, close it with orders.resolve(). Processes that use the same references need a store that all processes share.'
       : ''
-  return `The order that has it ${what} charged. Another order needs a reference or key of its own.${next}`
+  return `${moneySentence(charged, 'The order that has it')} Another order needs a reference or key of its own.${next}`
 }
 
 /** The end of a message, after a space: whether the wallet was charged, and what to do next. */

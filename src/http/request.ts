@@ -1,7 +1,7 @@
 import { defined } from '../defined.ts'
 import type { Charged } from '../errors.ts'
 import type { ResponseInfo } from '../response-info.ts'
-import type { Checked } from '../schemas/check.ts'
+import { type Checked, parseJson, wrong } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'
 import {
   type CallSettings,
@@ -25,9 +25,6 @@ export const MAX_ITEM_BYTES: number = 1024 * 1024
 /** Maximum number of bytes of one page of a list. */
 export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
 
-/** The fields of a call without a body. */
-export const ADDRESS_ONLY = { query: undefined, body: undefined, idempotencyKey: undefined } as const
-
 /**
  * A call whose response is parsed and returned, and of which nothing is remembered. No field is
  * optional, so none is read from a polluted `Object.prototype`.
@@ -50,6 +47,21 @@ export interface ReadCall<T> {
   readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
+
+/** Everything of a read but what is read, and how. */
+type PlainRead = Omit<ReadCall<unknown>, 'endpoint' | 'path' | 'settings' | 'parse'>
+
+/** A read of one thing: it has no body, charges nothing, and may be repeated. */
+export const READ_ITEM: PlainRead = {
+  query: undefined,
+  body: undefined,
+  idempotencyKey: undefined,
+  maxBytes: MAX_ITEM_BYTES,
+  repeatable: true,
+  money: 'none',
+}
+/** The same for a page of a list. */
+export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_LIST_BYTES }
 
 /** `charged` of an error after the request was sent. */
 const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
@@ -174,8 +186,7 @@ function judgeSuccess<T>(
   // An order that a look-up finds is stored, so it is redacted.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
   const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
-  const parsed =
-    body === undefined ? { issues: [{ path: '', message: 'is not JSON' }] } : call.parse(body.json)
+  const parsed = body === undefined ? wrong('is not JSON') : call.parse(body.json)
   if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
   // A caller's schema may be async: its time is part of the call's.
   return deadline
@@ -221,17 +232,4 @@ function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: bo
   const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
   if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
-}
-
-/**
- * The parsed string, or undefined if it is not JSON. An empty body, as in a 204, counts as
- * undefined JSON.
- */
-export function parseJson(text: string): { readonly json: unknown } | undefined {
-  if (text === '') return { json: undefined }
-  try {
-    return { json: JSON.parse(text) }
-  } catch {
-    return undefined
-  }
 }

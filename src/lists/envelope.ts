@@ -1,6 +1,6 @@
 import { defined, isObject } from '../defined.ts'
 import type { Endpoint } from '../http/call.ts'
-import type { Checked } from '../schemas/check.ts'
+import { type Checked, wrong } from '../schemas/check.ts'
 import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
 import type { RowReader } from '../schemas/parse.ts'
 import type { FetchedPage } from './prefetch.ts'
@@ -24,22 +24,20 @@ export function envelopeOf(
   body: unknown,
   identifier: string,
   listEnvelope: ((body: unknown) => ListEnvelope) | undefined,
-): ReturnType<typeof readEnvelope> {
+): Checked<ListEnvelope> {
   if (listEnvelope === undefined) return readEnvelope(body, identifier)
   let envelope: Partial<ListEnvelope> | null | undefined
   try {
     envelope = listEnvelope(body)
   } catch {
-    return { issues: [{ path: '', message: 'made the option listEnvelope throw' }] }
+    return wrong('made the option listEnvelope throw')
   }
   const items: unknown = envelope?.items
-  if (!Array.isArray(items)) {
-    return { issues: [{ path: '', message: 'has no array of items according to the option listEnvelope' }] }
-  }
+  if (!Array.isArray(items)) return wrong('has no array of items according to the option listEnvelope')
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
   // Copied, because the caller may reuse its array for the next page.
-  return { envelope: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
+  return { value: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
 /** The checked rows of a page. */

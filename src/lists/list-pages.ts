@@ -1,6 +1,6 @@
 import type { CallSettings, Connection } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
-import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/request.ts'
+import { READ_PAGE, read } from '../http/request.ts'
 import type { Lifetime } from '../lifetime.ts'
 import type { ListOptions, ListOrdersParams } from '../options.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
@@ -30,17 +30,14 @@ export function listPages<T>(
     async (at) => {
       lifetime.check()
       const { value, info } = await read<Rows<T>>(connection, {
-        ...ADDRESS_ONLY,
+        ...READ_PAGE,
         endpoint: list.endpoint,
         path: list.path,
         query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
         settings: { ...settings, signal: at.signal },
-        maxBytes: MAX_LIST_BYTES,
-        repeatable: true,
-        money: 'none',
         parse: (body) => {
           const found = envelopeOf(body, list.identifier, listEnvelope)
-          return 'issues' in found ? found : parseRows(found.envelope, list)
+          return 'issues' in found ? found : parseRows(found.value, list)
         },
       })
       return { ...value, info }

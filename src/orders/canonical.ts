@@ -42,15 +42,6 @@ export class CanonicalJsonError extends Error {
     this.path = path
     this.problem = problem
   }
-
-  static {
-    // Defined on the prototype, so that it is not an own field and survives minification.
-    Object.defineProperty(CanonicalJsonError.prototype, 'name', {
-      value: 'CanonicalJsonError',
-      configurable: true,
-      writable: true,
-    })
-  }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Charged } from '../errors.ts'
+import type { CallEvent } from '../hooks.ts'
 import type { Connection, Endpoint } from '../http/call.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Order } from '../schemas/order.ts'
@@ -55,6 +56,24 @@ export function chargedOf(record: Pick<OrderRecord, 'state' | 'rejection'>): Cha
   return record.state === 'open' || record.rejection?.kind === 'conflict' ? 'unknown' : 'no'
 }
 
-export function moneySentence(charged: Charged): string {
-  return `The wallet ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
+/** What an error says of a record: its names, and what it proves about the wallet. */
+export interface RecordFacts {
+  readonly charged: Charged
+  readonly idempotencyKey: string | undefined
+  readonly externalOrderId: string | undefined
+  readonly orderId: string | undefined
+}
+
+export function recordFacts(record: OrderRecord | undefined): RecordFacts {
+  return {
+    charged: record === undefined ? 'unknown' : chargedOf(record),
+    idempotencyKey: record?.key,
+    externalOrderId: record?.externalOrderId,
+    orderId: record?.order?.id,
+  }
+}
+
+/** The fields of every event about an order. */
+export function orderEvent(callId: string, operation: string): Omit<CallEvent, 'idempotencyKey'> {
+  return { callId, operation, method: CREATE_ORDER.method, path: ORDERS_PATH }
 }

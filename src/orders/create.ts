@@ -9,7 +9,7 @@ import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { begunContent, heardUnder, sameApiKey } from './claim.ts'
 import { CLOCK_SKEW, type Facts } from './conditions.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext, type PlacedOrder } from './context.ts'
+import { CREATE_ORDER, type OrderContext, orderEvent, type PlacedOrder } from './context.ts'
 import {
   leaveBehind,
   type OrderCall,
@@ -297,10 +297,7 @@ class Placement implements Task<'create', Placed> {
    */
   #reportWait({ key }: JournalRecord): void {
     this.#context.connection.reporter.retry({
-      callId: this.#callId,
-      operation: CREATE_ORDER.operation,
-      method: CREATE_ORDER.method,
-      path: ORDERS_PATH,
+      ...orderEvent(this.#callId, CREATE_ORDER.operation),
       idempotencyKey: key,
       attempt: 0,
       reason: 'claimed',
@@ -327,12 +324,9 @@ class Placement implements Task<'create', Placed> {
     throw this.#call.errors.noCredential(asked.error, left.charged, left.record?.key)
   }
 
-  #report(ending: Omit<SettledEvent, 'callId' | 'operation' | 'method' | 'path' | 'durationMs'>): void {
+  #report(ending: Omit<SettledEvent, keyof ReturnType<typeof orderEvent> | 'durationMs'>): void {
     this.#context.connection.reporter.settled({
-      callId: this.#callId,
-      operation: CREATE_ORDER.operation,
-      method: CREATE_ORDER.method,
-      path: ORDERS_PATH,
+      ...orderEvent(this.#callId, CREATE_ORDER.operation),
       durationMs: this.deadline.elapsed(),
       ...ending,
     })

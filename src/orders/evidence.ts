@@ -3,8 +3,9 @@
  * return responses to other requests, and another integration of the same customer may use the same
  * references.
  */
+import { isObject } from '../defined.ts'
 import { REDACTED } from '../http/redact.ts'
-import { parseJson } from '../http/request.ts'
+import { parseJson } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import { CanonicalJsonError } from './canonical.ts'
 import { type Derive, fieldTags } from './identity.ts'
@@ -38,20 +39,18 @@ export type FoundIn = 'response' | 'list'
 /** The request in a record's body. Empty once the body was dropped. */
 export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
   const request = parseJson(body ?? '')?.json
-  return typeof request === 'object' ? { ...request } : {}
+  return isObject(request) ? { ...request } : {}
 }
 
 /** Reads the repeated fields of an order. Ignores inherited properties. */
 export function echoOf(order: object): Echo {
-  const metadata = own(order, 'metadata')
-  const nested =
-    typeof metadata === 'object' && metadata !== null ? own(metadata, 'externalOrderId') : undefined
   const quantity = own(order, 'quantity')
   return {
-    externalOrderId: stringOf(nested) ?? stringOf(own(order, 'externalOrderId')),
-    serviceId: stringOf(own(order, 'serviceId')),
+    externalOrderId:
+      stringIn(own(order, 'metadata'), 'externalOrderId') ?? stringIn(order, 'externalOrderId'),
+    serviceId: stringIn(order, 'serviceId'),
     quantity: typeof quantity === 'number' ? quantity : undefined,
-    target: stringOf(own(order, 'target')),
+    target: stringIn(order, 'target'),
   }
 }
 
@@ -86,9 +85,7 @@ export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): 
 /** The `sourceSystem` of a request: a top-level field, or one in its metadata. */
 export function sourceSystemOf(asked: Asked): string | undefined {
   const request = requestOf(asked)
-  const { metadata } = request
-  const nested = typeof metadata === 'object' && metadata !== null ? own(metadata, 'sourceSystem') : undefined
-  return stringOf(own(request, 'sourceSystem')) || stringOf(nested) || undefined
+  return stringIn(request, 'sourceSystem') || stringIn(own(request, 'metadata'), 'sourceSystem') || undefined
 }
 
 /** True if the values may be equal. A value with a redacted API key cannot be compared. */
@@ -108,10 +105,11 @@ function mayHaveTag(derive: Derive, { key, fields }: Asked, field: string, shown
   }
 }
 
-function own(value: object, name: string): unknown {
-  return Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined
+function own(object: unknown, name: string): unknown {
+  return isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined
 }
 
-function stringOf(value: unknown): string | undefined {
+function stringIn(object: unknown, name: string): string | undefined {
+  const value = own(object, name)
   return typeof value === 'string' ? value : undefined
 }

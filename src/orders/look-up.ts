@@ -1,18 +1,18 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, isCustomerOrderingError, UnresolvedOrderError } from '../errors.ts'
+import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { segment } from '../http/path.ts'
-import { ADDRESS_ONLY, MAX_ITEM_BYTES, type Reply, read } from '../http/request.ts'
-import { type Checked, checkNow } from '../schemas/check.ts'
+import { READ_ITEM, type Reply, read } from '../http/request.ts'
+import { type Checked, checkNow, wrong } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { withId } from '../schemas/parse.ts'
 import type { OrderStore } from '../stores/store.ts'
-import { ORDERS_PATH, type OrderContext } from './context.ts'
+import { ORDERS_PATH, type OrderContext, recordFacts } from './context.ts'
 import { type Asked, contradiction, echoOf, hasOtherTarget, sourceSystemOf } from './evidence.ts'
 import type { FoundRecord } from './journal.ts'
 import { markCreated } from './newest.ts'
 import { isUnsent, type JournalRecord, publicRecord } from './record.ts'
-import type { AttentionReason, RecoveryOutcome } from './recovery-outcome.ts'
+import { type AttentionReason, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
 
 /** A record to look up, because sending its request is not safe. */
@@ -53,12 +53,10 @@ export async function readOrder(
   asked?: Asked,
 ): Promise<Reply<Order>> {
   return await read(context.connection, {
-    ...ADDRESS_ONLY,
+    ...READ_ITEM,
     endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
     path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
     settings,
-    maxBytes: MAX_ITEM_BYTES,
-    repeatable: true,
     money,
     parse: withId('id', orderId, (body) => readable(context, body, asked)),
   })
@@ -68,7 +66,7 @@ function readable({ connection }: OrderContext, body: unknown, asked: Asked | un
   const checked = checkNow(orderSchema, body)
   if (!('value' in checked) || asked === undefined) return checked
   const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value), 'response')
-  return field === undefined ? checked : { issues: [{ path: field, message: 'is not what was sent' }] }
+  return field === undefined ? checked : wrong('is not what was sent', field)
 }
 
 /**
@@ -102,8 +100,8 @@ export async function lookUpById(
     const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)
     return await markCreated(context, found, { id: order.id, order })
   } catch (error) {
-    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
-    return { outcome: 'created', record: publicRecord(found.record), reason: 'unreadable', error }
+    const record = publicRecord(found.record)
+    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
   }
 }
 
@@ -158,12 +156,11 @@ export async function* lookUp(
         }
       }
     } catch (caught) {
-      if (!isCustomerOrderingError(caught) || caught.code === 'aborted') throw caught
+      error = failureOf(caught)
       // A client that was closed meanwhile ends the walk. A missing API key is a failure like any
       // other.
       checkOpen()
-      error = caught
-      looked = !PASSING.has(caught.code) && !PASSING_STATUSES.has(caught.status)
+      looked = !PASSING.has(error.code) && !PASSING_STATUSES.has(error.status)
     }
     if (cut) cuts.add(wanted.values())
     for (const lookup of group) {
@@ -249,9 +246,8 @@ class Cuts {
 }
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
-  const { key, externalOrderId } = record
   return new UnresolvedOrderError(
     `The look-up stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} and did not find the order; it may be in the rest. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
-    { charged: 'unknown', idempotencyKey: key, externalOrderId },
+    { ...recordFacts(record), charged: 'unknown' },
   )
 }

@@ -1,8 +1,8 @@
-import { defined } from '../defined.ts'
+import { defined, isObject, ownValue } from '../defined.ts'
 import type { Charged, Issue } from '../errors.ts'
 import type { AttemptResult } from '../http/attempt.ts'
 import type { Pace } from '../http/retry.ts'
-import { checkNow } from '../schemas/check.ts'
+import { checkNow, isFilled, parseJson, wrong } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { Hold, RecordState, RejectionKind } from './record.ts'
@@ -221,26 +221,16 @@ function classifySuccess(
   // Only the documented success status proves a charge: a login page comes with 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
   if (result.problem !== undefined) return { kind: unreadable, status }
-  let body: unknown
-  try {
-    body = JSON.parse(result.text)
-  } catch {
-    return { kind: unreadable, status, issues: [{ path: '', message: 'is not JSON' }] }
-  }
-  const field = typeof body === 'object' && body !== null ? contradiction(body) : undefined
-  if (field !== undefined)
-    return { kind: 'contradicted', status, issues: [{ path: field, message: 'is not what was sent' }] }
+  const body = parseJson(result.text)?.json
+  if (body === undefined) return { kind: unreadable, status, ...wrong('is not JSON') }
+  const field = isObject(body) ? contradiction(body) : undefined
+  if (field !== undefined) return { kind: 'contradicted', status, ...wrong('is not what was sent', field) }
   const checked = checkNow(orderSchema, body)
   if ('value' in checked) return { kind: 'created', order: checked.value, orderId: checked.value.id, status }
-  const orderId = idOf(body)
-  if (status === 201 && orderId !== undefined)
+  const orderId = ownValue(body, 'id')
+  if (status === 201 && isFilled(orderId))
     return { kind: 'created_flawed', orderId, status, issues: checked.issues }
   return { kind: unreadable, status, issues: checked.issues }
-}
-
-function idOf(body: unknown): string | undefined {
-  if (typeof body !== 'object' || body === null || !('id' in body)) return undefined
-  return typeof body.id === 'string' && body.id.trim() !== '' ? body.id : undefined
 }
 
 function classifyError(status: number, text: string): Outcome {

@@ -20,7 +20,14 @@ import {
   unexpectedBody,
 } from '../http/failures.ts'
 import { factsOf } from '../http/info.ts'
-import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
+import {
+  CREATE_ORDER,
+  chargedOf,
+  ORDERS_PATH,
+  type OrderContext,
+  type RecordFacts,
+  recordFacts,
+} from './context.ts'
 import { type Derive, differingFields, fieldTags, rowIdOf } from './identity.ts'
 import type { Intent } from './intent.ts'
 import type { Unwritten } from './journal.ts'
@@ -202,28 +209,19 @@ export class PlaceOrderErrors {
 
   #context(charged: Charged, key: string | undefined): CallContext {
     const { idempotencyKey, externalOrderId } = this.#intent
-    const names = { idempotencyKey: key ?? idempotencyKey, externalOrderId, orderId: undefined }
-    return orderCall(CREATE_ORDER.operation, charged, names, this.#signal)
+    const known = { charged, idempotencyKey: key ?? idempotencyKey, externalOrderId, orderId: undefined }
+    return orderCall(CREATE_ORDER.operation, known, this.#signal)
   }
 }
-
-type Names = Pick<CallContext, 'idempotencyKey' | 'externalOrderId' | 'orderId'>
 
 /** What the errors of a call that places an order contain besides its outcome. */
 export function orderCall(
   operation: string,
-  charged: Charged,
-  names: Names,
+  known: RecordFacts,
   signal: AbortSignal | undefined,
 ): CallContext {
   const endpoint = { ...CREATE_ORDER, operation }
-  return { endpoint, path: ORDERS_PATH, charged, ...names, now: 0, reason: signal?.reason }
-}
-
-/** The names of an order in an error: its key, reference and id. */
-export function namesOf(record: JournalRecord | undefined): Names {
-  const { key: idempotencyKey, externalOrderId, order } = record ?? {}
-  return { idempotencyKey, externalOrderId, orderId: order?.id }
+  return { endpoint, path: ORDERS_PATH, ...known, now: 0, reason: signal?.reason }
 }
 
 /** What the record proves about the wallet before a call did anything. */
@@ -246,10 +244,7 @@ export async function argumentError(
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
   if ('record' in found && found.record !== undefined)
-    return invalidOver(error.message, error.issues, {
-      ...namesOf(found.record),
-      charged: chargedOf(found.record),
-    })
+    return invalidOver(error.message, error.issues, recordFacts(found.record))
   // The record may belong to an earlier call that was charged.
   if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
   return found instanceof Interruption

@@ -1,11 +1,10 @@
 import { defined } from '../defined.ts'
-import { isCustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
 import { contradiction, type ListedOrder } from './evidence.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import type { Finish } from './recovery-outcome.ts'
+import { type Finish, failureOf } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
 import { type Unusable, unusableError } from './row.ts'
 import { scanOrders } from './scan-orders.ts'
@@ -118,7 +117,7 @@ async function readable<Output>(order: Order, finish: Finish<Output>): Promise<O
   try {
     return await finish(order, undefined)
   } catch (error) {
-    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+    failureOf(error)
     return undefined
   }
 }

@@ -1,21 +1,22 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, isCustomerOrderingError, StoreError } from '../errors.ts'
+import { type AnyCustomerOrderingError, StoreError } from '../errors.ts'
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'
 import { heardUnder, repeatedContent, sameApiKey } from './claim.ts'
 import type { Facts } from './conditions.ts'
-import { CREATE_ORDER, chargedOf, ORDERS_PATH, type OrderContext } from './context.ts'
+import { chargedOf, type OrderContext, orderEvent, recordFacts } from './context.ts'
 import { plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
 import { requestOf } from './evidence.ts'
 import { isGenuine } from './intent.ts'
 import { type Found, type FoundRecord, known } from './journal.ts'
 import { type Lookup, lookUp, lookUpAlone } from './look-up.ts'
 import { newestRecord } from './newest.ts'
-import { namesOf, orderCall } from './place-order-errors.ts'
+import { orderCall } from './place-order-errors.ts'
 import { isPending, isUnsent, type JournalRecord, publicRecord } from './record.ts'
 import {
   type Finish,
+  failureOf,
   finished,
   type RecoveryOutcome,
   repeatedOutcome,
@@ -96,8 +97,7 @@ export async function* recover<Output>(
           : await leaveOpen(context, id)
     } catch (error) {
       // The failure of one record is its own outcome. The walk goes on.
-      if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
-      step = await leaveOpen(context, id, error)
+      step = await leaveOpen(context, id, failureOf(error))
       // The record cannot even be read: the store itself fails, and would fail for every other
       // record.
       if (step === undefined) throw error
@@ -276,12 +276,7 @@ function repeating(
     unwritten: ({ cause }) => {
       const error = new StoreError(
         'The store did not confirm the claim, so recovery sent nothing for this order. An earlier call may have charged the wallet. Repair the store, then run recovery again.',
-        {
-          charged: chargedOf(record),
-          idempotencyKey: record.key,
-          externalOrderId: record.externalOrderId,
-          cause,
-        },
+        { ...recordFacts(record), cause },
       )
       return { end: { outcome: 'still_open', record: view, error } }
     },
@@ -295,13 +290,13 @@ async function sentOutcome(
   claimed: FoundRecord,
   { signal }: CallSettings,
 ): Promise<RecoveryOutcome> {
-  const newest = (await newestRecord(context, claimed)) ?? record
+  const stored = (await newestRecord(context, claimed)) ?? record
   // A response proves the charge even if it could not be stored.
-  const proven = charged === 'yes'
-  const about = orderCall(OPERATION, proven ? charged : chargedOf(newest), namesOf(newest), signal)
+  const newest: JournalRecord = charged === 'yes' ? { ...stored, state: 'created' } : stored
+  const about = orderCall(OPERATION, recordFacts(newest), signal)
   const error =
     ending.end === 'done' ? undefined : errorOf(ending, { ...about, now: context.connection.runtime.now() })
-  return repeatedOutcome(proven ? { ...newest, state: 'created' } : newest, order, outcome?.kind, error)
+  return repeatedOutcome(newest, order, outcome?.kind, error)
 }
 
 /** The outcome of a record for which nothing was sent. Undefined if the record cannot be read. */
@@ -323,10 +318,7 @@ function reportOutcome(
   orderId: string | undefined,
 ): void {
   context.connection.reporter.settled({
-    callId,
-    operation: OPERATION,
-    method: CREATE_ORDER.method,
-    path: ORDERS_PATH,
+    ...orderEvent(callId, OPERATION),
     ok: order !== undefined || outcome === 'rejected',
     attempts: record.attempts,
     durationMs: 0,
@@ -347,7 +339,5 @@ function failure(
   { signal }: CallSettings,
   error?: unknown,
 ): AnyCustomerOrderingError {
-  const charged = record === undefined ? 'unknown' : chargedOf(record)
-  const about = orderCall(OPERATION, charged, namesOf(record), signal)
-  return errorOf({ end, error, trail: noTrail(true) }, about)
+  return errorOf({ end, error, trail: noTrail(true) }, orderCall(OPERATION, recordFacts(record), signal))
 }

@@ -150,9 +150,17 @@ export async function finished<Output>(
   try {
     return { outcome: 'created', record, order: await finish(outcome.order, record) }
   } catch (error) {
-    if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
-    return { outcome: 'created', record, reason: 'unreadable', error }
+    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
   }
+}
+
+/**
+ * The failure of one order, which is its own outcome. Rethrows what ends a whole run: the caller's
+ * abort, and an error that is not ours.
+ */
+export function failureOf(error: unknown): AnyCustomerOrderingError {
+  if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+  return error
 }
 
 /** The outcome of a row whose record cannot be read. */

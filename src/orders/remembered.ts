@@ -1,14 +1,12 @@
 import {
-  type Charged,
   type CustomerOrderingError,
-  type ErrorFacts,
   InvalidRequestError,
   RequestAbortedError,
   TimeoutError,
 } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedOf, type OrderContext } from './context.ts'
+import { type OrderContext, recordFacts } from './context.ts'
 import { checkIdempotencyKey, rowIdOf } from './identity.ts'
 import type { Found } from './journal.ts'
 import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
@@ -127,14 +125,6 @@ export function nameField(name: OrderName): 'externalOrderId' | 'idempotencyKey'
   return 'externalOrderId' in name ? 'externalOrderId' : 'idempotencyKey'
 }
 
-export function facts(record: JournalRecord): ErrorFacts & { readonly charged: Charged } {
-  return {
-    idempotencyKey: record.key,
-    charged: chargedOf(record),
-    externalOrderId: record.externalOrderId,
-  }
-}
-
 export function deadlineOf({ connection }: OrderContext, { totalTimeout, signal }: CallSettings): Deadline {
   return new Deadline(connection.runtime, totalTimeout, signal)
 }
@@ -165,6 +155,6 @@ function interrupted(
  * @param record the order's record, which decides `charged`: a wrong argument says nothing about it
  */
 export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
-  const known = record === undefined ? {} : facts(record)
+  const known = record === undefined ? {} : recordFacts(record)
   return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })
 }

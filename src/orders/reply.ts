@@ -1,5 +1,4 @@
 import { defined } from '../defined.ts'
-import { supportReference } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Interruption } from '../http/deadline.ts'
 import { answerFacts, noHeaders } from '../http/info.ts'
@@ -60,7 +59,7 @@ export function replyOf(
   { key, answered, attempts, replayed, remembered }: Told,
 ): Placed {
   const { externalOrderId } = intent
-  const names = { orderId: order.id, ...defined({ idempotencyKey: key, externalOrderId }) }
+  const supportReference = { orderId: order.id, ...defined({ idempotencyKey: key, externalOrderId }) }
   return {
     value: order,
     remembered,
@@ -68,7 +67,7 @@ export function replyOf(
       ...answered,
       attempts,
       durationMs: deadline.elapsed(),
-      supportReference: supportReference(names),
+      supportReference,
       ...defined({ idempotencyKey: key, replayed }),
       headers: answered?.headers ?? noHeaders,
     },

@@ -1,23 +1,16 @@
 import { type CustomerOrderingError, StoreError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
+import { moneySentence } from '../http/failures.ts'
 import { nextKey } from './claim.ts'
 import { type Facts, isFromFuture } from './conditions.ts'
-import { moneySentence, type OrderContext } from './context.ts'
+import { type OrderContext, recordFacts } from './context.ts'
 import { plainFacts, run, type Task, type Turn } from './engine.ts'
 import { contradiction, echoOf } from './evidence.ts'
 import { type FoundRecord, known } from './journal.ts'
 import { readOrder } from './look-up.ts'
 import { markCreated } from './newest.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import {
-  deadlineOf,
-  facts,
-  invalid,
-  lookFor,
-  type NamedLook,
-  nameField,
-  type OrderName,
-} from './remembered.ts'
+import { deadlineOf, invalid, lookFor, type NamedLook, nameField, type OrderName } from './remembered.ts'
 import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
@@ -146,10 +139,10 @@ function refused(
     case 'unknown':
       return invalid(field, 'does not name a remembered order')
     case 'busy': {
-      const { charged = 'unknown', ...names } = record === undefined ? {} : facts(record)
+      const known = recordFacts(record)
       return new UnresolvedOrderError(
-        `A call for this order is still running. ${moneySentence(charged)} Resolve the order after that call has ended.`,
-        { ...names, charged },
+        `A call for this order is still running. ${moneySentence(known.charged)} Resolve the order after that call has ended.`,
+        known,
       )
     }
     case 'created':
@@ -182,9 +175,9 @@ async function verified(
 }
 
 function notStored(record: JournalRecord | undefined): StoreError {
-  const { charged = 'unknown', ...names } = record === undefined ? {} : facts(record)
+  const known = recordFacts(record)
   return new StoreError(
-    `The decision was not stored: the record has changed since, or the store refused the write. ${moneySentence(charged)} Check the record again, then decide.`,
-    { charged, ...names },
+    `The decision was not stored: the record has changed since, or the store refused the write. ${moneySentence(known.charged)} Check the record again, then decide.`,
+    known,
   )
 }

@@ -1,4 +1,4 @@
-import { defined } from '../defined.ts'
+import { defined, isObject } from '../defined.ts'
 import { StoreError } from '../errors.ts'
 import type { Codec } from '../options.ts'
 import type { Order } from '../schemas/order.ts'
@@ -97,8 +97,8 @@ export async function decodeRow(
   } catch {
     return 'corrupt'
   }
-  if (typeof content !== 'object' || content === null) return 'corrupt'
-  const { layout, ...fields } = content as Readonly<Record<string, unknown>>
+  if (!isFields(content)) return 'corrupt'
+  const { layout, ...fields } = content
   if (typeof layout === 'number' && layout > LAYOUT) return 'newer_version'
   const record = { ...fields, version: row.version, createdAt: row.createdAt, updatedAt: row.updatedAt }
   return layout === LAYOUT && isRecord(record) && record.state === row.state ? record : 'corrupt'
@@ -134,7 +134,8 @@ const isText: Fits = (value) => typeof value === 'string'
 const isFlag: Fits = (value) => typeof value === 'boolean'
 const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
 const isTime: Fits = (value) => Number.isFinite(value)
-const isObject: Fits = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  isObject(value) && !Array.isArray(value)
 const oneOf =
   (...values: readonly string[]): Fits =>
   (value) =>
@@ -146,7 +147,7 @@ const optional =
 const allOf =
   (fits: Fits): Fits =>
   (value) =>
-    isObject(value) && Object.values(value as object).every(fits)
+    isFields(value) && Object.values(value).every(fits)
 
 /** The check of every field of a record. A field without a line does not compile. */
 const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
@@ -160,7 +161,7 @@ const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   state: oneOf('open', 'created', 'rejected'),
   ambiguous: isFlag,
   externalOrderId: optional(isText),
-  order: optional(isObject),
+  order: optional(isFields),
   rejection: optional(isRejection),
   attempts: isCount,
   firstSentAt: optional(isTime),
@@ -182,8 +183,8 @@ const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
 const isKind = oneOf('refused', 'not_processed', 'conflict', 'cancelled', 'abandoned')
 
 function isRejection(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { kind, status, code } = value as Readonly<Record<string, unknown>>
+  if (!isFields(value)) return false
+  const { kind, status, code } = value
   return isKind(kind) && optional(isCount)(status) && optional(isText)(code)
 }
 
@@ -192,13 +193,14 @@ function isTexts(value: unknown): boolean {
 }
 
 function isFirstKey(value: unknown): boolean {
-  if (!isObject(value)) return false
-  const { sentAt, rejection, refused } = value as Readonly<Record<string, unknown>>
+  if (!isFields(value)) return false
+  const { sentAt, rejection, refused } = value
   return isTime(sentAt) && optional(isRejection)(rejection) && isFlag(refused)
 }
 
-function isRecord(value: object): value is JournalRecord {
-  const record = value as Readonly<Record<string, unknown>>
+function isRecord(
+  record: Readonly<Record<string, unknown>>,
+): record is JournalRecord & Record<string, unknown> {
   for (const [name, fits] of Object.entries(FIELDS)) if (!fits(record[name])) return false
   if (record['state'] === 'open') return typeof record['body'] === 'string'
   return record['state'] === 'created' || record['rejection'] !== undefined

@@ -1,11 +1,10 @@
 import { defined } from '../defined.ts'
 import type { CallSettings, Endpoint } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
-import { ADDRESS_ONLY, MAX_LIST_BYTES, read } from '../http/request.ts'
+import { READ_PAGE, read } from '../http/request.ts'
 import { envelopeOf } from '../lists/envelope.ts'
 import { Progress, saysEnd } from '../lists/walk.ts'
-import { type Checked, checkNow } from '../schemas/check.ts'
-import type { ListEnvelope } from '../schemas/list.ts'
+import { checkNow } from '../schemas/check.ts'
 import { orderSchema } from '../schemas/order.ts'
 import { ORDERS_PATH, type OrderContext } from './context.ts'
 import { echoOf, type ListedOrder } from './evidence.ts'
@@ -50,15 +49,13 @@ export async function* scanOrders(
   for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
     options.checkOpen()
     const { value: envelope, info } = await read(context.connection, {
-      ...ADDRESS_ONLY,
+      ...READ_PAGE,
       endpoint,
       path: ORDERS_PATH,
       query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
       settings: options.settings,
-      maxBytes: MAX_LIST_BYTES,
-      repeatable: true,
       money: options.money,
-      parse: (body) => envelopeIn(context, body),
+      parse: (body) => envelopeOf(body, 'id', context.listEnvelope),
     })
     const { items: rows, total, hasMore } = envelope
     if (rows.length === 0) return
@@ -88,11 +85,6 @@ export async function* scanOrders(
 /** Distance from the start of a page with that many rows to the start of the next one. */
 export function advanceBy(received: number): number {
   return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
-}
-
-function envelopeIn(context: OrderContext, body: unknown): Checked<ListEnvelope> {
-  const found = envelopeOf(body, 'id', context.listEnvelope)
-  return 'issues' in found ? found : { value: found.envelope }
 }
 
 function readRow(row: unknown): ListedOrder | undefined {

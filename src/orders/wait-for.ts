@@ -2,7 +2,7 @@ import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
 import { type CallSettings, type Connection, type Endpoint, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf, UNKNOWN_CALL } from '../http/failures.ts'
-import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/request.ts'
+import { READ_ITEM, read } from '../http/request.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import type { Checked } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
@@ -45,13 +45,10 @@ export async function waitForOrder<T>(
     let cause: unknown
     try {
       seen = await read<Seen<T>>(connection, {
-        ...ADDRESS_ONLY,
+        ...READ_ITEM,
         endpoint,
         path,
         settings: { ...settings, totalTimeout: Math.max(1, Math.min(settings.totalTimeout, left)) },
-        maxBytes: MAX_ITEM_BYTES,
-        repeatable: true,
-        money: 'none',
         parse: (body) => withStatus(body, wait.parse),
       })
       attempts += seen.info().attempts

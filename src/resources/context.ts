@@ -1,5 +1,5 @@
 import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
-import { ADDRESS_ONLY, MAX_ITEM_BYTES, read } from '../http/request.ts'
+import { READ_ITEM, read } from '../http/request.ts'
 import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
@@ -25,16 +25,7 @@ export async function retrieve<T>(
   settings: CallSettings,
 ): Promise<T> {
   lifetime.check()
-  const { value, info } = await read(connection, {
-    ...ADDRESS_ONLY,
-    endpoint,
-    path,
-    settings,
-    maxBytes: MAX_ITEM_BYTES,
-    repeatable: true,
-    money: 'none',
-    parse,
-  })
+  const { value, info } = await read(connection, { ...READ_ITEM, endpoint, path, settings, parse })
   attachInfo(value, info)
   return value
 }

@@ -2,9 +2,10 @@ import { bare, defined } from '../defined.ts'
 import { type ErrorFacts, InvalidResponseError, type SupportReference } from '../errors.ts'
 import { type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence, errorOf, UNKNOWN_CALL } from '../http/failures.ts'
+import { chargedSentence, errorOf } from '../http/failures.ts'
 import type { ListEndpoint } from '../lists/envelope.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../orders/context.ts'
+import type { OrderContext } from '../orders/context.ts'
+import { orderCall } from '../orders/place-order-errors.ts'
 import type { Finish } from '../orders/recovery-outcome.ts'
 import { issuesText } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
@@ -29,10 +30,9 @@ export async function fitOrder<Output>(
   const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
   if (parsed instanceof Interruption) {
     const { attempts = 0, orderId, idempotencyKey, externalOrderId } = bare(known)
-    const endpoint = { ...CREATE_ORDER, operation }
-    const context = { ...UNKNOWN_CALL, charged: 'yes', orderId, idempotencyKey, externalOrderId } as const
-    const call = { ...context, endpoint, path: ORDERS_PATH, reason: settings.signal?.reason }
-    throw errorOf({ end: parsed.why, trail: { ...noTrail(true), attempts } }, call)
+    const paid = { charged: 'yes', orderId, idempotencyKey, externalOrderId } as const
+    const trail = { ...noTrail(true), attempts }
+    throw errorOf({ end: parsed.why, trail }, orderCall(operation, paid, settings.signal))
   }
   if ('value' in parsed) return parsed.value
   const { issues } = parsed

@@ -116,7 +116,29 @@ export function atSight<T>(
 }
 
 /** A checked value, or its issues. */
-export type Checked<T> = { readonly value: T } | { readonly issues: readonly Issue[] }
+export type Checked<T> = { readonly value: T } | Wrong
+
+interface Wrong {
+  readonly issues: readonly Issue[]
+}
+
+/** One issue with a value, or with a field of it. */
+export function wrong(message: string, path = ''): Wrong {
+  return { issues: [{ path, message }] }
+}
+
+/**
+ * The parsed string, or undefined if it is not JSON. An empty body, as in a 204, counts as
+ * undefined JSON.
+ */
+export function parseJson(text: string): { readonly json: unknown } | undefined {
+  if (text === '') return { json: undefined }
+  try {
+    return { json: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
 
 /**
  * Checks a value with any Standard Schema: ours (zod/mini) is sync, a caller's may be async. A
@@ -189,8 +211,8 @@ function toChecked<T>(result: StandardSchemaV1.Result<T>): Checked<T> {
   return { issues: result.issues.map(({ path, message }) => ({ path: pathText(path), message })) }
 }
 
-function schemaThrew(): { readonly issues: readonly Issue[] } {
-  return { issues: [{ path: '', message: 'made the schema throw instead of reporting issues' }] }
+function schemaThrew(): Wrong {
+  return wrong('made the schema throw instead of reporting issues')
 }
 
 function pathText(path: StandardSchemaV1.Issue['path']): string {

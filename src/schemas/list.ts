@@ -1,6 +1,5 @@
 import { bare, defined, isObject } from '../defined.ts'
-import type { Issue } from '../errors.ts'
-import { anyObject } from './check.ts'
+import { anyObject, type Checked, wrong } from './check.ts'
 import type { Order } from './order.ts'
 import type { Service } from './service.ts'
 
@@ -32,36 +31,20 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
  * array-valued property. If several properties are arrays, it takes the only one whose rows all
  * have an identifier. It never guesses beyond that.
  */
-export function readEnvelope(
-  body: unknown,
-  identifier: string,
-): { readonly envelope: ListEnvelope } | { readonly issues: readonly Issue[] } {
-  if (Array.isArray(body)) return { envelope: { items: body } }
+export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {
+  if (Array.isArray(body)) return { value: { items: body } }
   const fields = anyObject(body)
-  if (fields === undefined) return { issues: [{ path: '', message: 'is neither an array nor an object' }] }
+  if (fields === undefined) return wrong('is neither an array nor an object')
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
-  if (arrays.length === 0) {
-    return {
-      issues: [
-        { path: '', message: 'has no array of rows; say where they are with the option listEnvelope' },
-      ],
-    }
-  }
+  if (arrays.length === 0)
+    return wrong('has no array of rows; say where they are with the option listEnvelope')
   const candidates =
     arrays.length === 1 || arrays.every((array) => array.length === 0)
       ? arrays.slice(0, 1)
       : arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
   const [items] = candidates
-  if (items === undefined || candidates.length > 1) {
-    return {
-      issues: [
-        {
-          path: '',
-          message: 'has several arrays; say which one holds the rows with the option listEnvelope',
-        },
-      ],
-    }
-  }
+  if (items === undefined || candidates.length > 1)
+    return wrong('has several arrays; say which one holds the rows with the option listEnvelope')
   const own = bare(fields)
   const places = [own, ...PAGING.map((name) => own[name]).filter(isRecord)]
   const total = first(
@@ -70,7 +53,7 @@ export function readEnvelope(
     (value): value is number => typeof value === 'number' && Number.isSafeInteger(value) && value >= 0,
   )
   const hasMore = first(places, MORE, (value) => typeof value === 'boolean')
-  return { envelope: { items, ...defined({ total, hasMore }) } }
+  return { value: { items, ...defined({ total, hasMore }) } }
 
   function hasIdentifier(row: unknown): boolean {
     return isRecord(row) && Object.hasOwn(row, identifier) && typeof row[identifier] === 'string'

@@ -1,5 +1,5 @@
 import { isObject } from '../defined.ts'
-import { type AtSight, areRight, type Checked, check, checkNow } from './check.ts'
+import { type AtSight, areRight, type Checked, check, checkNow, wrong } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** Checks a value of the service and returns it as methods do. */
@@ -23,7 +23,7 @@ export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>)
   return (body) => {
     const other = isObject(body) ? body[name] : undefined
     return typeof other === 'string' && other !== id
-      ? { issues: [{ path: name, message: 'is not the id that was asked for' }] }
+      ? wrong('is not the id that was asked for', name)
       : parse(body)
   }
 }

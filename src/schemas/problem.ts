@@ -1,5 +1,5 @@
-import { bare, isObject } from '../defined.ts'
-import { anyObject } from './check.ts'
+import { bare, defined, isObject } from '../defined.ts'
+import { anyObject, parseJson } from './check.ts'
 
 /**
  * Body of an error response. The API document does not show its shape, so every usual one is
@@ -28,13 +28,7 @@ const MESSAGE = ['message', 'detail', 'title', 'error_description', 'description
 
 /** Reads an error body. Never throws, whatever the body is. */
 export function readProblem(text: string): Problem {
-  let body: unknown
-  try {
-    body = JSON.parse(text)
-  } catch {
-    return { recognised: false }
-  }
-  const fields: ErrorResponse | undefined = anyObject(body)
+  const fields: ErrorResponse | undefined = anyObject(parseJson(text)?.json)
   if (fields === undefined) return { recognised: false }
   const { error, errors, type } = bare(fields)
   const places: unknown[] = [fields, error, Array.isArray(errors) ? errors[0] : errors]
@@ -45,9 +39,7 @@ export function readProblem(text: string): Problem {
   const idempotency = documentedCode(fields)
   return {
     recognised: code !== undefined || found !== undefined,
-    ...((idempotency ?? code) === undefined ? {} : { code: idempotency ?? code ?? '' }),
-    ...(found === undefined ? {} : { message: found }),
-    ...(idempotency === undefined ? {} : { idempotency }),
+    ...defined({ code: idempotency ?? code, message: found, idempotency }),
   }
 }
 

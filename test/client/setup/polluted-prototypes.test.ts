@@ -43,7 +43,7 @@ describe('what every object inherits', () => {
     pollute('hasMore', false)
     pollute('total', 1)
     pollute('meta', { hasMore: false })
-    expect(readEnvelope({ data: [{ id: 'a' }] }, 'id')).toEqual({ envelope: { items: [{ id: 'a' }] } })
+    expect(readEnvelope({ data: [{ id: 'a' }] }, 'id')).toEqual({ value: { items: [{ id: 'a' }] } })
   })
 
   it.each(['code', 'cause', 'errors'])('is no proof that a request was not sent: %s', async (name) => {

@@ -14,7 +14,7 @@ import {
   perform,
 } from '../../../src/http/call.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
-import { ADDRESS_ONLY } from '../../../src/http/request.ts'
+import { READ_ITEM } from '../../../src/http/request.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
 const answer = (status: number, headers: Record<string, string> = {}, text = '{}'): AttemptResult => ({
@@ -91,7 +91,7 @@ function run(
   const ending = perform<string>(connection, {
     endpoint: { operation: 'orders.create', method: 'POST' },
     path: '/v1/orders',
-    ...ADDRESS_ONLY,
+    ...READ_ITEM,
     attemptsBefore: 0,
     credential: undefined,
     beforeSend: undefined,

@@ -337,14 +337,7 @@ describe('what JSON cannot carry is refused, with its place', () => {
     ['a name that is no identifier', { 'a b': { 'it"s': 1n } }, '["a b"]["it\\"s"]', 'is a bigint'],
   ])('%s', (_what, value, path, problem) => {
     const message = `${path} ${problem}`
-    expect(refusalOf(value)).toMatchObject({ path, message, name: 'CanonicalJsonError' })
-  })
-
-  test('the name of the error stands where that of every error stands', () => {
-    expect(Object.getOwnPropertyDescriptor(CanonicalJsonError.prototype, 'name')).toEqual({
-      ...Object.getOwnPropertyDescriptor(Error.prototype, 'name'),
-      value: 'CanonicalJsonError',
-    })
+    expect(refusalOf(value)).toMatchObject({ path, message })
   })
 
   test('undefined as the whole value', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { CREATE_ORDER, chargedOf, moneySentence, ORDERS_PATH } from '../../../src/orders/context.ts'
+import { moneySentence } from '../../../src/http/failures.ts'
+import { CREATE_ORDER, chargedOf, ORDERS_PATH } from '../../../src/orders/context.ts'
 import { rememberedOrder } from '../../../src/orders/newest.ts'
 import { orderContext } from '../../support/order-context.ts'
 import { ORDER } from '../../support/place.ts'

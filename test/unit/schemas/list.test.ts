@@ -6,7 +6,7 @@ const rows = [{ id: 'ord_1' }, { id: 'ord_2' }]
 
 const envelopeOf = (body: unknown): unknown => {
   const found = readEnvelope(body, 'id')
-  return 'envelope' in found ? found.envelope : found.issues[0]?.message
+  return 'value' in found ? found.value : found.issues[0]?.message
 }
 
 describe('the rows of a list answer', () => {
@@ -91,7 +91,7 @@ test('any JSON is an envelope or gives issues', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (body) => {
       const found = readEnvelope(body, 'id')
-      if ('envelope' in found) expect(Array.isArray(found.envelope.items)).toBe(true)
+      if ('value' in found) expect(Array.isArray(found.value.items)).toBe(true)
       else expect(found.issues.length).toBeGreaterThan(0)
     }),
   )
