@@ -3,6 +3,7 @@ import * as when from './conditions.ts'
 import { inWindow, isBusy, type Start } from './conditions.ts'
 import type { Found } from './journal.ts'
 import { isUnsent, type JournalRecord } from './record.ts'
+import type { AttentionReason } from './recovery-outcome.ts'
 
 /**
  * Phase of a name in the store:
@@ -66,14 +67,7 @@ export type Refusal =
   | 'unsettled'
 
 /** Why recovery looks an order up instead of repeating its request. */
-export type HeldBack =
-  | 'past_window'
-  | 'aborted'
-  | 'refused_after_doubt'
-  | 'conflict'
-  | 'api_key_changed'
-  | 'unreadable'
-  | 'corrupt'
+type HeldBack = Exclude<AttentionReason, 'newer_version'>
 
 interface Send<S extends Sends | 'overdue'> {
   readonly step: 'send'
@@ -141,6 +135,22 @@ const DIFFERS = [
   [when.otherKey, refuse('key')],
 ] as const
 const REPLACED = [when.replaced, refuse('replaced')] as const
+/** No key of a closed order that is ordered again may be sent. */
+const SPENT = [
+  [when.keyLeftBefore, refuse('spent')],
+  [when.otherKeyUnproven, refuse('key')],
+  [when.foreignKeyTooOld, refuse('window')],
+  [when.keyTooOld, refuse('spent')],
+] as const
+/** Recovery must not repeat an ambiguous request by itself. */
+const HELD_BACK = [
+  [when.damaged, lookUp('corrupt')],
+  // Never overridden: under another API key, the same key may be a new order.
+  [when.otherApiKey, lookUp('api_key_changed')],
+  [when.replaysAll, send('overdue')],
+  [when.aborted, lookUp('aborted')],
+  [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
+] as const
 
 const NOT_REMEMBERED: Row<undefined> = {
   create: [[when.misfit, refuse('misfit')], send('new')],
@@ -199,15 +209,7 @@ export const RULES: Readonly<
       send('stored'),
     ],
     enqueue: [...DIFFERS, [when.held, refuse('held')], { step: 'take_over' }],
-    recover: [
-      [when.damaged, lookUp('corrupt')],
-      // Never overridden: under another API key, the same key may be a new order.
-      [when.otherApiKey, lookUp('api_key_changed')],
-      [when.replaysAll, send('overdue')],
-      [when.aborted, lookUp('aborted')],
-      [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
-      send('stored'),
-    ],
+    recover: [...HELD_BACK, send('stored')],
     resolve: [{ step: 'verify' }],
     abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
     forget: [refuse('unsettled')],
@@ -215,14 +217,7 @@ export const RULES: Readonly<
   stale: {
     create: [REPLACED, ...DIFFERS, refuse('window')],
     enqueue: [...DIFFERS, refuse('window')],
-    recover: [
-      [when.damaged, lookUp('corrupt')],
-      [when.otherApiKey, lookUp('api_key_changed')],
-      [when.replaysAll, send('overdue')],
-      [when.aborted, lookUp('aborted')],
-      [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
-      lookUp('past_window'),
-    ],
+    recover: [...HELD_BACK, lookUp('past_window')],
     resolve: [{ step: 'verify' }],
     abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
     forget: [refuse('unsettled')],
@@ -267,10 +262,7 @@ export const RULES: Readonly<
   rejected: {
     create: [
       REPLACED,
-      [when.keyLeftBefore, refuse('spent')],
-      [when.otherKeyUnproven, refuse('key')],
-      [when.foreignKeyTooOld, refuse('window')],
-      [when.keyTooOld, refuse('spent')],
+      ...SPENT,
       [when.damagedAgain, refuse('corrupt')],
       [when.misfit, refuse('misfit')],
       [when.nameless, send('new')],
@@ -280,10 +272,7 @@ export const RULES: Readonly<
       send('same'),
     ],
     enqueue: [
-      [when.keyLeftBefore, refuse('spent')],
-      [when.otherKeyUnproven, refuse('key')],
-      [when.foreignKeyTooOld, refuse('window')],
-      [when.keyTooOld, refuse('spent')],
+      ...SPENT,
       [when.misfit, refuse('misfit')],
       [when.otherKey, { step: 'write', as: 'given' }],
       { step: 'write', as: 'again' },
