@@ -293,7 +293,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
         proxy.loseNextAnswer()
         // ioredis sends again what was under way; node-redis says that the connection is gone.
         if (name === 'ioredis') expect(await write()).toBe(true)
-        else expect((await failureOf(write)).message).toContain('may or may not have been')
+        else expect((await failureOf(write)).message).toContain('may or may not have happened')
       }
       expect(await direct.get(SCOPE, row.id)).toEqual(nextVersion(row, CREATED))
       expect(await direct.get(SCOPE, other.id)).toEqual(nextVersion(other, { data: 'next' }))
@@ -396,7 +396,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       for (const _ of [1, 2]) {
         const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
         expect(error.message).toMatch(
-          /^Cannot read from the order store in Redis: the client has no connection/,
+          /^Cannot read from the order store in Redis: the client is not connected/,
         )
         const shown = inspect(error, { depth: 9, showHidden: true })
         expect(shown).not.toMatch(/correct-horse|127\.0\.0\.1/)

@@ -56,7 +56,7 @@ describe('the inspection of the server', () => {
   })
 
   it.each([
-    ['aof_enabled:1', 'aof_enabled:0', /with its setting `appendonly no` a restart forgets orders/],
+    ['aof_enabled:1', 'aof_enabled:0', /with its setting `appendonly no`, a restart loses orders/],
     ['aof_enabled:1', '', /INFO does not return `aof_enabled`.*pass `persistence: 'assume'`/],
     [
       'noeviction',
@@ -84,7 +84,7 @@ describe('the inspection of the server', () => {
       persistence: 'assume',
       eviction: 'assume',
     })
-    await expectFailure(() => store.insert(makeRow(1)), 'no row of it')
+    await expectFailure(() => store.insert(makeRow(1)), 'a value that it did not write')
   })
 
   it('reports a server that cannot be asked now as what it is', async () => {
@@ -123,7 +123,7 @@ describe('failures of RedisStore', () => {
     ],
     ["NOPERM this user has no permissions to access one of the keys 'k'", 'NOPERM', /lacks a permission/],
     ['ERR unknown command `EVALSHA`, with args beginning with: `secret`', 'ERR', /the client reports ERR\./],
-    ['Connection is closed.', 'CONNECTION_CLOSED', /no connection to it/],
+    ['Connection is closed.', 'CONNECTION_CLOSED', /the client is not connected/],
     ['Command timed out', 'COMMAND_TIMEOUT', /did not respond within the client's time limit/],
     ['connect secret', 'Error', /the client reports Error\. The write may or may not have happened\.$/],
   ])('of the text "%s" have the code %s', async (text, code, message) => {
@@ -149,7 +149,7 @@ describe('failures of RedisStore', () => {
     expect((await failureWith(refused)).cause).toMatchObject({ code: 'ECONNREFUSED' })
     const closed = await failureWith(new SocketClosedUnexpectedlyError('Socket closed unexpectedly'))
     expect(closed.cause).toMatchObject({ code: 'SocketClosedUnexpectedlyError' })
-    expect(closed.message).toContain('no connection to it')
+    expect(closed.message).toContain('the client is not connected')
   })
 
   it.each([['QUEUED'], [null], [7], [[1]], [[null]], [{ 0: 'written', length: 1 }]])(
