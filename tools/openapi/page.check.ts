@@ -360,6 +360,44 @@ describe('the live page', () => {
     assert.equal(await row.locator('details[open]').count(), 2, 'what was opened stays open')
   })
 
+  test('keeps every row that it shows already, whatever comes, changes or goes', async () => {
+    const page = await open()
+    await control('POST', '/faults', { times: 'always', match: { method: 'PUT' }, action: { type: 'drop' } })
+    await control('POST', '/faults', { times: 'always', action: { type: 'delay', ms: 1 } })
+    assert.equal(await order('key-1', 'shop-1'), 201)
+    await logRow(page, 1).getByText('charged', { exact: true }).waitFor()
+    await page.locator('#keys').getByText('the order again').waitFor()
+    await page.getByText('acted 1, always on').waitFor()
+    const rows = await page.evaluateHandle(() => [
+      ...document.querySelectorAll('tbody tr, #rules li, .wallet, #switches > *'),
+    ])
+    const gone = (): Promise<readonly (string | null)[]> =>
+      rows.evaluate((before) =>
+        before.filter((row) => !row.isConnected).map(({ textContent }) => textContent),
+      )
+    const remove = page.getByRole('button', { name: /^Remove rule \d+, delay$/ })
+    await remove.focus()
+    const isFocused = (): Promise<boolean> => remove.evaluate((button) => button === document.activeElement)
+
+    assert.equal(await order('key-2', 'shop-2'), 201)
+    const [id = ''] = await page.locator('#orders tbody th').allTextContents()
+    await control('PUT', `/orders/${id}/status`, { status: 'completed' })
+    await control('PATCH', '/behaviour', { maxLimit: 3 })
+    await page.locator('#orders').getByText('completed', { exact: true }).waitFor()
+    await page.locator('#switches').getByText('3', { exact: true }).waitFor({ state: 'attached' })
+    await page.getByText('acted 2, always on').waitFor()
+    assert.deepEqual(await gone(), [])
+    assert.equal(await isFocused(), true, 'the focus stays on the button of a rule that has acted')
+    await page
+      .getByRole('button', { name: /^Remove rule \d+, drop$/ })
+      .evaluate((other: HTMLElement) => other.click())
+    await page.waitForFunction(() => document.querySelectorAll('#rules li').length === 1)
+    assert.equal((await gone()).length, 1)
+    assert.equal(await isFocused(), true, 'the focus stays where another rule has gone')
+    await remove.press('Enter')
+    await page.waitForFunction(() => document.querySelectorAll('#rules li').length === 0)
+  })
+
   test('filters requests by path, status, key and reference, new ones too', async () => {
     const page = await open()
     await order('key-1', 'shop-1')

@@ -8,7 +8,8 @@ const table = (id: string, title: string, note: string): string => `
       <section class="panel" aria-labelledby="${id}-title">
         <h2 id="${id}-title">${title} <span class="count" id="${id}-count"></span></h2>
         <p class="note">${note}</p>
-        <div id="${id}"></div>
+        <p class="note" id="${id}-none">None.</p>
+        <div id="${id}" hidden></div>
       </section>`
 
 /** The live page's HTML; `page.js` fills it. */
@@ -48,8 +49,8 @@ export const pageDocument: string = `<!doctype html>
         <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
         <p class="filter"><label for="filter">Filter</label>
           <input type="search" id="filter" placeholder="path, status, key, reference" autocomplete="off" spellcheck="false"></p>
-        <div id="log" tabindex="0" role="group" aria-label="Newest requests"></div>
-        <p class="note" id="log-empty">No request yet. For example:<br>
+        <div id="log" tabindex="0" role="group" aria-label="Newest requests" hidden></div>
+        <p class="note" id="log-none">No request yet. For example:<br>
           <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
       </section>
 ${table('ledger', 'Charges', 'Every debit of a wallet. Two for one reference is the bug you are looking for.')}

@@ -106,11 +106,11 @@ table code.long { overflow-wrap: anywhere; }
 #log thead th { position: sticky; top: 0; background: var(--panel); }
 .wide .panel { overflow-x: auto; }
 .fault { display: block; color: var(--muted); }
-.log time, .log th { white-space: nowrap; }
+#log time, #log th { white-space: nowrap; }
 td details summary { padding: 0; font-size: .86rem; }
 pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; }
 @media (prefers-reduced-motion: no-preference) {
-  .log tr.new { animation: appear 1.2s ease-out; }
+  #log tbody tr { animation: appear 1.2s ease-out; }
   @keyframes appear { from { background: var(--info-back); } }
 }
 
@@ -137,19 +137,19 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   td.empty { display: none; }
   .cell { min-width: 0; max-width: none; overflow-wrap: anywhere; }
   table code { overflow-wrap: anywhere; }
-  .log tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem .75rem; }
-  .log tr > * { display: block; }
-  .log tr > *::before { content: none; }
-  .log tr > :nth-child(3) { grid-row: 1; }
-  .log tr > :nth-child(4) { grid-row: 1; text-align: right; }
-  .log tr > :nth-child(2), .log tr > :nth-child(1) { grid-row: 2; color: var(--muted); font-size: .84rem; }
-  .log tr > :nth-child(2) { grid-column: 1; }
-  .log tr > :nth-child(1) { grid-column: 2; text-align: right; }
-  .log tr > :nth-child(1)::before { content: "No. "; display: inline; }
-  .log tr > :nth-child(1) > .cell { display: inline; }
-  .log tr > :nth-child(5), .log tr > :nth-child(6) { grid-column: 1 / -1; color: var(--muted); }
-  .log tr > :nth-child(5)::before { content: "key "; }
-  .log tr > :nth-child(5) > .cell { display: inline; }
-  .log tr > .empty:nth-child(n) { display: none; }
+  #log tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem .75rem; }
+  #log tr > * { display: block; }
+  #log tr > *::before { content: none; }
+  #log tr > :nth-child(3) { grid-row: 1; }
+  #log tr > :nth-child(4) { grid-row: 1; text-align: right; }
+  #log tr > :nth-child(2), #log tr > :nth-child(1) { grid-row: 2; color: var(--muted); font-size: .84rem; }
+  #log tr > :nth-child(2) { grid-column: 1; }
+  #log tr > :nth-child(1) { grid-column: 2; text-align: right; }
+  #log tr > :nth-child(1)::before { content: "No. "; display: inline; }
+  #log tr > :nth-child(1) > .cell { display: inline; }
+  #log tr > :nth-child(5), #log tr > :nth-child(6) { grid-column: 1 / -1; color: var(--muted); }
+  #log tr > :nth-child(5)::before { content: "key "; }
+  #log tr > :nth-child(5) > .cell { display: inline; }
+  #log tr > .empty:nth-child(n) { display: none; }
 }
 `

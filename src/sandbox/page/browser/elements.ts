@@ -14,17 +14,3 @@ export function element<Name extends keyof HTMLElementTagNameMap>(
   made.append(...children)
   return made
 }
-
-/**
- * The content of each part of the page, so that only changes touch it: focus and open details stay
- * as they are.
- */
-const drawn = new Map<string, string>()
-
-/** Draws a part only if its content has changed. */
-export function draw(id: string, data: unknown, make: (place: HTMLElement) => void): void {
-  const text = JSON.stringify(data)
-  if (drawn.get(id) === text) return
-  drawn.set(id, text)
-  make(byId(id))
-}

@@ -3,15 +3,15 @@ import { badge, code, time } from './cells.ts'
 import { copyButton } from './copy.ts'
 import { curlOf } from './curl.ts'
 import { byId, element } from './elements.ts'
-import { fillRow, tableOf } from './table.ts'
+import { drawTable, type Row } from './table.ts'
 
 const KEPT = 200
-const logRows = new Map<number, HTMLTableRowElement>()
+/** The newest requests by number, oldest first. */
+const kept = new Map<number, SandboxRequest>()
 /** The first request with each key of an API key: repetitions link to it. */
 const firstWith = new Map<string, number>()
-const logColumns = ['No.', 'Time', 'Request', 'Response', 'Idempotency-Key', 'API key']
 
-function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
+function responseOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
   const place = element('span')
   if (status === 'running') place.append(badge('info', 'running'))
   else if (status === 'dropped') place.append(badge('bad', delivery === 'stall' ? 'no response' : 'lost'))
@@ -23,103 +23,92 @@ function answerOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
   return place
 }
 
-function drawRequest(request: SandboxRequest): void {
-  const known = logRows.get(request.number)
-  const row = known ?? element('tr', { class: 'new' })
-  const opened = new Set(
-    [...row.querySelectorAll('details[open] summary')].map(({ textContent }) => textContent),
+function cellsOf(request: SandboxRequest): Row {
+  const { number, at, method, path, faults, response, apiKeyId } = request
+  const line = element('span', {}, `${method} `, code(path))
+  if (faults.length > 0) line.append(element('small', { class: 'fault' }, `fault ${faults.join(', ')}`))
+  line.append(
+    details(
+      'request',
+      request,
+      copyButton('Copy as curl', () => curlOf(number)),
+    ),
   )
-  const details = (name: string, ...content: readonly (Node | string)[]): HTMLElement => {
-    const made = element('details', {}, element('summary', {}, name), ...content)
-    made.open = opened.has(name)
-    return made
-  }
-  const line = element('span', {}, `${request.method} `, code(request.path))
-  if (request.faults.length > 0)
-    line.append(element('small', { class: 'fault' }, `fault ${request.faults.join(', ')}`))
-  const curl = copyButton('Copy as curl', () => curlOf(request.number))
-  line.append(details('request', element('pre', {}, messageOf(request)), curl))
-  if (request.response !== null)
-    line.append(details('response', element('pre', {}, messageOf(request.response))))
-  fillRow(row, logColumns, [
-    String(request.number),
-    time(request.at),
+  if (response !== null) line.append(details('response', response))
+  return [
+    String(number),
+    time(at),
     line,
-    answerOf(request),
-    request.idempotencyKey === null ? '' : keyOf(request, request.idempotencyKey),
-    request.apiKeyId === null ? '' : code(request.apiKeyId),
-  ])
-  texts.set(row, searchedText(request))
-  hideUnwanted(row)
-  if (known !== undefined) return
-  logRows.set(request.number, row)
-  byId('log').querySelector('tbody')?.prepend(row)
-  const [oldest] = logRows.keys()
-  if (logRows.size > KEPT && oldest !== undefined) {
-    logRows.get(oldest)?.remove()
-    logRows.delete(oldest)
-  }
+    responseOf(request),
+    keyCell(request),
+    apiKeyId === null ? '' : code(apiKeyId),
+  ]
 }
 
-function keyOf({ number, apiKeyId }: SandboxRequest, key: string): HTMLElement {
-  const place = element('span', {}, code(key))
-  const scoped = JSON.stringify([apiKeyId, key])
-  const first = firstWith.get(scoped) ?? number
-  firstWith.set(scoped, first)
+function details(
+  name: string,
+  {
+    headers,
+    body,
+  }: {
+    readonly headers: Readonly<Record<string, string>>
+    readonly body: string
+  },
+  ...more: readonly Node[]
+): HTMLElement {
+  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`)
+  const text = [...lines, ...(body === '' ? [] : ['', body])].join('\n')
+  return element('details', {}, element('summary', {}, name), element('pre', {}, text), ...more)
+}
+
+function keyCell({ number, apiKeyId, idempotencyKey }: SandboxRequest): Node | string {
+  if (idempotencyKey === null) return ''
+  const place = element('span', {}, code(idempotencyKey))
+  const first = firstWith.get(JSON.stringify([apiKeyId, idempotencyKey])) ?? number
   if (first !== number) place.append(element('small', { class: 'fault' }, `same key as No. ${first}`))
   return place
 }
 
-/** The filter searches these strings of each row. */
-const texts = new WeakMap<HTMLTableRowElement, string>()
-
-function searchedText({
-  method,
-  path,
-  status,
-  idempotencyKey,
-  apiKeyId,
-  body,
-  faults,
-}: SandboxRequest): string {
+function searchedText(request: SandboxRequest): string {
+  const { method, path, status, idempotencyKey, apiKeyId, body, faults } = request
   return [method, path, status, idempotencyKey, apiKeyId, body, ...faults].join(' ').toLowerCase()
 }
 
-function hideUnwanted(row: HTMLTableRowElement): void {
+/** Shows the requests that contain the filter's words. */
+export function showLog(): void {
+  const newest = [...kept.values()].reverse()
+  const table = drawTable('log', {
+    columns: ['No.', 'Time', 'Request', 'Response', 'Idempotency-Key', 'API key'],
+    items: newest,
+    total: newest[0]?.number ?? 0,
+    keyOf: ({ number }) => number,
+    cellsOf,
+  })
   const field = byId('filter')
   const wanted = field instanceof HTMLInputElement ? field.value.trim().toLowerCase() : ''
-  row.hidden = !(texts.get(row) ?? '').includes(wanted)
-}
-
-/** Shows only the requests that contain the filter's words. */
-export function filterLog(): void {
-  for (const row of logRows.values()) hideUnwanted(row)
-}
-
-function messageOf({
-  headers,
-  body,
-}: {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-  return [...lines, ...(body === '' ? [] : ['', body])].join('\n')
+  const rows = table.tBodies[0]?.rows ?? []
+  for (const [index, request] of newest.entries()) {
+    const row = rows[index]
+    if (row !== undefined) row.hidden = !searchedText(request).includes(wanted)
+  }
 }
 
 export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {
   if (anew) {
-    logRows.clear()
+    kept.clear()
     firstWith.clear()
-    const table = tableOf(logColumns, 'Requests, newest first')
-    table.classList.add('log')
-    byId('log').replaceChildren(table)
   }
-  for (const request of requests) drawRequest(request)
-  byId('log').hidden = logRows.size === 0
-  byId('log-empty').hidden = logRows.size > 0
-  const newest = [...logRows.keys()].at(-1) ?? 0
-  byId('log-count').textContent = newest > logRows.size ? `${logRows.size} of ${newest}` : String(newest)
+  const [oldest = 0] = kept.keys()
+  for (const request of requests) {
+    const { number, apiKeyId, idempotencyKey } = request
+    // A request that ends after its row has gone.
+    if (number < oldest) continue
+    kept.set(number, request)
+    const scoped = JSON.stringify([apiKeyId, idempotencyKey])
+    if (!firstWith.has(scoped)) firstWith.set(scoped, number)
+  }
+  for (const number of [...kept.keys()].slice(0, -KEPT)) kept.delete(number)
+  showLog()
   const last = requests.findLast(({ status }) => status !== 'running')
   if (anew || last === undefined) return
   const how = last.status === 'dropped' ? 'response lost' : String(last.status)

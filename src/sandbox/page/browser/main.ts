@@ -3,7 +3,7 @@ import { drawApiKeys } from './api-keys.ts'
 import { drawBehaviour } from './behaviour.ts'
 import { act, call, report } from './control.ts'
 import { byId } from './elements.ts'
-import { drawLog, filterLog } from './log.ts'
+import { drawLog, showLog } from './log.ts'
 import { makeProgramButtons, noteOverview } from './program.ts'
 import { drawRules } from './rules.ts'
 import { drawTables } from './tables.ts'
@@ -48,7 +48,7 @@ byId('address').textContent = location.origin
 byId('example-address').textContent = location.origin
 makeToggles()
 makeProgramButtons()
-byId('filter').addEventListener('input', filterLog)
+byId('filter').addEventListener('input', showLog)
 byId('reset').addEventListener('click', () => {
   if (confirm('Reset everything? Orders, charges, keys, rules and switches go back to the start.'))
     act(() => call('POST', '/reset'))

@@ -1,7 +1,8 @@
 import type { SandboxFaultStatus } from '../../service/faults.ts'
 import { badge, code } from './cells.ts'
 import { act, call } from './control.ts'
-import { byId, draw, element } from './elements.ts'
+import { byId, element } from './elements.ts'
+import { drawEach } from './keyed.ts'
 
 function scopeOf(match: object): string {
   const conditions = Object.entries(match).map(([name, value]) => `${name} ${String(value)}`)
@@ -19,25 +20,24 @@ function oftenOf({ rule, acted, matched }: SandboxFaultStatus): string {
   return notes.filter((note) => note !== '').join(', ')
 }
 
+function itemOf(status: SandboxFaultStatus): HTMLElement {
+  const { id, rule, spent } = status
+  const { match = {}, action } = rule
+  const remove = element('button', { type: 'button', 'aria-label': `Remove rule ${id}, ${action.type}` })
+  remove.append('Remove')
+  remove.addEventListener('click', () => act(() => call('DELETE', `/faults/${id}`)))
+  const what = element('span', {}, code(action.type))
+  if (spent) what.append(' ', badge('info', 'done'))
+  what.append(element('small', {}, scopeOf(match)), element('small', {}, oftenOf(status)))
+  return element('li', {}, what, remove)
+}
+
 export function drawRules(faults: readonly SandboxFaultStatus[]): void {
   byId('rules-count').textContent = String(faults.length)
   byId('clear-rules').hidden = faults.length === 0
-  draw('rules', faults, (place) => {
-    const held = place.contains(document.activeElement)
-    place.replaceChildren(
-      ...faults.map((status) => {
-        const { match, action } = status.rule
-        const remove = element('button', { type: 'button' }, 'Remove')
-        remove.setAttribute('aria-label', `Remove rule ${status.id}, ${action.type}`)
-        remove.addEventListener('click', () => act(() => call('DELETE', `/faults/${status.id}`)))
-        const what = element('span', {}, code(action.type))
-        if (status.spent) what.append(' ', badge('info', 'done'))
-        const scope = scopeOf(match ?? {})
-        what.append(element('small', {}, scope), element('small', {}, oftenOf(status)))
-        return element('li', {}, what, remove)
-      }),
-    )
-    // Keeps the focus in the list for a keyboard user who removes rules one by one.
-    if (held) (place.querySelector('button') ?? byId('rule')).focus()
-  })
+  const place = byId('rules')
+  const held = place.contains(document.activeElement)
+  drawEach(place, faults, ({ id }) => id, itemOf)
+  // Keeps the focus in the list for a keyboard user who removes rules one by one.
+  if (held && !place.contains(document.activeElement)) (place.querySelector('button') ?? byId('rule')).focus()
 }

@@ -1,8 +1,33 @@
 import { byId, element } from './elements.ts'
+import { drawEach } from './keyed.ts'
 
 export type Row = readonly (Node | string)[]
 
-export function tableOf(columns: readonly string[], name: string): HTMLTableElement {
+/** The items of a table, and how it shows them. */
+export interface Table<Item> {
+  readonly columns: readonly string[]
+  readonly items: readonly Item[]
+  /** With the items that are not shown. */
+  readonly total: number
+  keyOf(item: Item): string | number
+  cellsOf(item: Item): Row
+}
+
+/** Draws the table in the section of this name. */
+export function drawTable<Item>(
+  id: string,
+  { columns, items, total, keyOf, cellsOf }: Table<Item>,
+): HTMLTableElement {
+  const place = byId(id)
+  const table = place.querySelector('table') ?? place.appendChild(emptyTable(id, columns))
+  drawEach(table.tBodies[0] ?? table, items, keyOf, (item) => rowOf(columns, cellsOf(item)))
+  place.hidden = items.length === 0
+  byId(`${id}-none`).hidden = items.length > 0
+  byId(`${id}-count`).textContent = total > items.length ? `${items.length} of ${total}` : String(total)
+  return table
+}
+
+function emptyTable(id: string, columns: readonly string[]): HTMLTableElement {
   const heads = columns.map((column) =>
     element(
       'th',
@@ -14,7 +39,7 @@ export function tableOf(columns: readonly string[], name: string): HTMLTableElem
   // a table.
   return element(
     'table',
-    { role: 'table', 'aria-label': name },
+    { role: 'table', 'aria-labelledby': `${id}-title` },
     element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ...heads)),
     element('tbody', { role: 'rowgroup' }),
   )
@@ -24,28 +49,18 @@ function isNumber(column: string): boolean {
   return ['Amount', 'Quantity', 'Price'].includes(column)
 }
 
-export function fillRow(row: HTMLTableRowElement, columns: readonly string[], cells: Row): void {
-  row.setAttribute('role', 'row')
-  row.replaceChildren(
-    ...cells.map((cell, index) => {
-      const column = columns[index] ?? ''
-      const inner = element('div', { class: 'cell' }, cell)
-      const kind = cell === '' ? 'empty' : isNumber(column) ? 'number' : ''
-      const label = { 'data-label': column, ...(kind !== '' && { class: kind }) }
-      return index === 0
+function rowOf(columns: readonly string[], cells: Row): HTMLElement {
+  const row = element('tr', { role: 'row' })
+  for (const [index, cell] of cells.entries()) {
+    const column = columns[index] ?? ''
+    const kind = cell === '' ? 'empty' : isNumber(column) ? 'number' : ''
+    const label = { 'data-label': column, ...(kind !== '' && { class: kind }) }
+    const inner = element('div', { class: 'cell' }, cell)
+    row.append(
+      index === 0
         ? element('th', { scope: 'row', role: 'rowheader', ...label }, inner)
-        : element('td', { role: 'cell', ...label }, inner)
-    }),
-  )
-}
-
-export function drawTable(id: string, columns: readonly string[], rows: readonly Row[], total: number): void {
-  const table = tableOf(columns, id)
-  for (const cells of rows) {
-    const row = element('tr')
-    fillRow(row, columns, cells)
-    table.tBodies[0]?.append(row)
+        : element('td', { role: 'cell', ...label }, inner),
+    )
   }
-  byId(id).replaceChildren(rows.length === 0 ? element('p', { class: 'note' }, 'None.') : table)
-  byId(`${id}-count`).textContent = total > rows.length ? `${rows.length} of ${total}` : String(total)
+  return row
 }

@@ -1,79 +1,73 @@
 import type { Overview } from '../../control/overview.ts'
 import { badge, code, money, time } from './cells.ts'
-import { draw } from './elements.ts'
 import { drawTable } from './table.ts'
 
+const replays = {
+  running: ['info', 'still in progress'],
+  died: ['warn', 'still in progress, its request died'],
+  order: ['good', 'the order again'],
+  refusal: ['warn', 'the refusal again'],
+  fault: ['bad', 'the server error again'],
+  free: ['warn', 'nothing yet: it was refused'],
+} as const
+
 export function drawTables({ orders, ledger, keys, services }: Overview): void {
-  draw('orders', orders, () =>
-    drawTable(
-      'orders',
-      ['Order', 'Status', 'Service', 'Quantity', 'Amount', 'Reference', 'Customer', 'Created'],
-      orders.newest.map((order) => [
-        code(order.id),
-        badge('info', order.status ?? ''),
-        code(order.serviceId),
-        String(order.quantity),
-        money(order.amount, order.currency),
-        typeof order.metadata?.['externalOrderId'] === 'string'
-          ? code(order.metadata['externalOrderId'])
-          : '',
-        code(order.customerId),
-        time(order.createdAt),
-      ]),
-      orders.total,
-    ),
-  )
-  draw('ledger', ledger, () =>
-    drawTable(
-      'ledger',
-      ['Order', 'Amount', 'Reference', 'Idempotency-Key', 'Customer', 'Time'],
-      ledger.newest.map((charge) => [
-        code(charge.orderId),
-        money(charge.amount, charge.currency),
-        charge.externalOrderId === undefined ? '' : code(charge.externalOrderId),
-        code(charge.idempotencyKey),
-        code(charge.customerId),
-        time(charge.at),
-      ]),
-      ledger.total,
-    ),
-  )
-  const heard = {
-    running: badge('info', 'still in progress'),
-    died: badge('warn', 'still in progress, its request died'),
-    order: badge('good', 'the order again'),
-    refusal: badge('warn', 'the refusal again'),
-    fault: badge('bad', 'the server error again'),
-    free: badge('warn', 'nothing yet: it was refused'),
-  } as const
-  draw('keys', keys, () =>
-    drawTable(
-      'keys',
-      ['Key', 'Replays as', 'Belongs to', 'Since'],
-      keys.newest.map((row) => [
-        code(row.key),
-        heard[row.answer].cloneNode(true),
-        code(row.scope),
-        time(row.startedAt),
-      ]),
-      keys.total,
-    ),
-  )
-  draw('services', services, () =>
-    drawTable(
-      'services',
-      ['Service', 'Price', 'Quantities', 'Stock'],
-      services.map((service) => [
-        code(service.productId),
-        money(service.amount, service.currency),
-        `${service.minQuantity} to ${service.maxQuantity}, step ${service.stepQuantity}`,
-        service.published
-          ? service.stock === null
-            ? 'any number'
-            : String(service.stock)
-          : badge('warn', 'not published'),
-      ]),
-      services.length,
-    ),
-  )
+  drawTable('orders', {
+    columns: ['Order', 'Status', 'Service', 'Quantity', 'Amount', 'Reference', 'Customer', 'Created'],
+    items: orders.newest,
+    total: orders.total,
+    keyOf: ({ id }) => id,
+    cellsOf: (order) => [
+      code(order.id),
+      badge('info', order.status ?? ''),
+      code(order.serviceId),
+      String(order.quantity),
+      money(order.amount, order.currency),
+      typeof order.metadata?.['externalOrderId'] === 'string' ? code(order.metadata['externalOrderId']) : '',
+      code(order.customerId),
+      time(order.createdAt),
+    ],
+  })
+  drawTable('ledger', {
+    columns: ['Order', 'Amount', 'Reference', 'Idempotency-Key', 'Customer', 'Time'],
+    items: ledger.newest,
+    total: ledger.total,
+    keyOf: ({ orderId }) => orderId,
+    cellsOf: (charge) => [
+      code(charge.orderId),
+      money(charge.amount, charge.currency),
+      charge.externalOrderId === undefined ? '' : code(charge.externalOrderId),
+      code(charge.idempotencyKey),
+      code(charge.customerId),
+      time(charge.at),
+    ],
+  })
+  drawTable('keys', {
+    columns: ['Key', 'Replays as', 'Belongs to', 'Since'],
+    items: keys.newest,
+    total: keys.total,
+    keyOf: ({ scope, key }) => JSON.stringify([scope, key]),
+    cellsOf: (row) => [
+      code(row.key),
+      badge(replays[row.answer][0], replays[row.answer][1]),
+      code(row.scope),
+      time(row.startedAt),
+    ],
+  })
+  drawTable('services', {
+    columns: ['Service', 'Price', 'Quantities', 'Stock'],
+    items: services,
+    total: services.length,
+    keyOf: ({ productId }) => productId,
+    cellsOf: (service) => [
+      code(service.productId),
+      money(service.amount, service.currency),
+      `${service.minQuantity} to ${service.maxQuantity}, step ${service.stepQuantity}`,
+      service.published
+        ? service.stock === null
+          ? 'any number'
+          : String(service.stock)
+        : badge('warn', 'not published'),
+    ],
+  })
 }

@@ -1,9 +1,10 @@
 import type { SandboxCustomer } from '../../service/state.ts'
 import { code, money } from './cells.ts'
 import { act, call } from './control.ts'
-import { byId, draw, element } from './elements.ts'
+import { byId, element } from './elements.ts'
+import { drawEach } from './keyed.ts'
 
-function drawWallet({ id, type, wallet }: SandboxCustomer): HTMLElement {
+function walletOf({ id, type, wallet }: SandboxCustomer): HTMLElement {
   const amount = element('input', {
     type: 'number',
     step: '1',
@@ -28,17 +29,6 @@ function drawWallet({ id, type, wallet }: SandboxCustomer): HTMLElement {
   )
 }
 
-/** Redraws only the amounts: they change while the user types into the field next to them. */
 export function drawWallets(customers: readonly SandboxCustomer[]): void {
-  draw(
-    'wallets',
-    customers.map(({ id, type }) => [id, type]),
-    (place) => place.replaceChildren(...customers.map(drawWallet)),
-  )
-  const amounts = byId('wallets').querySelectorAll('strong')
-  for (const [index, { wallet }] of customers.entries()) {
-    const place = amounts[index]
-    const text = wallet === null ? 'no wallet' : money(wallet.amount, wallet.currency)
-    if (place !== undefined && place.textContent !== text) place.textContent = text
-  }
+  drawEach(byId('wallets'), customers, ({ id }) => id, walletOf)
 }

@@ -1,0 +1,61 @@
+/** An item, and the element that shows it. */
+interface Drawn {
+  readonly item: unknown
+  readonly node: Element
+}
+
+type Key = string | number
+
+/** What each place shows, by key. */
+const shown = new WeakMap<Element, ReadonlyMap<Key, Drawn>>()
+
+/**
+ * Gives a place one element for each item, in their order. It leaves the elements of unchanged
+ * items alone, and changes of the others only what differs: focus, selections and open details stay
+ * as they are. An element keeps the listeners of its first drawing, so they may use only the key.
+ */
+export function drawEach<Item>(
+  place: Element,
+  items: readonly Item[],
+  keyOf: (item: Item) => Key,
+  make: (item: Item) => Element,
+): void {
+  const before = shown.get(place)
+  const now = new Map<Key, Drawn>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const known = before?.get(key)
+    if (known !== undefined && !isSame(known.item, item)) patch(known.node, make(item))
+    now.set(key, { item, node: known?.node ?? make(item) })
+  }
+  for (const [key, { node }] of before ?? []) if (!now.has(key)) node.remove()
+  for (const [index, { node }] of [...now.values()].entries()) {
+    const there = place.children[index] ?? null
+    if (there !== node) place.insertBefore(node, there)
+  }
+  shown.set(place, now)
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return a === b || JSON.stringify(a) === JSON.stringify(b)
+}
+
+/** Makes a node equal to another, and touches only what differs. */
+function patch(node: ChildNode, wanted: ChildNode): void {
+  if (node.isEqualNode(wanted)) return
+  if (!(node instanceof Element && wanted instanceof Element && node.tagName === wanted.tagName)) {
+    node.replaceWith(wanted)
+    return
+  }
+  // The user opens details.
+  for (const name of node.getAttributeNames())
+    if (name !== 'open' && !wanted.hasAttribute(name)) node.removeAttribute(name)
+  for (const { name, value } of wanted.attributes) node.setAttribute(name, value)
+  const [old, made] = [[...node.childNodes], [...wanted.childNodes]]
+  for (const child of old.slice(made.length)) child.remove()
+  for (const [index, child] of made.entries()) {
+    const there = old[index]
+    if (there === undefined) node.append(child)
+    else patch(there, child)
+  }
+}
