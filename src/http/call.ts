@@ -5,7 +5,7 @@ import type { Runtime } from '../runtime.ts'
 import { API_KEY_TAG } from './api-key-tag.ts'
 import { type AttemptResult, answerOf, type Send } from './attempt.ts'
 import { type Deadline, Interruption } from './deadline.ts'
-import { requestIdOf } from './request-id.ts'
+import { requestIdOf } from './redact.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
 
 /** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */

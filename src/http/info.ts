@@ -2,8 +2,7 @@ import { bare, defined } from '../defined.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { answerOf } from './attempt.ts'
 import type { Trail } from './call.ts'
-import { redact } from './redact.ts'
-import { requestIdOf } from './request-id.ts'
+import { redact, requestIdOf } from './redact.ts'
 import type { ResponseHeaders } from './transport.ts'
 
 /** Fields of a response that errors and results repeat. */

@@ -1,3 +1,5 @@
+import type { ResponseHeaders } from './transport.ts'
+
 /** The string that replaces an API key. */
 export const REDACTED = '[redacted]'
 
@@ -68,4 +70,22 @@ function escaped(text: string): string {
 function withinBase64(secret: string, before: number): string {
   const encoded = btoa('-'.repeat(before) + secret)
   return encoded.slice(before && before + 1, Math.floor(((before + secret.length) * 8) / 6))
+}
+
+/** Headers that services and gateways use for a request id. */
+export const REQUEST_ID: readonly string[] = [
+  'x-request-id',
+  'request-id',
+  'x-correlation-id',
+  'x-amzn-requestid',
+  'cf-ray',
+]
+
+/** The request id of a response, from the first of the usual headers that has one. */
+export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
+  for (const name of REQUEST_ID) {
+    const value = headers.get(name)
+    if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)
+  }
+  return undefined
 }

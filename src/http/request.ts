@@ -15,8 +15,7 @@ import {
 import { Deadline, Interruption } from './deadline.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL, unexpectedBody } from './failures.ts'
 import { infoLater } from './info.ts'
-import { LIKE_A_KEY, redact } from './redact.ts'
-import { requestIdOf } from './request-id.ts'
+import { LIKE_A_KEY, redact, requestIdOf } from './redact.ts'
 
 type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 

@@ -24,7 +24,7 @@ import {
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { Endpoint } from '../../../src/http/call.ts'
 import { type CallContext, chargedSentence, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'
-import { requestIdOf } from '../../../src/http/request-id.ts'
+import { requestIdOf } from '../../../src/http/redact.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
 import { effort } from '../../support/effort.ts'
 
