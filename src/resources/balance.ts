@@ -23,8 +23,8 @@ export class Wallet<S extends Schemas = Schemas> {
   }
 
   /**
-   * Returns the balance: the user's wallet for a personal API key, the organization's for one of an
-   * organization.
+   * Returns the balance of the wallet. A personal API key reads the user's wallet, and an
+   * organization's API key reads the organization's.
    *
    * @throws {ApiError} if the service refused the request: a subclass for each status
    * @throws {ConnectionError} or {@link TimeoutError} if no complete response came

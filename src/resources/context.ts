@@ -16,7 +16,7 @@ export interface ResourceContext {
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** Reads one thing and registers its response info. */
+/** Reads one resource and registers its response info. */
 export async function retrieve<T>(
   { connection, lifetime }: Pick<ResourceContext, 'connection' | 'lifetime'>,
   endpoint: Endpoint,

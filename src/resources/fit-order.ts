@@ -13,11 +13,11 @@ import type { ResourceContext } from './context.ts'
 
 /** What the order methods work with. */
 export interface OrdersContext<Output> extends ResourceContext, OrderContext {
-  /** Reads orders as the caller's own schema has them. */
+  /** Reads listed orders with the caller's own schema. */
   readonly list: ListEndpoint<Output>
 }
 
-/** A paid order, as the caller's own schema reads it. The schema may be slow, or reject the order. */
+/** Reads a paid order with the caller's own schema, which may be slow or reject the order. */
 export async function fitOrder<Output>(
   { list, connection }: OrdersContext<Output>,
   order: Order,
@@ -37,12 +37,12 @@ export async function fitOrder<Output>(
   if ('value' in parsed) return parsed.value
   const { issues } = parsed
   throw new InvalidResponseError(
-    `${operation}: the order does not fit schemas.order: ${issuesText(issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
+    `${operation}: the order does not match schemas.order: ${issuesText(issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
     { ...known, charged: 'yes', issues },
   )
 }
 
-/** What `recover()` and `reconcile()` make of an order that was paid. */
+/** How `recover()` and `reconcile()` read a paid order. */
 export function finishOf<Output>(
   context: OrdersContext<Output>,
   operation: string,

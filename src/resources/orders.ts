@@ -86,17 +86,17 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Writes an order down and sends nothing. The next `recover()`, of any process, places it.
+   * Stores an order without sending it. The next `recover()`, in any process, places the order.
    *
-   * With `within`, it is written in a transaction of yours, together with your own data (an
-   * outbox): what is rolled back is never sent. It means the same order as `create()` would: one
-   * that is remembered is returned as it is, and one that was refused is written down again.
+   * With `within`, the order is stored in your own transaction, together with your data (an
+   * outbox). If you roll back, the order is never sent. References and keys mean the same as for
+   * `create()`: a remembered order is returned as it is, and a refused one is stored again.
    *
    * @throws {InvalidRequestError} if the order has neither a reference nor a key
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
-   * @throws {UnresolvedOrderError} if a call is placing the order right now, or if it was sent
-   *   before and `recover()` would not repeat it
-   * @throws {StoreError} if it could not be written; roll the transaction back
+   * @throws {UnresolvedOrderError} if a call is placing the order right now, or if the order was
+   *   sent before and `recover()` would not repeat it
+   * @throws {StoreError} if the order could not be stored; roll the transaction back
    * @example
    * await connection.query('BEGIN')
    * await connection.query('INSERT INTO checkouts (id) VALUES ($1)', [checkout.id])
@@ -108,18 +108,18 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Places many orders, `concurrency` at a time (default 8), in memory that does not grow.
+   * Places many orders, `concurrency` at a time (default 8), with constant memory.
    *
-   * Rows are read only as results are taken, and results come as they are ready. One row's failure
-   * is its own result and never stops the rest. Every row needs a reference or a key, so running
-   * it again after a crash buys nothing twice.
+   * Rows are read only as results are taken, and each result is yielded once it is ready. A failed
+   * row is a result of its own and never stops the others. Every row needs a reference or a key, so
+   * a second run after a crash buys nothing twice.
    *
-   * Leaving the loop calls `return()` of the source without waiting for its next row, and waits for
-   * the orders that are being placed, each within its `totalTimeout`. The signal ends those too. A
-   * run is used once: iterate it, or await it to place all rows and get a summary.
+   * Leaving the loop calls `return()` of the source without waiting for its next row. It does wait
+   * for the orders that are being placed, each within its `totalTimeout`. The signal ends those,
+   * too. A run is used once: iterate it, or await it to place all rows and get a summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
-   * @throws {RequestAbortedError} after the last result, if the signal ended it
+   * @throws {RequestAbortedError} after the last result, if `signal` ended the run
    * @example
    * for await (const result of client.orders.createMany(rows, { concurrency: 16 })) {
    *   if (!result.ok) console.error(result.request.metadata?.externalOrderId, result.error.code, result.charged)
@@ -158,7 +158,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Lists the orders of this customer (permission `orders:read`), with pagination built in: pages
-   * are fetched while you iterate, and `await` fetches the first one. How they are sorted is not
+   * are fetched while you iterate, and `await` fetches the first one. Their order is not
    * documented.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is wrong
@@ -205,7 +205,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Reads what is remembered about one order, or about all orders since a time (milliseconds since
-   * 1970). Never sends. `await` gives an array of at most 10,000; iterate more.
+   * 1970). Sends nothing. `await` gives an array of at most 10,000; iterate more.
    *
    * @throws {InvalidRequestError} if not exactly one of the three names is given
    * @throws {StoreError} if the store cannot be read
@@ -220,8 +220,8 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists remembered orders without a known outcome: what `recover()` would work on. Reads the store
-   * and never sends. `await` gives an array of at most 10,000; iterate more.
+   * Lists the remembered orders without a known outcome, which `recover()` would settle. Reads only
+   * the store and sends nothing. `await` gives an array of at most 10,000; iterate more.
    *
    * @throws {StoreError} if the store cannot be read
    *
@@ -261,13 +261,13 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Closes an order by a person's decision. `{ as: 'abandoned' }` can cost a second charge: the next
-   * call with its reference buys under a new key. `{ as: 'created', orderId }` closes it with the
-   * order that the person found, after retrieving that.
+   * Closes an order by a person's decision. `{ as: 'abandoned' }` can cost a second charge: the
+   * next call with its reference buys under a new key. `{ as: 'created', orderId }` closes it with
+   * the order that the person found, after reading that order from the service.
    *
    * Meant for orders that `recover()` reports as `needs_attention`.
    *
-   * @throws {InvalidRequestError} if there is no such record, or the found order names another one
+   * @throws {InvalidRequestError} if there is no such record, or the found order does not match it
    * @throws {UnresolvedOrderError} if a call is working on the order
    * @throws {NotFoundError} if the service has no order `orderId`
    * @throws {StoreError} if the decision could not be stored
@@ -282,8 +282,8 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Drops what is remembered about a settled order, for example on a customer's request. Returns
-   * false if nothing was. The next call with its reference or key sends it again.
+   * Drops what is remembered about a settled order, for example at a customer's request. Returns
+   * false if nothing was remembered. The next call with its reference or key sends the order again.
    *
    * @throws {InvalidRequestError} if the order is not settled
    * @throws {TimeoutError} if the store was not read within the client's `totalTimeout`; nothing was dropped

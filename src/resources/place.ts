@@ -15,7 +15,10 @@ import type { CreateOrderRequest } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { fitOrder, type OrdersContext } from './fit-order.ts'
 
-/** `create()`: its arguments, and the order as the caller's own schema reads it. */
+/**
+ * `create()`: reads its arguments, places the order, and reads the result with the caller's own
+ * schema.
+ */
 export async function createOrder<Output>(
   context: OrdersContext<Output>,
   request: CreateOrderRequest,
@@ -50,7 +53,7 @@ export async function createOrder<Output>(
   return reply
 }
 
-/** `enqueue()`: its arguments. */
+/** `enqueue()`: reads its arguments and stores the order. */
 export async function enqueue(
   context: OrdersContext<unknown>,
   request: CreateOrderRequest,
@@ -66,7 +69,8 @@ export async function enqueue(
 }
 
 /**
- * The error over wrong arguments. They say nothing about the money of the order that they name.
+ * The error for invalid arguments. An earlier call for the order that they name may have been
+ * charged.
  */
 function ofNamedOrder(
   context: OrdersContext<unknown>,
@@ -79,16 +83,19 @@ function ofNamedOrder(
   return argumentError(context, error, slot, deadline)
 }
 
-/** The shape of a row whose order has a key and no reference. */
+/** The shape of a row whose order has a key instead of a reference. */
 const KEYED_ROW = '{ request, idempotencyKey }'
 
-/** One row of `createMany()`: never rejects with one of our errors, so that one row's failure is its own. */
+/**
+ * Places one row of `createMany()`. Never rejects with one of our errors, so that a row's failure
+ * does not end the run.
+ */
 export async function placeRow<Output>(
   context: OrdersContext<Output>,
   row: CreateManyRow,
   call: RequestOptions,
 ): Promise<CreateManyResult<Output>> {
-  // Outside of the row's own result: once the client is closed, the run must take no further row.
+  // Not part of the row's own result: once the client is closed, the run must not take another row.
   context.lifetime.check('unknown')
   const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {
@@ -100,7 +107,7 @@ export async function placeRow<Output>(
       }
     }
     if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
-      refuseArgument(`is missing: give it, or ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
+      refuseArgument(`is missing: set it, or use ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
     const { value, info } = await createOrder(context, request, { ...call, ...defined({ idempotencyKey }) })
     return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
   } catch (error) {
@@ -118,13 +125,13 @@ function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderR
   )
 }
 
-/** The row itself is misshapen: an error about the order in it would mislead. */
+/** Rejects a row of the wrong shape, for which an error about its order would mislead. */
 function refuseMisshapenRow(row: unknown): void {
   if (typeof row !== 'object' || row === null)
-    refuseArgument(`of createMany() must be a request of an order, or ${KEYED_ROW}`, 'row')
+    refuseArgument(`of createMany() must be an order request or ${KEYED_ROW}`, 'row')
   const isOrder = Object.hasOwn(row, 'serviceId')
   if (isOrder && Object.hasOwn(row, 'idempotencyKey'))
-    refuseArgument(`goes beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+    refuseArgument(`belongs next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
   if (!isOrder && Object.hasOwn(row, 'request'))
-    refuseArgument(`is missing beside the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+    refuseArgument(`is missing next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
 }

@@ -15,15 +15,18 @@ export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface RawRequest<Schema extends StandardSchemaV1 | undefined = StandardSchemaV1 | undefined> {
   /** HTTP method. */
   readonly method: RequestMethod
-  /** Path below `baseUrl`, percent-encoded, for example `/v1/orders/ord_1/refunds`. Without query. */
+  /**
+   * Path below `baseUrl`, percent-encoded and without a query, for example
+   * `/v1/orders/ord_1/refunds`.
+   */
   readonly path: string
-  /** Query parameters. Undefined ones are left out. */
+  /** Query parameters. Undefined values are omitted. */
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
-  /** Sent as JSON. Not for GET and HEAD. */
+  /** Request body, sent as JSON. Not allowed with GET and HEAD. */
   readonly body?: unknown
   /** Checks the response and types the result, which is `unknown` without it. */
   readonly schema?: Schema
-  /** Sent as Idempotency-Key. With it, the client repeats the request whatever its method. */
+  /** Value of the Idempotency-Key header. With a key, the client retries any method. */
   readonly idempotencyKey?: string
 }
 
@@ -76,7 +79,7 @@ const readRequest = argument(REQUEST)
 
 /**
  * Sends a request to any endpoint, with the client's retries, time limits and errors. Keeps no
- * record of it.
+ * record of the request.
  */
 export async function sendRequest(
   connection: Connection,
@@ -87,7 +90,7 @@ export async function sendRequest(
   if (method === undefined) return refuseArgument('is missing', 'method')
   if (path === undefined) return refuseArgument('is missing', 'path')
   const reads = method === 'GET' || method === 'HEAD'
-  if (reads && body !== undefined) refuseArgument(`is not for ${method}`, 'body')
+  if (reads && body !== undefined) refuseArgument(`is not allowed with ${method}`, 'body')
   const { value, info } = await read(connection, {
     endpoint: { operation: 'request', method },
     path,

@@ -18,7 +18,7 @@ export const balanceSchema: StandardSchemaV1<unknown, Balance> = /* @__PURE__ */
   makeBalanceSchema,
 )
 
-/** The whole of the check, and its messages. */
+/** The full schema, which also provides the messages. */
 export function makeBalanceSchema(): z.ZodMiniType<Balance> {
   return z.looseObject({ amount: safeInteger(), currency: anyText() }, NO_OBJECT)
 }

@@ -3,7 +3,10 @@ import { isObject } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Says what a value must be and what it is. A missing field reads as missing, not as wrong. */
+/**
+ * The message of a type check: what the value must be, and what it is. A missing field is reported
+ * as missing, not as wrong.
+ */
 export function mustBe(what: string): MustBe {
   return {
     error: ({ input }) => (input === undefined ? 'is missing' : `must be ${what} (got ${kindOf(input)})`),
@@ -20,8 +23,8 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * An integer that JavaScript represents exactly. JSON has already rounded a larger one, so money
- * must never pass as one.
+ * An integer that JavaScript represents exactly. JSON.parse has already rounded a larger one, which
+ * must never pass as an amount of money.
  */
 export const safeInteger = (): z.ZodMiniType<number> =>
   z
@@ -36,14 +39,15 @@ export const anyText = (): z.ZodMiniType<string> => z.string(mustBe('a string'))
 /** Any number. */
 export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'))
 
-/** An object of the service or the caller, whatever its fields. */
+/** The message for a value that is not an object. */
 export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
 
-/** Not blank: with an empty reference, id or service, different things would look the same. */
+/**
+ * A string that is not blank: with an empty reference, id or service, different things would look
+ * the same.
+ */
 export const filled = (): z.ZodMiniType<string> =>
-  z
-    .string(mustBe('a string that is not empty'))
-    .check(z.refine((text) => text.trim() !== '', 'must not be empty'))
+  z.string(mustBe('a non-empty string')).check(z.refine((text) => text.trim() !== '', 'must not be empty'))
 
 /** An object as JSON makes it, without unusual accessors or inheritance. */
 export interface JsonObject {
@@ -51,8 +55,8 @@ export interface JsonObject {
 }
 
 /**
- * True for an object as `JSON.parse` makes it, or one without a prototype. A field `__proto__` is
- * left to the schema, which drops it.
+ * True for an object as `JSON.parse` makes it, or one without a prototype. False for an object with
+ * a field `__proto__`, which only the schema can drop.
  */
 export function isJsonObject(value: unknown): value is JsonObject {
   if (!isObject(value) || Object.hasOwn(value, '__proto__')) return false
@@ -67,34 +71,34 @@ export function anyObject(value: unknown): JsonObject | undefined {
   return parsed.success ? parsed.data : undefined
 }
 
-/** {@link filled}, without the schema. */
+/** The check of {@link filled} without a schema. */
 export function isFilled(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== ''
 }
 
-/** {@link safeInteger}, without the schema. */
+/** The check of {@link safeInteger} without a schema. */
 export function isSafeInteger(value: unknown): value is number {
   return Number.isSafeInteger(value)
 }
 
-/** {@link anyNumber}, without the schema. */
+/** The check of {@link anyNumber} without a schema. */
 export function isAnyNumber(value: unknown): value is number {
   return Number.isFinite(value)
 }
 
-/** A schema of this package. */
+/** A schema of this package, with a fast check. */
 export interface AtSight<T> extends StandardSchemaV1<unknown, T> {
   /** True only for values that the schema accepts and returns as they are, not as copies. */
   isRight(value: unknown): value is T
 }
 
 /**
- * A schema with a fast path for values that are right at sight. The schema itself is made on first
- * use. So a page of a thousand rows costs a few comparisons a row, and a process that sees only
- * valid data never makes the schema.
+ * A schema with a fast path for valid values. A page of a thousand rows then costs a few
+ * comparisons per row. The schema itself is created on first use, so a process that sees only valid
+ * data never creates it.
  *
  * @param isRight see {@link AtSight}
- * @param make the schema, which decides about every other value and says what is wrong
+ * @param make creates the schema, which judges every other value and says what is wrong
  */
 export function atSight<T>(
   isRight: (value: unknown) => value is T,
@@ -150,28 +154,29 @@ export function check<T>(
 ): Checked<T> | Promise<Checked<T>> {
   try {
     const result = schema['~standard'].validate(polluted() ? owned(value, 2) : value)
-    // Not `instanceof Promise`: a schema may come from another realm, or bring its own promises.
+    // Does not use `instanceof Promise`: a schema may come from another realm, or have its own
+    // promises.
     return 'then' in result ? Promise.resolve(result).then(toChecked).catch(schemaThrew) : toChecked(result)
   } catch {
     return schemaThrew()
   }
 }
 
-/** True if {@link check} would return every value as it is, so that no copy of a row is needed. */
+/** True if {@link check} would return every value unchanged, so that no row has to be copied. */
 export function areRight<T>(schema: AtSight<T>, values: readonly unknown[]): values is readonly T[] {
   if (polluted()) return false
   return values.every((value) => schema.isRight(value))
 }
 
-/** {@link check} by one of our own schemas, which are sync. */
+/** {@link check} with one of our own schemas, which are sync. */
 export function checkNow<T>(schema: StandardSchemaV1<unknown, T>, value: unknown): Checked<T> {
   const checked = check(schema, value)
   return checked instanceof Promise ? schemaThrew() : checked
 }
 
 /**
- * Properties of `Object.prototype` as the language defines them. Not their number: some platforms
- * leave out `__proto__`.
+ * Names of the standard properties of `Object.prototype`. Counting them is not enough: some
+ * platforms have no `__proto__`.
  */
 const STANDARD: ReadonlySet<PropertyKey> = new Set([
   ...['constructor', 'hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toLocaleString', 'toString'],
@@ -183,10 +188,10 @@ const forget = (): void => {
   known = undefined
 }
 const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
-/** The properties when they were last found clean. */
+/** The properties of `Object.prototype` when it was last found clean. */
 let right: readonly PropertyKey[] = []
 
-/** Whether `Object.prototype` is polluted. Checked once for all rows of a page. */
+/** True if `Object.prototype` is polluted. Checked once for all rows of a page. */
 export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)
@@ -198,7 +203,7 @@ export function polluted(): boolean {
   return known
 }
 
-/** Data without inherited properties, which could pass for fields of the service or the caller. */
+/** A copy without inherited properties, which could be mistaken for fields of the data. */
 function owned(value: unknown, depth: number): unknown {
   if (!isObject(value) || Array.isArray(value) || depth === 0) return value
   const own: Record<string, unknown> = Object.create(null)
@@ -225,7 +230,7 @@ function pathText(path: StandardSchemaV1.Issue['path']): string {
 }
 
 /**
- * Longest path in a message. A value that is nested a thousand times has one of several thousand
+ * Maximum length of a path in a message. The path into a deeply nested value can have thousands of
  * characters.
  */
 const LONGEST_PATH = 80
@@ -235,8 +240,8 @@ function shortened(path: string): string {
 }
 
 /**
- * Issues as one line of a message, such as "`amount` is missing, `id` must not be empty". The words
- * are ours or the schema's, never values of the data.
+ * Issues as one line of a message, such as "`amount` is missing, `id` must not be empty". The text
+ * comes from us or the schema and never contains values of the data.
  */
 export function issuesText(issues: readonly Issue[]): string {
   const shown = issues

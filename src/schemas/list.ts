@@ -12,7 +12,7 @@ export interface ListEnvelope {
   readonly items: unknown[]
   /** Rows in the whole list. */
   readonly total?: number
-  /** Whether more rows follow. */
+  /** True if more rows follow. */
   readonly hasMore?: boolean
 }
 
@@ -36,15 +36,14 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
   const fields = anyObject(body)
   if (fields === undefined) return wrong('is neither an array nor an object')
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
-  if (arrays.length === 0)
-    return wrong('has no array of rows; say where they are with the option listEnvelope')
+  if (arrays.length === 0) return wrong('has no array of rows; set the option listEnvelope to find them')
   const candidates =
     arrays.length === 1 || arrays.every((array) => array.length === 0)
       ? arrays.slice(0, 1)
       : arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
   const [items] = candidates
   if (items === undefined || candidates.length > 1)
-    return wrong('has several arrays; say which one holds the rows with the option listEnvelope')
+    return wrong('has several arrays; set the option listEnvelope to choose one')
   const own = bare(fields)
   const places = [own, ...PAGING.map((name) => own[name]).filter(isRecord)]
   const total = first(

@@ -14,12 +14,15 @@ import {
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * Client metadata of an order. Other keys than the documented one are sent unchanged, but
- * misspellings of it are rejected. Add keys that you use to the type as in
+ * Client metadata of an order. Keys other than the documented one are sent unchanged, but
+ * misspellings of the documented one are rejected. Add the keys that you use to the type, as in
  * {@link CreateOrderRequest}.
  */
 export interface OrderMetadata {
-  /** The client's own reference for the order. One reference is one order: calls that share it never buy twice. */
+  /**
+   * The client's own reference for the order. One reference means one order: calls with the same
+   * reference never buy twice.
+   */
   readonly externalOrderId?: string
 }
 
@@ -28,7 +31,8 @@ export interface OrderMetadata {
  *
  * Other fields are sent unchanged and are part of the order's identity. Misspellings of known
  * fields and the options of a call are rejected (docs/guide/orders.md). The type has only the
- * documented fields, so a misspelt one does not compile. Add those that your provider has told you.
+ * documented fields, so a misspelt one does not compile. Add the fields that your provider has told
+ * you about.
  *
  * @example
  * declare module 'customer-ordering-sdk' {
@@ -48,7 +52,7 @@ export interface CreateOrderRequest {
   readonly metadata?: OrderMetadata
 }
 
-/** A request as it is sent, with fields that its type does not have. */
+/** A request as it is sent, including fields that the public type does not have. */
 export interface RequestBody extends CreateOrderRequest {
   readonly [field: string]: unknown
 }
@@ -80,7 +84,7 @@ function isMetadata(value: unknown): boolean {
   return isJsonObject(value) && (!('externalOrderId' in value) || isFilled(value['externalOrderId']))
 }
 
-/** The whole of the check, and its messages. */
+/** The full schema, which also provides the messages. */
 export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
   return z.looseObject(
     {
@@ -106,7 +110,7 @@ export const orderSchema: AtSight<Order> = /* @__PURE__ */ atSight(
   makeOrderSchema,
 )
 
-/** The whole of the check, and its messages. */
+/** The full schema, which also provides the messages. */
 export function makeOrderSchema(): z.ZodMiniType<Order> {
   return z.looseObject({ id: filled(), status: anyText(), amount: safeInteger() }, NO_OBJECT)
 }

@@ -2,7 +2,7 @@ import { isObject } from '../defined.ts'
 import { type AtSight, areRight, type Checked, check, checkNow, wrong } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Checks a value of the service and returns it as methods do. */
+/** Checks a value from the service and returns it in the form in which methods return it. */
 export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
 
 /**
@@ -18,17 +18,18 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
   }
 }
 
-/** First checks that the value has this id: a proxy may return the response of another request. */
+/**
+ * Checks first that the value has this id, because a proxy may return the response to another
+ * request.
+ */
 export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
   return (body) => {
     const other = isObject(body) ? body[name] : undefined
-    return typeof other === 'string' && other !== id
-      ? wrong('is not the id that was asked for', name)
-      : parse(body)
+    return typeof other === 'string' && other !== id ? wrong('is not the requested id', name) : parse(body)
   }
 }
 
-/** True if {@link Parse} would return every value as it is. */
+/** True if {@link Parse} would return every value unchanged. */
 export type AllRight<T> = (values: readonly unknown[]) => values is readonly T[]
 
 /** How the rows of a list are read. */

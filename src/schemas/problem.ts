@@ -13,20 +13,20 @@ export interface ErrorResponse {
 /** The two codes that the API document names. */
 export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
 
-/** The content of an error body. */
+/** What is read from an error body. */
 export interface Problem {
   /** True if the body seems to be an error of the service: an object with a code or a message. */
   readonly recognised: boolean
   readonly code?: string
   readonly message?: string
-  /** One of the documented codes, if exactly one of them is found anywhere near the top of the body. */
+  /** The documented code, if exactly one of the two is found near the top of the body. */
   readonly idempotency?: IdempotencyCode
 }
 
 const CODE = ['code', 'errorCode', 'error_code', 'reason']
 const MESSAGE = ['message', 'detail', 'title', 'error_description', 'description']
 
-/** Reads an error body. Never throws, whatever the body is. */
+/** Reads an error body of any content. Never throws. */
 export function readProblem(text: string): Problem {
   const fields: ErrorResponse | undefined = anyObject(parseJson(text)?.json)
   if (fields === undefined) return { recognised: false }
@@ -51,8 +51,8 @@ function find(
   for (const place of places) {
     if (!isObject(place)) continue
     for (const name of names) {
-      // Own fields only: inherited ones would make a gateway's page look like a refusal of the
-      // service.
+      // Reads own fields only: inherited ones could make a gateway's page look like a refusal by
+      // the service.
       if (!Object.hasOwn(place, name)) continue
       const text = read(place[name])
       if (text !== undefined) return text
@@ -76,7 +76,8 @@ const DEEPEST = 4
 const MOST_NODES = 200
 
 /**
- * Finds the documented codes as whole values near the top. If both are there, neither is trusted.
+ * Finds a documented code that is a whole value near the top. If both codes are there, neither is
+ * trusted.
  */
 function documentedCode(body: unknown): IdempotencyCode | undefined {
   const found = new Set<string>()

@@ -28,8 +28,8 @@ export interface Service {
   /** Step that a quantity must respect. May be a fraction. */
   readonly stepQuantity: number
   /**
-   * State of the stock. Its name and values are not documented, so the service's value is kept as
-   * it is.
+   * State of the stock. The name and values of the field are not documented, so the service's value
+   * is kept unchanged.
    */
   readonly [field: string]: unknown
 }
@@ -47,7 +47,7 @@ export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(
   makeServiceSchema,
 )
 
-/** The whole of the check, and its messages. */
+/** The full schema, which also provides the messages. */
 export function makeServiceSchema(): z.ZodMiniType<Service> {
   return z.looseObject(
     {

@@ -3,7 +3,7 @@
  * arktype and others produce schemas of this shape, so none of their types appears in our signatures.
  */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {
-  /** The schema, by version 1 of the interface. */
+  /** The schema's properties under version 1 of the interface. */
   readonly '~standard': StandardSchemaV1.Props<Input, Output>
 }
 
@@ -21,6 +21,6 @@ export declare namespace StandardSchemaV1 {
     readonly message: string
     readonly path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined
   }
-  /** Result of a schema for a value that it accepts. */
+  /** The output type of a schema for a value that it accepts. */
   type InferOutput<Schema extends StandardSchemaV1> = NonNullable<Schema['~standard']['types']>['output']
 }

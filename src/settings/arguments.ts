@@ -34,7 +34,7 @@ import {
 
 /** The caller's own schema. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
-  // Not only an object: arktype's schemas are functions.
+  // A schema may also be a function, as in arktype.
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
   return typeof standard?.validate === 'function'
 }, 'must be a Standard Schema (zod, valibot, arktype, …)')
@@ -77,7 +77,7 @@ const since: Read<number> = only(
   'must be a time in milliseconds since 1970',
 )
 
-/** How an order is named. */
+/** The two names of an order. */
 interface OrderNames {
   readonly externalOrderId: string
   readonly idempotencyKey: string
@@ -91,10 +91,10 @@ const NAME: Readers<OrderNames> = {
   idempotencyKey: text,
 }
 
-/** Readers that reject options of a call among its parameters. */
+/** Readers that reject call options among the parameters of a method. */
 function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
   const refused: Read<never> = (_value, refuse) =>
-    refuse(`is an option of the call, which goes into its last argument: ${example}`)
+    refuse(`is a call option, which belongs in the last argument: ${example}`)
   return Object.fromEntries(names.map((name) => [name, refused]))
 }
 
@@ -152,13 +152,12 @@ export const readArguments: {
 }
 
 /**
- * Here `undefined` does not count as absent: a forgotten connection gives `undefined`, and the
- * order would be written even if the caller's transaction is rolled back.
+ * Here, `undefined` does not count as absent. It may come from a forgotten connection, and the
+ * order would then be stored even if the caller's transaction is rolled back.
  */
 function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   const read = argument(ENQUEUE)(value)
-  if (isUndefinedIn(value, 'within'))
-    refuseArgument('must be store.within(transaction), or be left out', 'within')
+  if (isUndefinedIn(value, 'within')) refuseArgument('must be store.within(transaction) or omitted', 'within')
   return read
 }
 
@@ -167,7 +166,7 @@ const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {
   orderId: text,
 }
 
-/** A misread decision could cost a second charge. */
+/** Strict, because a misread decision could cost a second charge. */
 function readResolution(value: unknown): { as: 'created'; orderId: string } | { as: 'abandoned' } {
   const { as, orderId } = argument(RESOLUTION)(value)
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
@@ -177,7 +176,10 @@ function readResolution(value: unknown): { as: 'created'; orderId: string } | { 
   return { as }
 }
 
-/** Two names could mean two orders, and acting on the wrong one costs money. */
+/**
+ * Requires exactly one name: two names could mean two orders, and acting on the wrong one costs
+ * money.
+ */
 function exactlyOne<T extends object>(read: ReadArgument<T>, names: string): (value: unknown) => OneOf<T> {
   return (value) => {
     const named = read(value)
@@ -207,7 +209,7 @@ export function argument<T extends object>(readers: Readers<T>, example?: string
 /** The result for an absent argument. */
 const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze(Object.create(null))
 
-/** Throws the error over an argument. */
+/** Throws the error for a wrong argument. */
 export function refuseArgument(problem: string, path = ''): never {
   throw invalidArgument(path, problem)
 }

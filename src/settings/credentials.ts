@@ -6,7 +6,8 @@ import type { Read } from './readers.ts'
 const PROBLEM = 'must be 1 to 4096 visible ASCII characters without spaces'
 
 /**
- * The usable key in a string, without the line break that a file adds. Undefined if there is none.
+ * The API key in a string, without the line break that a file adds. Undefined if the string is not
+ * a valid key.
  */
 function keyOf(value: unknown): string | undefined {
   const key = typeof value === 'string' ? value.replace(/\r?\n$/, '') : ''
@@ -27,9 +28,7 @@ export const apiKey: Read<ApiKey> = (value, refuse) => {
   )
 }
 
-/**
- * Source of the transport's keys. A literal key stays in a closure, where no inspector prints it.
- */
+/** The source of API keys. A literal key stays in a closure, where no inspector prints it. */
 export function credentialsOf(source: ApiKey): Credentials {
   if (typeof source !== 'function') return { rotates: false, get: () => source, proxyTag: undefined }
   return {
@@ -43,7 +42,7 @@ export function credentialsOf(source: ApiKey): Credentials {
 
 function checked(given: unknown): string {
   const key = keyOf(given)
-  if (key === undefined) throw new ConfigurationError(`What the apiKey function returned ${PROBLEM}.`)
+  if (key === undefined) throw new ConfigurationError(`The result of the apiKey function ${PROBLEM}.`)
   return key
 }
 
@@ -52,7 +51,7 @@ export function isBrowser(): boolean {
   const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
   if (scope['window'] !== undefined && scope['document'] !== undefined) return true
   const { WorkerGlobalScope } = scope
-  // Server runtimes have the class too.
+  // Server runtimes have this class, too.
   if (typeof WorkerGlobalScope !== 'function' || serverRuntime()) return false
   const { userAgent } = globalThis.navigator ?? {}
   return globalThis instanceof WorkerGlobalScope && userAgent !== 'Cloudflare-Workers'

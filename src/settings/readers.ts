@@ -1,8 +1,8 @@
 import { isObject } from '../defined.ts'
 
 /**
- * Fails the read of a value: says what is wrong, and where in it. Never quotes the value, which may
- * be a secret.
+ * Rejects a value: says what is wrong and where. The message never quotes the value, which may be a
+ * secret.
  */
 export type Refuse = (problem: string, inside?: string) => never
 
@@ -15,8 +15,9 @@ export type Readers<T extends object> = {
 }
 
 /**
- * Reads an options object: own fields only, so none comes from a polluted `Object.prototype`, and
- * each field once. The result is frozen and has no prototype. `undefined` counts as absent.
+ * Reads each own field of an options object once. Inherited fields could come from a polluted
+ * `Object.prototype`, so they are ignored. The result is frozen and has no prototype. `undefined`
+ * counts as absent.
  */
 export function readFields<T extends object>(
   value: unknown,
@@ -27,7 +28,7 @@ export function readFields<T extends object>(
   const fields: Partial<T> = Object.create(null)
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(readers, name)) refuse(`is not known${suggestion(name, Object.keys(readers))}`, name)
-    // It has a reader, and those have the names of T.
+    // The field has a reader, and readers have the names of T's fields.
     const known = name as keyof T & string
     const field = value[name]
     if (field === undefined) continue
@@ -47,7 +48,7 @@ export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> 
 
 /** A reader of values that pass a test. */
 export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
-  // T is what the test means: most tests are no type predicates.
+  // The test implies T, but most tests are not type predicates.
   return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
 }
 
@@ -58,7 +59,7 @@ export const duration: Read<number> = only(
 
 /** A reader of integers. */
 export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): Read<number> {
-  const upTo = most === Number.MAX_SAFE_INTEGER ? `from ${least} on` : `from ${least} to ${most}`
+  const upTo = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
   return only(
     (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most,
     `must be an integer ${upTo}`,
@@ -67,7 +68,9 @@ export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): 
 
 export const flag: Read<boolean> = only((value) => typeof value === 'boolean', 'must be true or false')
 
-/** Not blank, and without lone surrogates, which neither JSON nor URLs can contain. */
+/**
+ * A string that is not blank and has no lone surrogates, which neither JSON nor URLs can contain.
+ */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
   'must be a string that is not blank',
@@ -91,12 +94,12 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
   )
 }
 
-/** Headers that the client sets itself, and those that only the platform may set. */
+/** Headers that only the client or the platform may set. */
 const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
 
 /**
- * An object literal, or one without a prototype. A Map or Headers has no own fields: its content
- * would be lost silently.
+ * An object literal, or one without a prototype. A Map or Headers object is rejected: it has no own
+ * fields, so its content would be lost silently.
  */
 export const plainObject: Read<object> = only((value) => {
   if (!isObject(value)) return false
@@ -110,9 +113,9 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
   for (const [name, content] of entries) {
     const lower = name.toLowerCase()
-    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has a name that is no header name')
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has an invalid header name')
     if (REFUSED.test(lower)) refuse('is set by the client itself', name)
-    if (Object.hasOwn(read, lower)) refuse('is there twice', name)
+    if (Object.hasOwn(read, lower)) refuse('is given twice', name)
     if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
       return refuse('must be a string of visible ASCII characters', name)
     read[lower] = content
@@ -135,7 +138,8 @@ function suggestion(name: string, known: readonly string[]): string {
 }
 
 /**
- * How many letters to change, add, drop or swap with their neighbour to make one name the other.
+ * Number of letters to change, add, remove or swap with their neighbour to turn one name into the
+ * other.
  */
 export function edits(a: string, b: string): number {
   let before: readonly number[] = []

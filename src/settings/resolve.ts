@@ -30,7 +30,7 @@ import {
 
 /** Options of a client, checked, with all defaults filled in. */
 export interface Settings<S extends Schemas> {
-  /** The checked options with the store: `withOptions` builds on them. */
+  /** The checked options, with the store, on which `withOptions` builds. */
   readonly options: Partial<ClientOptions<S>>
   readonly connection: Connection
   readonly defaults: CallSettings
@@ -51,8 +51,8 @@ const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 const DAY = 24 * 60 * 60 * 1000
 
 /**
- * Not blank, and trimmed: the white space of a file or environment variable would name other
- * orders.
+ * A label, which must not be blank. It is trimmed, because white space from a file or environment
+ * variable would name other orders.
  */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
@@ -110,18 +110,18 @@ export function resolveSettings<S extends Schemas>(
   const key = read.apiKey === undefined ? environment('CUSTOMER_ORDERING_API_KEY', apiKey) : read.apiKey
   if (key === undefined) {
     refuseOption(
-      'is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds it',
+      'is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds the key',
       'apiKey',
     )
   }
   if (typeof key === 'string' && read.dangerouslyAllowBrowser !== true && isBrowser()) {
     refuseOption(
-      'must not be a literal in a browser, where every visitor can read it: let a server of yours add it and pass null, or set dangerouslyAllowBrowser',
+      'must not be a literal in a browser, where every visitor can read it: pass null and let your server add it, or set dangerouslyAllowBrowser',
       'apiKey',
     )
   }
   if (read.transport !== undefined && read.fetch !== undefined)
-    refuseOption('cannot go with the option fetch: a transport sends by itself', 'transport')
+    refuseOption('cannot be combined with the option fetch: a transport does not use it', 'transport')
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
@@ -129,11 +129,11 @@ export function resolveSettings<S extends Schemas>(
       'account',
     )
   }
-  // The keys of orders would depend on the address that the visitor typed: with and without www
-  // would charge twice.
+  // Otherwise, the keys of orders would depend on the address that the visitor typed: the same
+  // order with and without www would be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
-      "is required with a store that outlives the page and a baseUrl of the page's own origin: opened by another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
+      "is required with a store that outlives the page and a baseUrl of the page's own origin. Opened at another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
       'server',
     )
   }
@@ -142,14 +142,14 @@ export function resolveSettings<S extends Schemas>(
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
   }
-  // Keeps closed records as long as an abandoned write may arrive, so that it cannot start the
-  // order anew.
+  // Closed records must be kept for as long as an abandoned write may arrive, so that it cannot
+  // start the order again.
   if (rejected < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
   }
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
-    // The value has the type parameter's type: the reader of `schemas` changes nothing.
+    // The cast is safe: the reader of `schemas` returns its value unchanged.
     options: Object.freeze(
       Object.assign(Object.create(null), read, { baseUrl: address, apiKey: key, store }),
     ) as Partial<ClientOptions<S>>,
@@ -189,8 +189,8 @@ function isOriginOfPage(address: string): boolean {
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
- * Options of a derived client: the first client's, overridden by the second's own and defined
- * fields.
+ * Options of a derived client: the original client's, overridden by the own and defined fields of
+ * the changes.
  */
 export function mergeOptions<S extends Schemas>(
   options: Partial<ClientOptions<Schemas>>,
@@ -201,14 +201,14 @@ export function mergeOptions<S extends Schemas>(
   const { baseUrl: after } = changes
   const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
   if (before !== undefined && after !== undefined && !labelled) {
-    // Remembered orders would silently be out of reach, and the next call would buy them again
-    // under other keys.
+    // Otherwise, remembered orders would silently be out of reach, and the next call would buy them
+    // again under other keys.
     if (normalizeServer(String(before)) !== normalizeServer(String(after))) {
-      refuseOption('must come with the option server', 'baseUrl')
+      refuseOption('cannot change without the option server', 'baseUrl')
     }
   }
   const merged = Object.assign(Object.create(null), options, changes)
-  // A derived `fetch` or `transport` replaces whichever the first client has.
+  // A derived `fetch` or `transport` replaces whichever one the original client has.
   if (changes.transport !== undefined && changes.fetch === undefined) delete merged.fetch
   if (changes.fetch !== undefined && changes.transport === undefined) delete merged.transport
   return merged
@@ -230,7 +230,7 @@ function environment<T>(name: string, read: Read<T>): T | undefined {
     const variables = process?.env ?? {}
     if (Object.hasOwn(variables, name)) value = variables[name]
   } catch {
-    // Deno throws without its permission, which means the same as an unset variable.
+    // Deno throws if it lacks the permission, which counts as an unset variable.
   }
   if (value === undefined || value === '') return undefined
   return read(value, (problem) => refuseVariable(problem, name))

@@ -142,11 +142,11 @@ describe('messages', () => {
   })
 
   it.each([
-    ['row of createMany() must be a request of an order, or { request, idempotencyKey }.', 'x'],
-    ['row of createMany() must be a request of an order, or { request, idempotencyKey }.', null],
-    ['metadata.externalOrderId is missing: give it, or { request, idempotencyKey } as the row.', {}],
-    ['idempotencyKey is missing beside the request: make the row', { request: order('r5') }],
-    ['idempotencyKey goes beside the request: make the row', { ...order('r5'), idempotencyKey: 'k' }],
+    ['row of createMany() must be an order request or { request, idempotencyKey }.', 'x'],
+    ['row of createMany() must be an order request or { request, idempotencyKey }.', null],
+    ['metadata.externalOrderId is missing: set it, or use { request, idempotencyKey } as the row.', {}],
+    ['idempotencyKey is missing next to the request: make the row', { request: order('r5') }],
+    ['idempotencyKey belongs next to the request: make the row', { ...order('r5'), idempotencyKey: 'k' }],
   ])('say what a row of createMany() must be: %s', async (text, row) => {
     const { client } = setUp()
     // @ts-expect-error as a program without types may send it

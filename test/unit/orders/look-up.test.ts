@@ -190,7 +190,7 @@ describe('an order that is read by its id', () => {
   })
 
   it('is no order with another id', async () => {
-    const issues = [{ path: 'id', message: 'is not the id that was asked for' }]
+    const issues = [{ path: 'id', message: 'is not the requested id' }]
     const reading = read(service(() => answer({ ...ORDER, id: 'o2' })))
     await expect(reading).rejects.toMatchObject({ code: 'invalid_response', issues })
   })

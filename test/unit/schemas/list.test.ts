@@ -36,7 +36,7 @@ describe('the rows of a list answer', () => {
     ['only some rows have ids', { a: [{ id: 'x' }, {}], b: ['y'] }],
     ['ids are no texts', { a: [{ id: 1 }], b: ['y'] }],
   ])('are not guessed where %s', (_why, body) => {
-    expect(envelopeOf(body)).toMatch(/^has several arrays; .* option listEnvelope$/)
+    expect(envelopeOf(body)).toMatch(/^has several arrays; .* option listEnvelope to (choose one|find them)$/)
   })
 
   test.each([
@@ -44,7 +44,9 @@ describe('the rows of a list answer', () => {
     ['the object is empty', {}],
     ['the array is further down', { data: { items: rows } }],
   ])('are not guessed where %s', (_why, body) => {
-    expect(envelopeOf(body)).toMatch(/^has no array of rows; .* option listEnvelope$/)
+    expect(envelopeOf(body)).toMatch(
+      /^has no array of rows; .* option listEnvelope to (choose one|find them)$/,
+    )
   })
 
   test.each([undefined, null, 1, 'text', true])('are not in %j', (body) => {

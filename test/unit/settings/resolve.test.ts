@@ -365,7 +365,7 @@ describe('apiKey', () => {
 
   it('is required, and the message says every way to give it', () => {
     expect(messageOf(() => resolve({ baseUrl: good.baseUrl }))).toBe(
-      'Client option apiKey is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds it.',
+      'Client option apiKey is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds the key.',
     )
   })
 
@@ -393,7 +393,7 @@ describe('apiKey', () => {
   it('may be an async function, which is checked all the same', async () => {
     expect(await keyOf(async () => `${KEY}\n`).get()).toBe(KEY)
     await expect(keyOf(async () => 'no key').get()).rejects.toThrow(
-      'What the apiKey function returned must be',
+      'The result of the apiKey function must be',
     )
     await expect(keyOf(async () => undefined).get()).rejects.toThrow(ConfigurationError)
   })
@@ -534,7 +534,7 @@ describe('an option of a call where its parameters belong', () => {
     ['orders.list', () => client.orders.list(misplaced), 'list({ limit: 50 }, { signal })'],
     ['orders.reconcile', () => client.orders.reconcile(misplaced), 'reconcile({}, { signal })'],
   ])('is refused by %s, which says where it belongs', (_name, call, example) => {
-    const where = `signal is an option of the call, which goes into its last argument: ${example}.`
+    const where = `signal is a call option, which belongs in the last argument: ${example}.`
     expect(call).toThrow(InvalidRequestError)
     expect(call).toThrow(`${where} Nothing was sent.`)
   })
@@ -542,7 +542,7 @@ describe('an option of a call where its parameters belong', () => {
   it.each(['timeout', 'totalTimeout', 'maxRetries', 'headers', 'prefetch'])('is refused: %s', (name) => {
     const call = () => client.orders.list({ [name]: 1 } as never)
     expect(call).toThrow(InvalidRequestError)
-    expect(call).toThrow('goes into its last argument')
+    expect(call).toThrow('belongs in the last argument')
   })
 })
 
@@ -568,8 +568,8 @@ describe('account and server', () => {
     const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
     const store = durable('device')
     expect(messageOf(() => resolve({ ...options, store }))).toBe(
-      "Client option server is required with a store that outlives the page and a baseUrl of the page's own origin: " +
-        'opened by another address, such as one with www, the page would buy the same order again under another key. ' +
+      "Client option server is required with a store that outlives the page and a baseUrl of the page's own origin. " +
+        'Opened at another address, such as one with www, the page would buy the same order again under another key. ' +
         "Set it to a label of the service that never changes, such as 'https://api.example.com'.",
     )
     for (const accepted of [
@@ -609,7 +609,7 @@ describe('options for a derived client', () => {
     const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
     const caller = { fetch: async () => new Response() }
     expect(messageOf(() => resolve({ ...good, ...sender, ...caller }))).toBe(
-      'Client option transport cannot go with the option fetch: a transport sends by itself.',
+      'Client option transport cannot be combined with the option fetch: a transport does not use it.',
     )
     for (const [first, then] of [
       [sender, caller],
