@@ -191,4 +191,20 @@ describe('a page behind the proxy', () => {
     expect(here.lab.posts).toHaveLength(1)
     here.sandbox.expectChargedOnce('r1')
   })
+
+  it.each([
+    ['the same API key, which charges nothing more', false, 1],
+    ['another API key, which may charge again: so a page reads something first', true, 2],
+  ])(
+    'repeats an order of an unnamed key where it does not know the tag yet: %s',
+    async (_which, rotated, charges) => {
+      const here = shop()
+      here.lose(1)
+      await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
+      if (rotated) here.rotate()
+      await here.page().orders.recover()
+      expect(here.lab.posts).toHaveLength(2)
+      here.sandbox.expectCharges(charges)
+    },
+  )
 })
