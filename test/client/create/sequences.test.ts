@@ -260,6 +260,11 @@ describe('an abort while the first write is pending', () => {
       { charges: 1 },
     ],
     [
+      'is told as charged where an earlier call bought the order',
+      [buys(), fails({ code: 'aborted', charged: 'yes' }, ABORTED)],
+      { charges: 1, record: { state: 'created' } },
+    ],
+    [
       'is told as unknown where no closed record can be put in the place of a write that is still to come',
       [fails({ code: 'aborted', ...IN_DOUBT, attempts: 0 }, { ...over('insert', 'rejects'), ...ABORTED })],
       { keys: [] },

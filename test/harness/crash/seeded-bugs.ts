@@ -536,7 +536,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'recovery goes through the list forty times over',
-    noticedBy: 'unit/orders/look-up',
+    noticedBy: 'client/recover/recover',
     sow: () =>
       swap(
         scanOrders,
@@ -751,7 +751,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
   {
     name: 'a look-up that could not read the whole list says nothing of it',
-    noticedBy: 'unit/orders/look-up',
+    noticedBy: 'client/recover/restored',
     sow: () =>
       swap(
         scanOrders,

@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { askedContent, heardUnder, makeKey, startedWith } from '../../../src/orders/claim.ts'
-import { fieldTags } from '../../../src/orders/identity.ts'
+import {
+  askedContent,
+  heardUnder,
+  keyOf,
+  makeKey,
+  nextKey,
+  sameApiKey,
+  startedWith,
+  tagOf,
+} from '../../../src/orders/claim.ts'
+import { apiKeyTag, derivedKey, fieldTags, proxiedTag } from '../../../src/orders/identity.ts'
 import { type IntentOptions, readIntent } from '../../../src/orders/intent.ts'
 import type { JournalRecord } from '../../../src/orders/record.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
@@ -33,29 +42,6 @@ const CLOSED: JournalRecord = {
 }
 
 describe('a new order that no call has claimed', () => {
-  it('is open, sent by nobody, with the body that will be sent', () => {
-    const intent = intentOf(NAMED)
-    const { key } = makeKey(context, 'r1', 0)
-    expect(askedContent(context, intent, undefined, { moved: false })).toEqual({
-      slot: 'ref:r1',
-      key,
-      keyOrigin: 'derived',
-      generation: 0,
-      state: 'open',
-      ambiguous: false,
-      externalOrderId: 'r1',
-      attempts: 0,
-      fingerprint: intent.fingerprint,
-      fields: fieldTags(deriveId, key, { ...NAMED }),
-      body: intent.body,
-      apiKeyTag: '',
-      claim: expect.stringMatching(/./),
-      readable: false,
-      refused: false,
-      foreign: false,
-    })
-  })
-
   it('has no reference where none was given', () => {
     const content = askedContent(context, intentOf(UNNAMED), undefined, { moved: false })
     expect(content).not.toHaveProperty('externalOrderId')
@@ -80,56 +66,6 @@ describe('a new order that no call has claimed', () => {
   })
 })
 
-describe('a closed order that is asked for again', () => {
-  it('goes on with its key, its attempts and what is known of the key', () => {
-    const intent = intentOf(NAMED)
-    const content = askedContent(context, intent, CLOSED, { moved: false })
-    expect(content).toMatchObject({
-      key: 'key-r1',
-      keyOrigin: 'derived',
-      generation: 3,
-      attempts: 4,
-      state: 'open',
-      ambiguous: false,
-      refused: true,
-      foreign: false,
-      fingerprint: intent.fingerprint,
-      fields: fieldTags(deriveId, 'key-r1', { ...NAMED }),
-      body: intent.body,
-      apiKeyTag: '',
-      // Its window goes on: the service has known the key since then.
-      firstSentAt: 1,
-      highest: 5,
-      first: { sentAt: 1, refused: true },
-    })
-    for (const field of ['rejection', 'hold', 'busyUntil', 'order', 'version'])
-      expect(content).not.toHaveProperty(field)
-    expect(content.claim).not.toBe(CLOSED.claim)
-    const doubted = { ...CLOSED, ambiguous: true, refused: false, foreign: true }
-    expect(askedContent(context, intent, doubted, { moved: false })).toMatchObject({
-      ambiguous: true,
-      refused: false,
-      foreign: true,
-    })
-  })
-
-  it('begins its next generation under another key of the caller, of which nothing is known', () => {
-    const doubted = { ...CLOSED, ambiguous: true, foreign: true }
-    const intent = intentOf(NAMED, { idempotencyKey: 'k2' })
-    expect(askedContent(context, intent, doubted, { moved: true })).toMatchObject({
-      key: 'k2',
-      keyOrigin: 'caller',
-      generation: 6,
-      attempts: 4,
-      ambiguous: false,
-      refused: false,
-      foreign: false,
-    })
-    const content = askedContent(context, intent, doubted, { moved: true })
-    for (const field of ['firstSentAt', 'first', 'highest']) expect(content).not.toHaveProperty(field)
-  })
-})
-
 describe('the key with which a closed order is sent again', () => {
   const record = { ...CLOSED, rejection: { kind: 'refused', status: 402 } } as const
 
@@ -150,5 +86,64 @@ describe('the key with which a closed order is sent again', () => {
     expect(heardUnder(later, later)).toBe(record.rejection)
     expect(heardUnder(later, startedWith(context, later, 'first'))).toBe(rejection)
     expect(heardUnder(later, startedWith(context, later, 'next'))).toBeUndefined()
+  })
+})
+
+const { server } = context
+const mine = { ...LEFT_OPEN, body: '{"quantity":1}' }
+
+describe('the key of a generation', () => {
+  it('is derived from the reference, with the tags of the payload that it is sent with', () => {
+    const key = derivedKey(deriveId, { server, account: 'shop', externalOrderId: 'r1', generation: 2 })
+    const fields = fieldTags(deriveId, key, { quantity: 1 })
+    expect(keyOf(context, mine, 2)).toEqual({ key, keyOrigin: 'derived', generation: 2, fields })
+  })
+
+  it('was never sent, where it is the next one', () => {
+    expect(nextKey(context, { ...mine, generation: 2 }).generation).toBe(3)
+    expect(nextKey(context, { ...mine, generation: 2, highest: 4 }).generation).toBe(5)
+  })
+
+  it.each([
+    ['without a reference', context, undefined],
+    ['without an account', orderContext({ account: undefined }), 'r1'],
+  ])('is random %s', (_without, its, reference) => {
+    const made = makeKey(its, reference, 1)
+    expect(made.keyOrigin).toBe('random')
+    expect(makeKey(its, reference, 1).key).not.toBe(made.key)
+  })
+})
+
+describe('an API key', () => {
+  it('may send a key again that it has sent, or that nobody has', () => {
+    const sent = { ...mine, apiKeyTag: tagOf(context, mine.key, 'secret') }
+    expect(sameApiKey(context, sent, 'secret')).toBe(true)
+    expect(sameApiKey(context, sent, 'rotated')).toBe(false)
+    expect(sameApiKey(context, sent, null)).toBe(false)
+    expect(sameApiKey(context, { ...mine, apiKeyTag: '' }, 'rotated')).toBe(true)
+  })
+
+  it('is of no account where the service remembers the keys of all of them', () => {
+    expect(sameApiKey(orderContext({ idempotencyScope: 'customer' }), mine, 'rotated')).toBe(true)
+  })
+})
+
+describe('the tag of the API key that sends', () => {
+  const { get } = context.connection.credentials
+  const behindProxy = orderContext({}, { credentials: { rotates: true, get, proxyTag: 'of-the-proxy' } })
+  const proxied = proxiedTag(deriveId, mine.key, 'of-the-proxy')
+
+  it('is made of the API key, also where a proxy once added one', () => {
+    const own = apiKeyTag(deriveId, mine.key, 'secret')
+    expect(tagOf(behindProxy, mine.key, 'secret', proxied)).toBe(own)
+  })
+
+  it('is made of what the proxy says of its own, without one', () => {
+    expect(tagOf(behindProxy, mine.key, null)).toBe(proxied)
+  })
+
+  it('stays what the proxy said to an earlier page, until it says it again', () => {
+    expect(tagOf(context, mine.key, null, proxied)).toBe(proxied)
+    expect(tagOf(context, mine.key, null, 'of-an-api-key')).toBe(apiKeyTag(deriveId, mine.key, null))
   })
 })

@@ -3,7 +3,6 @@ import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
 import { askedContent, makeKey, tagOf } from '../../../src/orders/claim.ts'
 import { type PlaceOrderOptions, placeOrder } from '../../../src/orders/create.ts'
-import { rowIdOf } from '../../../src/orders/identity.ts'
 import { readIntent } from '../../../src/orders/intent.ts'
 import type { FoundRecord } from '../../../src/orders/journal.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
@@ -159,38 +158,6 @@ describe('what comes with an order', () => {
   })
 })
 
-describe('what hooks are told of a call', () => {
-  it('counts the attempts and says what is stored, also where the caller’s schema fails', async () => {
-    const place = placeWith([CREATED])
-    const own = new Error('the caller’s own')
-    expect(await errorOf(placed(place, NAMED, { finish: () => Promise.reject(own) }))).toBe(own)
-    expect(place.settled).toEqual([
-      {
-        callId: expect.any(String),
-        operation: 'orders.create',
-        method: 'POST',
-        path: '/v1/orders',
-        durationMs: 0,
-        ok: false,
-        attempts: 1,
-        externalOrderId: 'r1',
-        remembered: true,
-      },
-    ])
-  })
-
-  it('says that an order is not stored', async () => {
-    const place = placeWith([
-      ({ store }) => {
-        store.update = fails
-        return CREATED
-      },
-    ])
-    await placed(place)
-    expect(place.settled).toMatchObject([{ ok: true, charged: 'yes', remembered: false, status: 201 }])
-  })
-})
-
 describe('an order that another process is working on', () => {
   const ended = async (place: Place, milliseconds: number): Promise<unknown> => {
     const controller = new AbortController()
@@ -220,32 +187,6 @@ describe('an order that another process is working on', () => {
 })
 
 describe('an order whose stored id is all that is known of it', () => {
-  const NEEDS_A_PERSON = {
-    code: 'unresolved_order',
-    charged: 'yes',
-    message: expect.stringContaining('created it, but its response was never readable'),
-  }
-
-  it('is read by it, remembered, and told with what came with the answer', async () => {
-    const place = await placeLeft({ ...AGED, hold: 'refused', busyUntil: NOW - 1 }, [
-      answer(200, ORDER, { 'x-request-id': 'req-1' }),
-    ])
-    const { value, info } = await placed(place)
-    expect(value).toEqual(ORDER)
-    expect(place.requests).toMatchObject([{ method: 'GET', url: 'https://api.example.com/v1/orders/o1' }])
-    const { key } = place.found.record
-    const told = { status: 200, requestId: 'req-1', attempts: 1, replayed: true, idempotencyKey: key }
-    expect(info).toMatchObject(told)
-    expect(info.headers().get('x-request-id')).toBe('req-1')
-    const stored = await storedOf(place)
-    expect(stored).toMatchObject({ state: 'created', readable: true, order: ORDER, version: 2 })
-    for (const field of ['body', 'busyUntil']) expect(stored).not.toHaveProperty(field)
-    expect(place.settled).toMatchObject([
-      { operation: 'orders.retrieve', ok: true },
-      { operation: 'orders.create', ok: true, remembered: true },
-    ])
-  })
-
   it.each([
     ['cannot be stored', false, fails],
     ['is stored by somebody else', true, () => Promise.resolve(false)],
@@ -256,22 +197,13 @@ describe('an order whose stored id is all that is known of it', () => {
     expect(place.settled.at(-1)).toMatchObject({ ok: true, charged: 'yes', remembered })
   })
 
-  it('does not need the body that was sent', async () => {
-    const place = await placeLeft({ ...AGED, body: 'damaged' }, [answer(200, ORDER)])
-    expect((await placed(place)).value).toEqual(ORDER)
-  })
-
-  it.each([
-    ['the id cannot be one: ".."', { ...AGED, order: { id: '..' } }],
-    ['the id cannot be one: ""', { ...AGED, order: { id: '' } }],
-    ['the id cannot be one: " "', { ...AGED, order: { id: ' ' } }],
-    ['the remembered order is no order any more', { ...EXISTS, order: { id: 'o1' } }],
-  ])('needs a person where %s', async (_what, changes) => {
-    const place = await placeLeft(changes, [answer(200, ORDER)])
-    const { order, readable } = { readable: false, ...changes }
+  it('needs a person where the remembered order is no order any more', async () => {
+    const place = await placeLeft({ ...EXISTS, order: { id: 'o1' } }, [answer(200, ORDER)])
     expect(await refusal(place)).toMatchObject({
-      ...NEEDS_A_PERSON,
-      ...(readable ? { orderId: order.id } : {}),
+      code: 'unresolved_order',
+      charged: 'yes',
+      orderId: 'o1',
+      message: expect.stringContaining('created it, but its response was never readable'),
     })
     expect(place.requests).toEqual([])
   })
@@ -292,36 +224,11 @@ describe('an order whose stored id is all that is known of it', () => {
   })
 })
 
-describe('a remembered order', () => {
-  it('needs no API key', async () => {
-    const place = await placeLeft(EXISTS, [], { credentials: rotating(fails) })
-    expect((await placed(place)).value).toEqual(ORDER)
-    expect(place.settled).toMatchObject([{ ok: true, charged: 'yes', remembered: true }])
-  })
-
-  it('is charged also where the caller has given up before it was looked for', async () => {
-    const place = await placeLeft(EXISTS)
-    const aborted = { code: 'aborted', charged: 'yes' }
-    expect(await refusal(place, { signal: AbortSignal.abort() })).toMatchObject(aborted)
-    expect(await storedOf(place)).toEqual(place.found.record)
-  })
-})
-
 describe('a call that ends before it claims the order', () => {
   const VAULT = new Error('the vault is down')
   const keyless = { credentials: rotating(() => Promise.reject(VAULT)) }
-  const CANCELLED = { state: 'rejected', rejection: { kind: 'cancelled' }, attempts: 0 }
 
-  it('charges nothing where nothing is remembered, and leaves a closed record so that nothing else can open one', async () => {
-    const place = placeWith([], keyless)
-    const facts = { charged: 'no', attempts: 0, externalOrderId: 'r1', cause: VAULT }
-    expect(await refusal(place)).toMatchObject({ code: 'configuration', ...facts })
-    const stored = await storedOf(place)
-    expect(stored).toMatchObject(CANCELLED)
-    expect(stored).not.toHaveProperty('body')
-  })
-
-  it('keeps the key of a deliberate duplicate in that record', async () => {
+  it('keeps the key of a deliberate duplicate in the record that it leaves closed', async () => {
     const place = placeWith([], keyless)
     const error = await errorOf(placed(place, UNNAMED, { allowDuplicate: true }))
     expect(error).toMatchObject({ charged: 'no' })
@@ -330,35 +237,12 @@ describe('a call that ends before it claims the order', () => {
     expect(records[0]?.record.slot).toBe(`key:${records[0]?.record.key}`)
   })
 
-  it('charges nothing where the order was refused before, and writes that record anew', async () => {
-    const { found, ...place } = await placeLeft(REFUSED, [], keyless)
-    expect(await refusal(place)).toMatchObject({ charged: 'no', idempotencyKey: found.record.key })
-    const stored = await storedOf(place)
-    expect(stored).toEqual({ ...found.record, claim: expect.any(String), version: 2 })
-    expect(stored?.claim).not.toBe(found.record.claim)
-  })
-
-  it('does not know of an order that is open, and leaves it alone', async () => {
-    const { found, ...place } = await placeLeft({}, [], keyless)
-    expect(await refusal(place)).toMatchObject({ charged: 'unknown', idempotencyKey: found.record.key })
-    expect(await storedOf(place)).toEqual(found.record)
-  })
-
   it.each([
     ['an order that exists and was never readable', { state: 'created', ambiguous: false }, NAMED],
     ['an order without a name that exists and was never readable', { ...EXISTS, readable: false }, UNNAMED],
   ] as const)('says yes of %s', async (_what, changes, request) => {
     const place = await placeLeft(changes, [], { ...keyless, request })
     expect(await refusal(place, {}, request)).toMatchObject({ charged: 'yes' })
-  })
-
-  it('says nothing of the order before in the slot of one without a name', async () => {
-    const { found, ...place } = await placeLeft(EXISTS, [], { ...keyless, request: UNNAMED })
-    const error = await refusal(place, {}, UNNAMED)
-    expect(error).toMatchObject({ charged: 'no' })
-    expect(error).not.toHaveProperty('idempotencyKey')
-    const kept = { state: 'created', key: found.record.key, version: 2 }
-    expect(await storedOf(place, UNNAMED)).toMatchObject(kept)
   })
 
   it.each([
@@ -400,46 +284,13 @@ describe('a call that ends before it claims the order', () => {
     expect(await refusal(place)).toMatchObject({ code: 'configuration', charged: 'unknown' })
     expect(place.runtime.now() - NOW).toBeLessThanOrEqual(450)
   })
-
-  it('charges nothing at its deadline, or when its caller gives up', async () => {
-    const waiting = placeWith([], { credentials: rotating(hangs) })
-    expect(await refusal(waiting)).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
-    expect(waiting.runtime.now() - NOW).toBe(2 * MINUTE)
-    const place = placeWith()
-    const aborted = { code: 'aborted', charged: 'no', cause: VAULT }
-    expect(await refusal(place, { signal: AbortSignal.abort(VAULT) })).toMatchObject(aborted)
-    expect(await storedOf(place)).toMatchObject({ rejection: { kind: 'cancelled' } })
-  })
 })
 
 describe('a claim that is not stored', () => {
-  it('is closed where it may still be stored, so that nothing can be bought', async () => {
-    const place = placeWith()
-    inPlaceOfNext(place.store, 'insert')
-    const error = await refusal(place)
-    const stored = await storedOf(place)
-    expect(stored).toMatchObject({ state: 'rejected', rejection: { kind: 'cancelled' }, attempts: 0 })
-    const names = { idempotencyKey: stored?.key, externalOrderId: 'r1' }
-    expect(error).toMatchObject({ code: 'store', charged: 'no', cause: GONE, ...names })
-    expect(place.requests).toEqual([])
-  })
-
-  it('is in doubt where it cannot be closed either, which is not waited for any longer than a moment', async () => {
-    const place = placeWith()
-    place.store.insert = fails
-    expect(await refusal(place)).toMatchObject({ code: 'store', charged: 'unknown', cause: GONE })
-    const hanging = placeWith()
-    hanging.store.insert = hangs
-    const unknown = { code: 'timeout', charged: 'unknown', attempts: 0 }
-    expect(await refusal(hanging, { totalTimeout: 2000 })).toMatchObject(unknown)
-    // Half of the grace for either write.
-    expect(hanging.runtime.now() - NOW).toBe(2450)
-  })
-
-  it.each([{}, { idempotencyKey: 'k2' }])('keeps what was heard before, also with %j', async (options) => {
+  it('keeps what was heard before, also under a key that the caller gives', async () => {
     const place = await placeLeft(REFUSED)
     inPlaceOfNext(place.store, 'update')
-    const error = await errorOf(placed(place, NAMED, options))
+    const error = await errorOf(placed(place, NAMED, { idempotencyKey: 'k2' }))
     expect(error).toMatchObject({ code: 'store', charged: 'no' })
     expect(await storedOf(place)).toMatchObject({ state: 'rejected', rejection: REFUSED.rejection })
   })
@@ -449,14 +300,6 @@ describe('a claim that is not stored', () => {
     beforeCall(place.store, 'insert', () => later(place.runtime, 300))
     inPlaceOfNext(place.store, 'insert')
     expect(await refusal(place)).toMatchObject({ code: 'store', charged: 'no' })
-  })
-
-  it('leaves an order in doubt as it is', async () => {
-    const { found, ...place } = await placeLeft({})
-    inPlaceOfNext(place.store, 'update')
-    const unknown = { code: 'store', charged: 'unknown', idempotencyKey: found.record.key }
-    expect(await refusal(place)).toMatchObject(unknown)
-    expect(await storedOf(place)).toEqual(found.record)
   })
 })
 
@@ -476,41 +319,9 @@ describe('an order that was refused before', () => {
     await placed(place, NAMED, { settings: { maxRetries: 1 } }).catch(() => {})
     expect(new Set(keysOf(place)).size).toBe(count)
   })
-
-  it('goes on under a key that the caller gives, whatever its own was', async () => {
-    const place = await placeLeft({ ...REFUSED, key: 'not derived from it' }, [CREATED])
-    expect(await refusal(place)).toMatchObject({ code: 'store', charged: 'unknown' })
-    expect((await placed(place, NAMED, { idempotencyKey: 'k2' })).info.idempotencyKey).toBe('k2')
-  })
 })
 
 describe('the claim of an order', () => {
-  const claimedBy = async (
-    request: CreateOrderRequest,
-    prepare: (place: Place) => Promise<unknown> = async () => {},
-  ) => {
-    const claims: unknown[] = []
-    const place = placeWith([
-      async ({ context }) => {
-        claims.push(await recordOf(context, slotOf(request)))
-        return CREATED
-      },
-    ])
-    await prepare(place)
-    place.runtime.jump(5)
-    const { info } = await placed(place, request)
-    const [key = ''] = keysOf(place)
-    return { info, claim: claims[0], apiKeyTag: tagOf(place.context, key, API_KEY) }
-  }
-  const NOW_5 = NOW + 5
-  const busyUntil = NOW_5 + 2 * MINUTE
-
-  it('says until when this call may send, under which API key, and that it is the first', async () => {
-    const { claim, apiKeyTag } = await claimedBy(NAMED)
-    const times = { firstSentAt: NOW_5, busyUntil, createdAt: NOW_5 }
-    expect(claim).toMatchObject({ state: 'open', ambiguous: false, apiKeyTag, version: 1, ...times })
-  })
-
   it('takes one look, also at an order without a name that is in doubt', async () => {
     const place = await placeLeft({}, [CREATED], { request: UNNAMED })
     const calls: string[] = []
@@ -518,40 +329,6 @@ describe('the claim of an order', () => {
     beforeCall(place.store, 'update', () => calls.push('update'))
     await placed(place, UNNAMED)
     expect(calls.slice(0, 2)).toEqual(['get', 'update'])
-  })
-
-  it('of an order that an earlier call may have sent, goes on in doubt and in its window', async () => {
-    let key = ''
-    const { claim } = await claimedBy(NAMED, async (place) => {
-      key = (await left(place, { ambiguous: false, hold: 'refused', claim: 'of another' })).record.key
-    })
-    const goesOn = { key, ambiguous: true, firstSentAt: NOW, busyUntil, attempts: 1, version: 2 }
-    expect(claim).toMatchObject(goesOn)
-    expect(claim).not.toHaveProperty('hold')
-    expect(claim).not.toMatchObject({ claim: 'of another' })
-  })
-
-  it('of an order that waited to be sent, is its first', async () => {
-    const rejection = { kind: 'refused', status: 402 } as const
-    const { claim, apiKeyTag } = await claimedBy(NAMED, (place) => queued(place, { rejection }))
-    expect(claim).toMatchObject({ ambiguous: false, firstSentAt: NOW_5, apiKeyTag })
-    expect(claim).not.toHaveProperty('rejection')
-  })
-
-  it('of a new order in a used slot, begins its own times and attempts', async () => {
-    const { claim } = await claimedBy(UNNAMED, async (place) => void (await left(place, EXISTS, UNNAMED)))
-    expect(claim).toMatchObject({ createdAt: NOW_5, firstSentAt: NOW_5, attempts: 0, version: 2 })
-  })
-
-  it('of a refused order without a name, is that of a new one: its key, its times and its attempts', async () => {
-    let refusedKey = ''
-    const { claim, info } = await claimedBy(UNNAMED, async (place) => {
-      refusedKey = (await left(place, { ...REFUSED, attempts: 3 }, UNNAMED)).record.key
-    })
-    expect(info.replayed).toBe(false)
-    expect(info.idempotencyKey).not.toBe(refusedKey)
-    const own = { key: info.idempotencyKey, attempts: 0, refused: false, createdAt: NOW_5, version: 2 }
-    expect(claim).toMatchObject(own)
   })
 
   it('asks for the API key once, however often it looks', async () => {
@@ -655,45 +432,5 @@ describe('two calls of one process for the same order', () => {
     expect('value' in two && two.value).not.toBe(one.value)
     expect(reads).toBe(1)
     expect(place.requests).toHaveLength(1)
-  })
-
-  const mine = { idempotencyKey: 'k1' }
-  it.each<[string, Given, CreateOrderRequest, Given, object]>([
-    ['another key', mine, NAMED, { idempotencyKey: 'k2' }, { fields: ['idempotencyKey'] }],
-    ['another payload', {}, { ...NAMED, quantity: 2 }, {}, { fields: ['quantity'] }],
-  ])('tell %s apart at once', async (_what, first, request, second, facts) => {
-    const { two, reads } = await beside(first, (made) => placed(made, request, second))
-    expect(two).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown', local: true, ...facts })
-    expect(reads).toBe(1)
-  })
-
-  it('leave it to the record whether the key of the second is that which the first has made', async () => {
-    const { two, reads } = await beside({}, (made) => placed(made, NAMED, { idempotencyKey: 'k2' }))
-    expect(two).toMatchObject({ code: 'idempotency_conflict', charged: 'yes', fields: ['idempotencyKey'] })
-    expect(reads).toBe(2)
-  })
-})
-
-describe('a record that is not what it was', () => {
-  const DAMAGED = {
-    code: 'store',
-    message: expect.stringContaining('(damaged, or written with another codec)'),
-  }
-
-  it.each([
-    {},
-    { state: 'created', ambiguous: false },
-    { state: 'rejected', ambiguous: false, rejection: { kind: 'refused' } },
-  ] as const)('is not gone on with, and nothing is sent: %j', async (changes) => {
-    const place = await placeLeft({ ...changes, body: '{"quantity":7}' }, [CREATED])
-    expect(await refusal(place)).toMatchObject(DAMAGED)
-    expect(place.requests).toEqual([])
-  })
-
-  it('is no other order’s', async () => {
-    const place = placeWith([CREATED])
-    const { record } = await left(place, {}, { ...UNNAMED, metadata: { externalOrderId: 'r2' } })
-    await remember(place.context, record, { id: rowIdOf(place.runtime.deriveId, 'ref:r1') })
-    expect(await refusal(place)).toMatchObject(DAMAGED)
   })
 })

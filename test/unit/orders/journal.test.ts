@@ -110,14 +110,6 @@ describe('a write', () => {
     })
   })
 
-  it('begins new times for a new record in an old row', async () => {
-    const { own, runtime, deadline } = journal()
-    const { row } = await writes(own.write(nothing, created, deadline()))
-    runtime.jump(1000)
-    const { record } = await writes(own.write({ id: 'id', row }, content, deadline()))
-    expect(record).toMatchObject({ version: 2, createdAt: record.updatedAt })
-  })
-
   it('is lost to whoever wrote first', async () => {
     const { own, other, deadline, stored } = journal()
     const theirs = await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
@@ -163,17 +155,6 @@ describe('a write', () => {
     expect((await own.write(nothing, content, deadline())).result).toBe('lost')
   })
 
-  it('does not reach the store where it cannot be encoded', async () => {
-    const broken: Codec = { encrypt: () => Promise.reject(new Error('no key')), decrypt: (text) => text }
-    const { own, store, deadline } = journal({}, broken)
-    expect(await own.write(nothing, content, deadline())).toEqual({
-      result: 'failed',
-      repair: 'Repair the codec, which could not encrypt it,',
-      cause: new Error('no key'),
-    })
-    expect(store.calls).toEqual([])
-  })
-
   it.each([
     ['ten seconds', TOTAL, 10_000],
     ['the time that the call has', 2000, 2000],
@@ -184,17 +165,6 @@ describe('a write', () => {
     const took = runtime.monotonic() - begun
     expect(took).toBeGreaterThanOrEqual(most)
     expect(took).toBeLessThanOrEqual(most + 1000)
-  })
-
-  it('is finished and told where the caller gives up meanwhile', async () => {
-    const controller = new AbortController()
-    const { own, deadline, stored } = journal((operation) => {
-      controller.abort()
-      return operation === 'insert' ? 'done_unanswered' : undefined
-    })
-    const written = await own.write(nothing, content, deadline(TOTAL, controller.signal))
-    expect(written.result).toBe('written')
-    expect(await stored()).toBeDefined()
   })
 })
 
@@ -283,14 +253,6 @@ describe('a settlement', () => {
     const found = await writes(own.write(nothing, content, deadline()))
     await writes(own.settle(found, refused, deadline()))
   })
-
-  it('never goes over another writer’s version', async () => {
-    const { own, other, deadline, stored } = journal()
-    const found = await writes(own.write(nothing, content, deadline()))
-    await writes(other.write(found, { ...content, ambiguous: true, claim: 'theirs' }, deadline()))
-    expect((await own.settle(found, refused, deadline())).result).toBe('lost')
-    expect((await stored())?.state).toBe('open')
-  })
 })
 
 describe('a proof', () => {
@@ -309,14 +271,6 @@ describe('a proof', () => {
     await writes(other.write(found, theirs, deadline()))
     expect(await own.prove(found, merge, deadline(total))).toBe(true)
     expect((await stored())?.state).toBe('created')
-  })
-
-  it('leaves what is created already', async () => {
-    const { own, other, deadline, stored } = journal()
-    const found = await writes(own.write(nothing, content, deadline()))
-    const theirs = await writes(other.write(found, { ...created, claim: 'theirs' }, deadline()))
-    expect(await own.prove(found, merge, deadline())).toBe(true)
-    expect(await stored()).toEqual(theirs.row)
   })
 
   it.each(['rejects', 'hangs'] as const)(
@@ -349,26 +303,6 @@ describe('a proof', () => {
     expect((await stored())?.state).toBe('created')
   })
 
-  it('is tried again in the background until the store takes it', async () => {
-    let broken = true
-    const { own, runtime, store, deadline, stored } = journal((name) =>
-      name === 'update' && broken ? 'rejects' : undefined,
-    )
-    const found = await writes(own.write(nothing, content, deadline()))
-    expect(await own.prove(found, merge, deadline())).toBe(false)
-    // What is in doubt may still be applied, so it is not written again at once.
-    expect(store.calls.filter((call) => call === 'update')).toHaveLength(1)
-    expect((await stored())?.state).toBe('open')
-    await runtime.advance(10_000)
-    broken = false
-    await runtime.advance(10_000)
-    expect((await stored())?.state).toBe('created')
-    expect(runtime.timers).toBe(0)
-    const calls = store.calls.length
-    await own.flush({ whole: true })
-    expect(store.calls.length).toBe(calls)
-  })
-
   it('is left to recovery after some minutes, and nothing goes on then', async () => {
     const { own, runtime, deadline, store } = journal({ update: 'rejects' })
     const found = await writes(own.write(nothing, content, deadline()))
@@ -380,34 +314,10 @@ describe('a proof', () => {
     await own.flush({ whole: true })
     expect(store.calls.length).toBe(calls)
   })
-
-  it('is tried once more, and never again, when everything is flushed', async () => {
-    let broken = true
-    const { own, runtime, deadline, stored } = journal((name) =>
-      name === 'update' && broken ? 'rejects' : undefined,
-    )
-    runtime.auto = false
-    const found = await writes(own.write(nothing, content, deadline()))
-    await own.prove(found, merge, deadline())
-    broken = false
-    await own.flush({ whole: false })
-    expect((await stored())?.state).toBe('created')
-    expect(runtime.timers).toBe(0)
-  })
 })
 
 describe('a flush', () => {
   const merge = (): RecordContent => created
-
-  it('is the last try, also where it fails', async () => {
-    const { own, runtime, deadline } = journal({ update: 'rejects' })
-    runtime.auto = false
-    const found = await writes(own.write(nothing, content, deadline()))
-    await own.prove(found, merge, deadline())
-    expect(runtime.timers).toBe(1)
-    await own.flush({ whole: false })
-    expect(runtime.timers).toBe(0)
-  })
 
   it('leaves to other journals over the store what is theirs, unless it is of the whole store', async () => {
     let broken = true
@@ -442,23 +352,6 @@ describe('a read', () => {
     })
   })
 
-  it('refuses a row that is damaged', async () => {
-    const { own, rows, deadline } = journal()
-    const { row } = await writes(own.write(nothing, content, deadline()))
-    await rows.update({ ...row, version: 2, data: '{' }, 1)
-    await expect(own.load('id', deadline())).rejects.toThrow('damaged')
-  })
-
-  it.each(['throws', 'rejects', 'hangs'] as const)(
-    'says that nobody knows where the store %s',
-    async (fault) => {
-      const { own, deadline } = journal(() => fault)
-      const error = await errorOf((async () => await own.load('id', deadline()))())
-      expect(error).toBeInstanceOf(StoreError)
-      expect(error).toMatchObject({ charged: 'unknown' })
-    },
-  )
-
   it('ends with the call', async () => {
     const { own, deadline } = journal(() => 'hangs')
     expect(await own.load('id', deadline(500))).toBeInstanceOf(Interruption)
@@ -477,15 +370,6 @@ describe('a read', () => {
 })
 
 describe('lists and removals', () => {
-  it('walk all pages', async () => {
-    const { own, deadline } = journal()
-    for (let index = 0; index < 250; index++)
-      await writes(own.write({ id: `id-${index}` }, content, deadline()))
-    const seen = new Set<string>()
-    for await (const { id } of own.rows({ open: true })) seen.add(id)
-    expect(seen.size).toBe(250)
-  })
-
   it('leave nothing behind of a removal that has ended', async () => {
     const { own, store } = journal()
     let reason: WeakRef<Error> | undefined
@@ -521,16 +405,6 @@ describe('lists and removals', () => {
 })
 
 describe('a fence against a write that was given up', () => {
-  it('is an empty row where nothing was, over which that write comes too late', async () => {
-    const { own, runtime, deadline, stored } = journal()
-    const now = runtime.now()
-    expect(await own.fence(nothing, deadline())).toBe(true)
-    const empty = { scope: 's', id: 'id', version: 1, open: false, state: 'rejected' }
-    expect(await stored()).toMatchObject({ ...empty, createdAt: now, updatedAt: now })
-    expect(await own.load('id', deadline())).not.toHaveProperty('record')
-    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
-  })
-
   it('is the next version of what was there, with the same text', async () => {
     const { own, runtime, deadline, stored } = journal()
     const found = await writes(own.write(nothing, refused, deadline()))
@@ -548,80 +422,5 @@ describe('a fence against a write that was given up', () => {
     rows.update = () => Promise.reject(new Error('gone'))
     expect(await own.fence(newest, deadline())).toBe(false)
     expect(await stored()).toEqual(newest.row)
-  })
-
-  it('needs no codec', async () => {
-    const broken = (): never => {
-      throw new Error('no key')
-    }
-    const { own, deadline } = journal({}, { encrypt: broken, decrypt: broken })
-    expect(await own.fence(nothing, deadline())).toBe(true)
-  })
-})
-
-describe('a codec that never answers', () => {
-  const never = (): Promise<string> => new Promise(() => {})
-
-  it.each([
-    ['as long as the call has', 1000, 1000],
-    ['ten seconds', TOTAL, 10_000],
-    ['no time at all after the end of the call', 0, 0],
-  ])('is waited for %s, and nothing reaches the store', async (_how, total, waited) => {
-    const { own, store, runtime, deadline } = journal({}, { encrypt: never, decrypt: never })
-    const written = await own.write(nothing, content, deadline(total))
-    expect(written).toEqual({
-      result: 'failed',
-      repair: 'Repair the codec, which did not encrypt it in time,',
-      cause: undefined,
-    })
-    expect(runtime.monotonic()).toBe(waited)
-    expect(store.calls).toEqual([])
-  })
-
-  it('is waited for a moment past the end of a call that has learnt something', async () => {
-    let silent = false
-    const codec = {
-      encrypt: (text: string) => (silent ? never() : text),
-      decrypt: (text: string) => text,
-    }
-    const { own, runtime, deadline } = journal({}, codec)
-    const found = await writes(own.write(nothing, content, deadline()))
-    silent = true
-    for (const [total, waited] of [
-      [0, 450],
-      [1000, 1000],
-      [TOTAL, 10_000],
-    ] as const) {
-      const before = runtime.monotonic()
-      expect(await own.settle(found, content, deadline(total))).toMatchObject({ result: 'failed' })
-      expect(runtime.monotonic() - before).toBe(waited)
-    }
-  })
-
-  it('is not waited for when the caller has given up, and a write without one is made all the same', async () => {
-    const sealed = journal({}, { encrypt: never, decrypt: never })
-    const given = AbortSignal.abort()
-    expect(await sealed.own.write(nothing, content, sealed.deadline(TOTAL, given))).toMatchObject({
-      result: 'failed',
-    })
-    const plain = journal()
-    await writes(plain.own.write(nothing, content, plain.deadline(TOTAL, given)))
-  })
-
-  it('ends a look at the record at the deadline, or after ten seconds as a store that never answers', async () => {
-    let silent = false
-    const codec = {
-      encrypt: async (text: string) => text,
-      decrypt: (text: string) => (silent ? never() : text),
-    }
-    const { own, runtime, deadline } = journal({}, codec)
-    const { row } = await writes(own.write(nothing, content, deadline()))
-    silent = true
-    expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
-    expect(runtime.monotonic()).toBe(1000)
-    await expect(own.load('id', deadline())).rejects.toThrow('The codec did not decrypt')
-    expect(runtime.monotonic()).toBe(11_000)
-    expect(await own.decode(row)).toBe('unanswered')
-    expect(runtime.monotonic()).toBe(21_000)
   })
 })

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../../src/errors.ts'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
 import type { FoundRecord } from '../../../src/orders/journal.ts'
-import { type Lookup, lookUp, lookUpById, type NotListed, readOrder } from '../../../src/orders/look-up.ts'
+import { type Lookup, lookUp, lookUpById, type NotListed } from '../../../src/orders/look-up.ts'
 import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
 import { LEFT_OPEN, remember } from '../../support/order-context.ts'
 import {
@@ -23,20 +23,14 @@ const answer = (body: unknown, status = 200): AttemptResult => response(status, 
 /** A service that responds so to a path, for each request by its number. */
 const service = (respond: (path: string, count: number) => AttemptResult | Promise<AttemptResult>): Place =>
   placeWith([({ asked }, path) => respond(path, asked.length)])
-const read = (place: Place, id = 'o1', changes: Partial<CallSettings> = {}) =>
-  readOrder(place.context, 'orders.retrieve', id, 'in_doubt', { ...settings, ...changes })
 const readById = (place: Place, found: FoundRecord, changes: Partial<CallSettings> = {}) =>
   lookUpById(place.context, 'orders.recover', found, 'o1', { ...settings, ...changes })
 
 /** Stores an open record with that reference. */
-async function named({ context }: Place, reference: string | undefined): Promise<FoundRecord> {
-  if (reference !== undefined)
-    return await remember(context, { ...LEFT_OPEN, slot: `ref:${reference}`, externalOrderId: reference })
-  const { externalOrderId: _reference, ...unnamed } = LEFT_OPEN
-  return await remember(context, { ...unnamed, slot: 'key:k1' })
-}
+const named = ({ context }: Place, reference: string): Promise<FoundRecord> =>
+  remember(context, { ...LEFT_OPEN, slot: `ref:${reference}`, externalOrderId: reference })
 
-async function lookups(place: Place, ...references: (string | undefined)[]): Promise<Lookup[]> {
+async function lookups(place: Place, ...references: string[]): Promise<Lookup[]> {
   const found: Lookup[] = []
   for (const reference of references)
     found.push({ found: await named(place, reference), reason: 'past_window', unsent: false })
@@ -46,31 +40,27 @@ async function lookups(place: Place, ...references: (string | undefined)[]): Pro
 async function looked(
   { context }: Place,
   wanted: readonly Lookup[],
-  {
-    reachable = true,
-    checkOpen = () => {},
-    changes = {},
-  }: { reachable?: boolean; checkOpen?: () => void; changes?: Partial<CallSettings> } = {},
+  { checkOpen = () => {}, changes = {} }: { checkOpen?: () => void; changes?: Partial<CallSettings> } = {},
 ): Promise<string[]> {
   const outcomes: string[] = []
   const used = { ...settings, ...changes }
-  const walk = lookUp(context, 'orders.recover', wanted, used, { reachable, checkOpen })
+  const walk = lookUp(context, 'orders.recover', wanted, used, { reachable: true, checkOpen })
   for await (const outcome of walk) outcomes.push(textOf(outcome))
   return outcomes
 }
 
 const textOf = (looked: RecoveryOutcome | NotListed): string => {
-  if (looked.outcome === 'not_listed') return `${looked.found.record.externalOrderId} not_listed`
+  if (looked.outcome === 'not_listed') throw new Error('an order that was sent')
   const { outcome, record, order, reason, error } = looked
   return [record.externalOrderId, outcome, order?.id ?? record.order?.id, reason, error?.code]
     .filter(Boolean)
     .join(' ')
 }
 
-const row = (externalOrderId: string | undefined, id = `o-${externalOrderId}`): object => ({
+const row = (externalOrderId: string): object => ({
   ...ORDER,
-  id,
-  metadata: externalOrderId === undefined ? {} : { externalOrderId },
+  id: `o-${externalOrderId}`,
+  metadata: { externalOrderId },
 })
 /** Answers that show these rows on the first page, and nothing after it. */
 const showing =
@@ -80,42 +70,10 @@ const showing =
 
 describe('orders that are looked for in the list', () => {
   it('are all found in one walk, which ends with the last of them', async () => {
-    const place = service(showing(row('r3'), row('other'), row('r1'), row('r2'), row(undefined, 'x')))
+    const place = service(showing(row('r3'), row('other'), row('r1'), row('r2')))
     const wanted = await lookups(place, 'r1', 'r2', 'r3')
     expect(await looked(place, wanted)).toEqual(['r3 created o-r3', 'r1 created o-r1', 'r2 created o-r2'])
     expect(place.asked).toEqual(['/v1/orders?limit=50&offset=0'])
-  })
-
-  it('are looked for twice and no more, and are nowhere then, which a person has to look at', async () => {
-    const place = service(showing(row('other'), row('r1')))
-    const wanted = await lookups(place, 'r1', 'r2')
-    expect(await looked(place, wanted)).toEqual(['r1 created o-r1', 'r2 needs_attention past_window'])
-    expect(place.asked.filter((path) => path.endsWith('offset=0'))).toHaveLength(2)
-  })
-
-  it('are looked for on 200 pages, once, and their outcome says that the list goes on', async () => {
-    const place = service((path) => answer({ orders: [row(undefined, path)] }))
-    expect(await looked(place, await lookups(place, 'r1'))).toEqual([
-      'r1 needs_attention past_window unresolved_order',
-    ])
-    expect(place.asked).toHaveLength(200)
-  })
-
-  it('are not the rows without a reference, which nobody can tell apart', async () => {
-    const place = service(showing(row(undefined, 'x'), { ...ORDER, externalOrderId: 7 }))
-    const wanted = await lookups(place, undefined, 'r1')
-    expect(await looked(place, wanted)).toEqual([
-      'needs_attention past_window',
-      'r1 needs_attention past_window',
-    ])
-  })
-
-  it('are not looked for without a reference, or while the service cannot be reached', async () => {
-    const place = service(showing(row('r1')))
-    expect(await looked(place, await lookups(place, undefined))).toEqual(['needs_attention past_window'])
-    const unreachable = await lookups(place, 'r1')
-    expect(await looked(place, unreachable, { reachable: false })).toEqual(['r1 still_open'])
-    expect(place.asked).toEqual([])
   })
 
   it.each<[string, AttemptResult, string]>([
@@ -167,34 +125,6 @@ describe('orders that are looked for in the list', () => {
 })
 
 describe('an order that is read by its id', () => {
-  it('is asked for under its escaped id, again where that may help', async () => {
-    const place = service((_path, count) => (count === 1 ? answer({}, 503) : answer({ ...ORDER, id: 'a b' })))
-    const { value } = await read(place, 'a b', { maxRetries: 1 })
-    expect(value.id).toBe('a b')
-    expect(place.asked).toEqual(['/v1/orders/a%20b', '/v1/orders/a%20b'])
-  })
-
-  it('is refused with an id that is none, by its name', async () => {
-    const place = service(() => answer(ORDER))
-    const named = { code: 'invalid_request', issues: [{ path: 'orderId' }] }
-    await expect(read(place, '..')).rejects.toMatchObject(named)
-    expect(place.asked).toEqual([])
-  })
-
-  it.each([
-    [404, { code: 'not_found', resource: 'order' }],
-    [403, { code: 'permission_denied', requiredPermission: 'orders:read' }],
-  ])('says what is missing, and which permission: %i', async (status, facts) => {
-    const reading = read(service(() => answer({}, status)))
-    await expect(reading).rejects.toMatchObject({ ...facts, charged: 'unknown' })
-  })
-
-  it('is no order with another id', async () => {
-    const issues = [{ path: 'id', message: 'is not the requested id' }]
-    const reading = read(service(() => answer({ ...ORDER, id: 'o2' })))
-    await expect(reading).rejects.toMatchObject({ code: 'invalid_response', issues })
-  })
-
   const created = { ...LEFT_OPEN, state: 'created', order: { id: 'o1' } } as const
 
   it('is remembered, and is asked for once only', async () => {

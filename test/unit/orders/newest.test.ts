@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { Deadline, Interruption } from '../../../src/http/deadline.ts'
+import { Deadline } from '../../../src/http/deadline.ts'
 import type { OrderContext } from '../../../src/orders/context.ts'
 import { loadNewest, proveCreated } from '../../../src/orders/newest.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
 import type { Proof } from '../../../src/orders/transitions.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
-import { hangs, placeWith } from '../../support/place.ts'
 
 const SLOT = 'anon:fingerprint'
 const { externalOrderId: _reference, ...UNNAMED } = LEFT_OPEN
@@ -23,15 +22,6 @@ const proofOf = (record: RecordContent): Proof => ({
 })
 
 describe('the proof of a charge', () => {
-  it('is written over the newest version of the order', async () => {
-    const context = orderContext()
-    const mine = await remember(context, FIRST)
-    await remember(context, { ...FIRST, attempts: 5 }, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('stored')
-    expect(await recordOf(context, SLOT)).toMatchObject({ ...CREATED, attempts: 5, slot: SLOT })
-    expect(await recordOf(context, 'key:key-1')).toBeUndefined()
-  })
-
   it.each([
     ['is open', { state: 'open' }, 'displaced'],
     ['was created', CREATED, 'displaced'],
@@ -46,23 +36,6 @@ describe('the proof of a charge', () => {
     const stored = await recordOf(context, SLOT)
     if (expected === 'displaced') expect(stored).toEqual(next.record)
     else expect(stored).toMatchObject({ ...CREATED, key: 'key-1' })
-  })
-
-  it('goes nowhere where there is nothing to add', async () => {
-    const context = orderContext()
-    const mine = await remember(context, FIRST)
-    const over = await remember(context, { ...FIRST, ...CREATED }, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('stored')
-    expect(await recordOf(context, SLOT)).toEqual(over.record)
-  })
-
-  it('is for the name of an order that has one, also where its key has changed since', async () => {
-    const context = orderContext()
-    const mine = await remember(context, LEFT_OPEN)
-    await remember(context, { ...LEFT_OPEN, key: 'key-of-the-next-generation' }, mine)
-    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('stored')
-    expect(await recordOf(context, 'ref:r1')).toMatchObject(CREATED)
-    expect(await recordOf(context, 'key:key-r1')).toBeUndefined()
   })
 })
 
@@ -98,11 +71,5 @@ describe('the newest version of an order', () => {
     expect(await loadNewest(context, mine, soon(context))).not.toHaveProperty('record')
     const other = { ...mine, id: 'nowhere' }
     expect(await loadNewest(context, other, soon(context))).toEqual({ id: 'nowhere' })
-  })
-
-  it('is not known where the store does not answer in time', async () => {
-    const { context, store } = placeWith()
-    store.get = hangs
-    expect(await loadNewest(context, { id: 'x' }, soon(context))).toEqual(new Interruption('deadline'))
   })
 })

@@ -12,7 +12,7 @@ import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
 import { forgottenRow } from '../../../src/orders/row.ts'
 import type { Order } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
-import { recordOf, remember, storedRecords } from '../../support/order-context.ts'
+import { remember, storedRecords } from '../../support/order-context.ts'
 import {
   API_KEY,
   answer,
@@ -22,7 +22,6 @@ import {
   fails,
   GONE,
   hangs,
-  inPlaceOfNext,
   LOST,
   later,
   MINUTE,
@@ -34,7 +33,6 @@ import {
   rotating,
   type Step,
   TIMED_OUT,
-  UNREADABLE,
   WINDOW,
 } from '../../support/place.ts'
 import { errorOf } from '../../support/service.ts'
@@ -78,9 +76,9 @@ async function leave(
 }
 
 /** Orders that calls have left open, in this order. */
-async function leaveAll(place: Place, references: readonly string[], since = NOW): Promise<void> {
+async function leaveAll(place: Place, references: readonly string[]): Promise<void> {
   for (const [index, reference] of references.entries())
-    await leave(place, reference, { firstSentAt: since + index })
+    await leave(place, reference, { firstSentAt: NOW + index })
 }
 
 type Given = Partial<Omit<RecoverSettings<Order>, 'settings'>> & {
@@ -121,38 +119,12 @@ describe('recover()', () => {
     expect(place.asked).toEqual(['r1', 'r2', 'r3', 'r4'])
   })
 
-  it('leaves those for last whose window is over, and those before them that were never sent, oldest first', async () => {
-    // Also where the clock has just begun, in 1970.
-    for (const now of [NOW, WINDOW]) {
-      const place = placeWith([CREATED], { now })
-      await enqueue(place, 'q1')
-      place.runtime.jump(1)
-      await enqueue(place, 'q2')
-      await leave(place, 'past', { firstSentAt: now - WINDOW })
-      await leave(place, 'ending', { firstSentAt: now + 1 - WINDOW })
-      await leave(place, 'fresh')
-      await recovered(place, { replay: 'all' })
-      expect(place.asked).toEqual(['ending', 'fresh', 'q1', 'q2', 'past'])
-    }
-  })
-
   it('asks once for each, also where another API key might help', async () => {
     const credentials = rotating(() => API_KEY)
     const place = placeWith([answer(401)], { credentials })
     await leave(place, 'r1')
     expect(textsOf(await recovered(place))).toEqual(['r1 still_open authentication'])
     expect(place.asked).toEqual(['r1'])
-  })
-
-  it('works without an API key, where a proxy adds it', async () => {
-    const credentials = { rotates: false, get: () => null }
-    const place = placeWith([listing([], CREATED)], { credentials })
-    const { record } = await enqueue(place, 'r1')
-    await leave(place, 'r2', { apiKeyTag: 'of some API key' })
-    expect(textsOf(await recovered(place))).toEqual(['r1 created', 'r2 needs_attention api_key_changed'])
-    expect(await recordOf(place.context, 'ref:r1')).toMatchObject({
-      apiKeyTag: tagOf(place.context, record.key, null),
-    })
   })
 
   it('passes over what was settled and removed, or forgotten, by the time of its turn', async () => {
@@ -173,20 +145,6 @@ describe('recover()', () => {
     const { row } = await leave(place, 'r1')
     place.store.listOpen = async () => ({ rows: [forgottenRow(row, NOW)] })
     expect(await recovered(place)).toEqual([])
-  })
-
-  it('removes what is older than it is kept, afterwards', async () => {
-    const place = placeWith([CREATED])
-    let pruned = 0
-    place.store.prune = async () => {
-      pruned++
-      return 0
-    }
-    const walk = start(place)
-    expect(pruned).toBe(0)
-    await walk.next()
-    await place.runtime.settle()
-    expect(pruned).toBe(1)
   })
 })
 
@@ -248,34 +206,6 @@ describe('recovery that is ended', () => {
     expect(place.asked).toEqual(sent)
   })
 
-  it('by its signal, ends before it reads a row', async () => {
-    const place = placeWith([CREATED])
-    await leave(place, 'r1')
-    let read = 0
-    const { listOpen } = place.store
-    place.store.listOpen = async (...of) => {
-      const { rows } = await listOpen.apply(place.store, of)
-      const get = (): string => `${++read}`
-      return { rows: rows.map((row) => Object.defineProperty({ ...row }, 'data', { get })) }
-    }
-    const facts = { code: 'aborted', charged: 'unknown', attempts: 0, cause: GONE }
-    expect(await failureOf(place, { settings: { signal: AbortSignal.abort(GONE) } })).toMatchObject(facts)
-    expect(read).toBe(0)
-  })
-
-  it('by its signal, ends between two orders', async () => {
-    const controller = new AbortController()
-    const place = placeWith([CREATED])
-    await leaveAll(place, ['r1', 'r2'])
-    let loads = 0
-    const walk = start(place, { settings: { signal: controller.signal } })
-    expect((await walk.next()).value).toMatchObject({ outcome: 'created' })
-    beforeCall(place.store, 'get', () => loads++)
-    controller.abort()
-    expect(await errorOf(walk.next())).toMatchObject({ code: 'aborted', charged: 'unknown' })
-    expect(loads).toBe(0)
-  })
-
   it.each(['store', 'API key'])('by its signal, ends while it waits for the %s', async (slow) => {
     const controller = new AbortController()
     const waits = (): Promise<never> => {
@@ -335,46 +265,19 @@ describe('trouble with one order', () => {
     const left = await leave(place, 'r1')
     expect(await recovered(place)).toMatchObject([{ outcome: 'created', order: ORDER }])
   })
-
-  it('that the store does not confirm the claim, leaves it open with what is known', async () => {
-    const place = placeWith([CREATED])
-    const { record } = await leave(place, 'r1')
-    place.store.update = fails
-    const [outcome] = await recovered(place)
-    expect(outcome).toMatchObject({
-      outcome: 'still_open',
-      record: { version: record.version },
-      error: {
-        code: 'store',
-        message:
-          'The store did not confirm the claim, so recovery sent nothing for this order. An earlier call may have charged the wallet. Repair the store, then run recovery again.',
-        charged: 'unknown',
-        idempotencyKey: record.key,
-        externalOrderId: 'r1',
-        cause: GONE,
-      },
-    })
-    expect(place.asked).toEqual([])
-  })
 })
 
 describe('three failures in a row to reach the service', () => {
-  const walk = async (
-    answers: Readonly<Record<string, AttemptResult>>,
-    first: (place: Place) => Promise<unknown> = async () => {},
-  ): Promise<Place & { readonly texts: string[] }> => {
-    const place = placeWith([(_place, asked) => answers[asked] ?? answer(200, { orders: [] })])
-    await leaveAll(place, Object.keys(answers), NOW - 100)
-    await first(place)
-    return { ...place, texts: textsOf(await recovered(place)) }
+  const walk = async (answers: Readonly<Record<string, AttemptResult>>): Promise<readonly string[]> => {
+    const place = placeWith([(_place, asked) => answers[asked] ?? CREATED])
+    await leaveAll(place, Object.keys(answers))
+    await recovered(place)
+    return place.asked
   }
 
-  it.each<[string, AttemptResult]>([
-    ['a broken connection', LOST],
-    ['no answer in time', TIMED_OUT],
-  ])('end it: %s', async (_what, failure) => {
-    const { asked } = await walk({ r1: failure, r2: failure, r3: failure, r4: CREATED })
-    expect(asked).toEqual(['r1', 'r2', 'r3'])
+  it('end the walk also where nothing comes in time', async () => {
+    const answers = { r1: TIMED_OUT, r2: TIMED_OUT, r3: LOST, r4: CREATED }
+    expect(await walk(answers)).toEqual(['r1', 'r2', 'r3'])
   })
 
   it.each<[string, AttemptResult]>([
@@ -383,70 +286,12 @@ describe('three failures in a row to reach the service', () => {
     ['a refusal', problem(402)],
   ])('are counted anew after %s', async (_what, between) => {
     const lost = { r4: LOST, r5: LOST, r6: LOST }
-    const { asked } = await walk({ r1: LOST, r2: LOST, r3: between, ...lost, r7: CREATED })
+    const asked = await walk({ r1: LOST, r2: LOST, r3: between, ...lost, r7: CREATED })
     expect(asked).toEqual(['r1', 'r2', 'r3', 'r4', 'r5', 'r6'])
-  })
-
-  it('are counted on over an order for which the service was not asked', async () => {
-    const { asked, texts } = await walk(
-      { r1: LOST, r2: LOST, r3: CREATED, r4: LOST, r5: CREATED },
-      async (place) => {
-        await leave(place, 'r0', { firstSentAt: NOW - 200 })
-        const busy = { firstSentAt: NOW - 98, busyUntil: NOW + 60 * MINUTE }
-        for (const found of await storedRecords(place.context))
-          if (found.record.externalOrderId === 'r3')
-            await remember(place.context, { ...found.record, ...busy }, found)
-      },
-    )
-    expect(asked).toEqual(['r0', 'r1', 'r2', 'r4'])
-    expect(texts).toContain('r3 in_progress')
-    expect(texts).toContain('r5 still_open')
-  })
-
-  it('end it also where an order turns out to be settled elsewhere afterwards', async () => {
-    const place = placeWith([(_place, asked) => (asked === 'r5' ? CREATED : LOST)])
-    await leaveAll(place, ['r1', 'r2', 'r3', 'r4', 'r5'])
-    const texts: string[] = []
-    for await (const outcome of start(place)) {
-      texts.push(...textsOf([outcome]))
-      if (outcome.record.externalOrderId !== 'r3') continue
-      for (const found of await storedRecords(place.context)) {
-        if (found.record.externalOrderId === 'r4')
-          await remember(place.context, { ...found.record, ...EXISTS }, found)
-      }
-    }
-    expect(texts).toEqual([
-      'r1 still_open connection',
-      'r2 still_open connection',
-      'r3 still_open connection',
-      'r4 created',
-      'r5 still_open',
-    ])
-  })
-
-  it('leave what was to be looked for in the list unlooked for, and open', async () => {
-    const place = placeWith([LOST])
-    await leave(place, 'r1', { hold: 'aborted' })
-    await leaveAll(place, ['r2', 'r3', 'r4'], NOW + 1)
-    expect(textsOf(await recovered(place)).at(-1)).toBe('r1 still_open')
-    expect(place.asked).toEqual(['r2', 'r3', 'r4'])
-  })
-
-  it('are not two', async () => {
-    const place = placeWith([listing([], LOST)])
-    await leave(place, 'r1', { hold: 'aborted' })
-    await leaveAll(place, ['r2', 'r3'], NOW + 1)
-    expect(textsOf(await recovered(place)).at(-1)).toBe('r1 needs_attention aborted')
   })
 })
 
 describe('an order that recovery sends', () => {
-  it('past its window only where the caller says so', async () => {
-    const place = placeWith([CREATED])
-    await leave(place, 'r1', { firstSentAt: NOW - 2 * WINDOW })
-    expect(textsOf(await recovered(place, { replay: 'all' }))).toEqual(['r1 created'])
-  })
-
   it('is not sent where the window ended while the claim was stored', async () => {
     const place = placeWith([listing([], CREATED)])
     await leave(place, 'r1', { firstSentAt: NOW - WINDOW + 1000 })
@@ -470,21 +315,6 @@ describe('an order that recovery sends', () => {
     const [outcome] = await recovered(place)
     expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
     expect(outcome).not.toHaveProperty('error')
-  })
-
-  it('is told with what went wrong, where it exists and cannot be read', async () => {
-    const place = placeWith([UNREADABLE])
-    await leave(place, 'r1')
-    const error = { code: 'invalid_response', charged: 'yes' }
-    const unreadable = { outcome: 'created', reason: 'unreadable', record: { state: 'created' }, error }
-    expect(await recovered(place)).toMatchObject([unreadable])
-  })
-
-  it('says which permission it needs', async () => {
-    const place = placeWith([problem(403)])
-    await leave(place, 'r1')
-    const error = { code: 'permission_denied', requiredPermission: 'orders:write', charged: 'unknown' }
-    expect(await recovered(place)).toMatchObject([{ outcome: 'still_open', error }])
   })
 })
 
@@ -550,24 +380,5 @@ describe('what hooks are told of a recovered order', () => {
       externalOrderId: 'r1',
       ...expected,
     })
-  })
-
-  it('a refused order that had waited to be sent: an answer, and no doubt', async () => {
-    const place = placeWith([problem(402)])
-    await enqueue(place, 'r1')
-    expect(textsOf(await recovered(place))).toEqual(['r1 rejected payment_required'])
-    expect(place.settled).toMatchObject([
-      { recovery: 'rejected', ok: true, charged: 'no', attempts: 1, code: 'payment_required' },
-    ])
-  })
-
-  it('an order that was found, although its record cannot be read again', async () => {
-    const place = placeWith([answer(200, [{ ...ORDER, metadata: { externalOrderId: 'r1' } }])])
-    const { row } = await leave(place, 'r1', { hold: 'aborted' })
-    Object.assign(place.store, { get: fails, update: fails })
-    inPlaceOfNext(place.store, 'get', () => Promise.resolve(row))
-    expect(await recovered(place)).toMatchObject([{ outcome: 'created', record: { state: 'open' } }])
-    const told = { recovery: 'created', ok: true, charged: 'yes', orderId: 'o1' }
-    expect(place.settled.find(({ recovery }) => recovery !== undefined)).toMatchObject(told)
   })
 })

@@ -1,31 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidResponseError, RequestAbortedError } from '../../../src/errors.ts'
 import { markCreated, newestRecord } from '../../../src/orders/newest.ts'
-import type { RecordContent } from '../../../src/orders/record.ts'
 import { publicRecord } from '../../../src/orders/record.ts'
 import { finished, settledOutcome, unreadableRecord } from '../../../src/orders/recovery-outcome.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
 import { fails, hangs, ORDER, placeWith } from '../../support/place.ts'
 
 const { body: _body, ...CLOSED } = LEFT_OPEN
-
-describe('the outcome of a settled record', () => {
-  it('is rejected, created with its order, or created and unreadable', async () => {
-    const outcomeOf = async (changes: Partial<RecordContent>) => {
-      const { record } = await remember(orderContext(), { ...CLOSED, ...changes })
-      const { record: view, ...rest } = settledOutcome(record)
-      expect(view).toEqual(publicRecord(record))
-      return rest
-    }
-    expect(await outcomeOf({ state: 'rejected', rejection: { kind: 'refused' } })).toEqual({
-      outcome: 'rejected',
-    })
-    expect(await outcomeOf({ state: 'created', order: ORDER })).toEqual({ outcome: 'created', order: ORDER })
-    const unreadable = { outcome: 'created', reason: 'unreadable' }
-    expect(await outcomeOf({ state: 'created', order: { id: 'o1' } })).toEqual(unreadable)
-    expect(await outcomeOf({ state: 'created' })).toEqual(unreadable)
-  })
-})
 
 describe('the order as the caller’s own schema reads it', () => {
   it('replaces the order, and nothing where there is none', async () => {
@@ -86,62 +67,6 @@ describe('the newest version of a record', () => {
 })
 
 describe('an order that was found', () => {
-  it('is stored as created, with the order and without what was needed to send it', async () => {
-    const context = orderContext()
-    const open = await remember(context, {
-      ...LEFT_OPEN,
-      busyUntil: context.connection.runtime.now() + 1,
-      hold: 'refused',
-      rejection: { kind: 'refused' },
-    })
-    const outcome = await markCreated(context, open, { id: 'o1', order: ORDER })
-    expect(outcome).toMatchObject({
-      outcome: 'created',
-      order: ORDER,
-      record: { state: 'created', version: 2 },
-    })
-    const { firstSentAt: _sent, ...stored } = (await recordOf(context, 'ref:r1')) ?? {}
-    expect(stored).toEqual({
-      ...CLOSED,
-      state: 'created',
-      ambiguous: false,
-      readable: true,
-      order: ORDER,
-      claim: expect.any(String),
-      version: 2,
-      createdAt: open.record.createdAt,
-      updatedAt: open.record.updatedAt,
-    })
-    expect(stored).not.toMatchObject({ claim: 'claim' })
-  })
-
-  it('keeps the id and the body where it is not readable', async () => {
-    const context = orderContext()
-    const open = await remember(context, LEFT_OPEN)
-    expect(await markCreated(context, open, { id: 'o1' })).toMatchObject({
-      outcome: 'created',
-      reason: 'unreadable',
-      record: { state: 'created', order: { id: 'o1' } },
-    })
-    expect(await recordOf(context, 'ref:r1')).toMatchObject({
-      readable: false,
-      order: { id: 'o1' },
-      body: '{}',
-    })
-    // A closed record may have none.
-    const other = orderContext()
-    const closed = await remember(other, { ...CLOSED, state: 'rejected', rejection: { kind: 'refused' } })
-    await markCreated(other, closed, { id: 'o1' })
-    expect(await recordOf(other, 'ref:r1')).not.toHaveProperty('body')
-  })
-
-  it('is remembered no further than the client is told to', async () => {
-    const context = orderContext({ remember: 'id' })
-    const open = await remember(context, LEFT_OPEN)
-    await markCreated(context, open, { id: 'o1', order: ORDER })
-    expect((await recordOf(context, 'ref:r1'))?.order).toEqual({ id: 'o1', status: 'pending', amount: 5 })
-  })
-
   it('changes nothing where the readable order is stored already, and makes an unreadable one readable', async () => {
     const context = orderContext()
     const open = await remember(context, LEFT_OPEN)
@@ -157,13 +82,5 @@ describe('an order that was found', () => {
     const open = await remember(context, { ...LEFT_OPEN, readable: true })
     await markCreated(context, open, { id: 'o1', order: ORDER })
     expect(await recordOf(context, 'ref:r1')).toMatchObject({ state: 'created', order: ORDER })
-  })
-
-  it('is told also where the store cannot be read afterwards', async () => {
-    const { context, store } = placeWith()
-    const open = await remember(context, LEFT_OPEN)
-    store.get = fails
-    const outcome = await markCreated(context, open, { id: 'o1', order: ORDER })
-    expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { externalOrderId: 'r1' } })
   })
 })
