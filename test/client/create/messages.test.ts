@@ -8,39 +8,6 @@ const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE',
 
 /** Messages that misled their readers, or left them without a next step. */
 describe('the message of an error', () => {
-  it.each([
-    [400, 'Correct the request'],
-    [401, 'Check the API key'],
-    [402, 'Top up the wallet'],
-    [403, 'Use an API key that has it'],
-    [404, 'Check the ids and the API key'],
-    [422, 'Change the order'],
-    [429, 'Wait'],
-  ])('of a clean %i says that the wallet was not charged and what to do next', async (status, next) => {
-    const { client } = clientOver(() => refusal(status), { maxRetries: 0 })
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error.charged).toBe('no')
-    expect(error.message).toMatch(new RegExp(`The wallet was not charged\\. ${next}, then call again\\.$`))
-  })
-
-  it.each([400, 404, 422])('of a %i in doubt does not tell to change the request', async (status) => {
-    const { client } = clientOver((_request, count) => (count === 1 ? refusal(503) : refusal(status)), {})
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ charged: 'unknown', status })
-    expect(error.message).not.toMatch(/Correct|Change|Check/)
-    expect(error.message).toContain('Call create() again with the same request')
-  })
-
-  it('of a conflict does not send the caller back to the same request', async () => {
-    const { client } = clientOver(() => Response.json({ code: 'IDEMPOTENCY_CONFLICT' }, { status: 409 }))
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
-    expect(error.message).not.toContain('same request')
-    expect(error.message).toMatch(
-      /may have been charged\. Another order needs a reference or key of its own\. Once you know/,
-    )
-  })
-
   it('of waitFor says of an order that was never there that it was not found', async () => {
     const { client } = clientOver(() => refusal(404))
     const error = await errorOf(client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
@@ -67,14 +34,6 @@ describe('the message of an error', () => {
     expect(String(await errorOf(client.balance.retrieve()))).toMatch(
       /Check baseUrl and schemas, then call again\.$/,
     )
-  })
-
-  it('of client.request never speaks of create()', async () => {
-    const { client } = clientOver(() => new Response('<html>', { status: 200 }))
-    const error = await errorOf(client.request({ method: 'POST', path: '/v1/refunds', body: {} }))
-    expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown' })
-    expect(String(error)).toContain('the client keeps no record of it')
-    expect(String(error)).not.toContain('create()')
   })
 })
 

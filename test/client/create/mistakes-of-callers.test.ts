@@ -3,7 +3,6 @@ import {
   type CreateOrderRequest,
   CustomerOrderingClient,
   InvalidRequestError,
-  NotFoundError,
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
@@ -111,16 +110,6 @@ describe('a name of an order that did not arrive', () => {
 })
 
 describe('messages', () => {
-  it('of requests that nothing is remembered of do not send anybody to create()', async () => {
-    const { client } = setUp()
-    const error = await client
-      .request({ method: 'POST', path: '/v1/refunds', body: {} })
-      .catch((caught: unknown) => caught)
-    expect(error).toBeInstanceOf(NotFoundError)
-    expect((error as NotFoundError).message).toMatch(/check before you send it again/)
-    expect((error as NotFoundError).message).not.toMatch(/create\(\)|recover\(\)/)
-  })
-
   it.each([
     ['`quantity` must be an integer (got string)', { quantity: '1' }],
     ['`quantity` must be an integer.', { quantity: 1.5 }],

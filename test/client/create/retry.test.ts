@@ -144,35 +144,6 @@ describe('a refusal', () => {
     expect(sandbox.requests).toHaveLength(1)
   })
 
-  test('without a recognisable body is not believed, and not repeated either', async () => {
-    const { sandbox, client } = service()
-    sandbox.faults.add({ times: 'always', action: { type: 'status', status: 402, html: true } })
-    expect(await errorOf(create(client))).toMatchObject({ code: 'payment_required', charged: 'unknown' })
-    expect(sandbox.requests).toHaveLength(1)
-  })
-
-  test('409 with an unknown code is repeated, because it may pass', async () => {
-    const { sandbox, client } = service()
-    sandbox.faults.add({ action: { type: 'status', status: 409, code: 'BUSY' } })
-    await create(client)
-    sandbox.expectChargedOnce('ref-1')
-    expect(sandbox.requests).toHaveLength(2)
-  })
-
-  test('409 IDEMPOTENCY_CONFLICT is never repeated', async () => {
-    const { sandbox, client } = service()
-    sandbox.faults.add({
-      times: 'always',
-      action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' },
-    })
-    expect(await errorOf(create(client))).toMatchObject({
-      code: 'idempotency_conflict',
-      local: false,
-      attempts: 1,
-    })
-    expect(sandbox.requests).toHaveLength(1)
-  })
-
   test.each([301, 302, 303, 307, 308] as const)(
     'by redirect %i is not followed and not repeated',
     async (status) => {

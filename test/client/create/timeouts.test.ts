@@ -100,7 +100,12 @@ describe('the total time', () => {
 
   test('ends a body', async () => {
     const { client, runtime } = failing({ type: 'stallBody' }, { totalTimeout: 10_000 })
-    expect(await errorOf(read(client))).toMatchObject({ code: 'timeout', deadline: 'total', attempts: 1 })
+    expect(await errorOf(read(client))).toMatchObject({
+      code: 'timeout',
+      deadline: 'total',
+      attempts: 1,
+      message: expect.stringContaining('but its body did not arrive within the total time of the call'),
+    })
     expect(runtime.monotonic()).toBe(10_000)
   })
 

@@ -159,19 +159,6 @@ describe('a request', () => {
     })
   })
 
-  test('is repeated as it was', async () => {
-    const performed = run([answer(500), lost, answer(200)], {
-      call: { body: '{"a":1}', idempotencyKey: 'idem_1', query: '?x=1' },
-    })
-    expect(await endOf(performed)).toBe('done')
-    const [first, ...others] = performed.requests
-    expect(others).toHaveLength(2)
-    for (const other of others) {
-      const { timeout: _timeout, ...rest } = other
-      expect({ ...rest, timeout: first?.timeout }).toEqual(first)
-    }
-  })
-
   test('has no more time than the whole call has left', async () => {
     const slow = async (): Promise<AttemptResult> => {
       await new Promise<void>((resolve) => performed.runtime.setTimer(resolve, 700))
@@ -187,23 +174,11 @@ describe('a request', () => {
 })
 
 describe('how a call ends', () => {
-  test('with the value that the judge found', async () => {
-    const { trail, ...ended } = await run([answer(500), answer(200, {}, 'good')]).ending
-    expect(ended).toEqual({ end: 'done', value: 'good' })
-    expect(trail).toMatchObject({ attempts: 2, retries: 1, last: { status: 200 } })
-  })
-
   test("with the judge's own error, after a single attempt", async () => {
     const error = new ConfigurationError('x')
     const performed = run([answer(400)], { call: { judge: () => ({ next: 'stop', error }) } })
     expect(await performed.ending).toMatchObject({ end: 'judged', error })
     expect(performed.requests).toHaveLength(1)
-  })
-
-  test.each([0, 1, 3])('when %i retries are used up', async (maxRetries) => {
-    const performed = run([answer(500)], { settings: { maxRetries } })
-    expect(await endOf(performed)).toBe('exhausted')
-    expect(performed.requests).toHaveLength(1 + maxRetries)
   })
 
   test('when the next try would begin after the deadline', async () => {
@@ -306,14 +281,6 @@ describe('the API key', () => {
   }
   const used = ({ requests }: Performed): unknown[] => requests.map(({ headers }) => headers['authorization'])
 
-  test('is asked for before every attempt', async () => {
-    const credentials = rotating('k1', 'k2', 'k3')
-    const performed = run([answer(500), answer(500), answer(200)], { credentials })
-    const { trail } = await performed.ending
-    expect(used(performed)).toEqual(['Bearer k1', 'Bearer k2', 'Bearer k3'])
-    expect([...trail.secrets]).toEqual(['k1', 'k2', 'k3'])
-  })
-
   test('that was asked for already is used for the first attempt only', async () => {
     const credentials = rotating('k2')
     const performed = run([answer(500), answer(200)], { credentials, call: { credential: 'k1' } })
@@ -354,12 +321,6 @@ describe('the API key', () => {
     expect(performed.sentAt[1]).toBeGreaterThan(0)
   })
 
-  test('is not asked for a third time after a second 401', async () => {
-    const performed = run([answer(401)], { credentials: rotating('a', 'b', 'c') })
-    expect(await endOf(performed)).toBe('judged')
-    expect(used(performed)).toEqual(['Bearer a', 'Bearer b'])
-  })
-
   test.each([
     ['a 401 if it is a literal', 401, { credentials: literal }],
     ['a 401 if no retries are wanted', 401, { credentials: rotating('a', 'b'), settings: { maxRetries: 0 } }],
@@ -368,23 +329,6 @@ describe('the API key', () => {
     const performed = run([answer(status)], given)
     expect(['judged', 'exhausted']).toContain(await endOf(performed))
     expect(performed.requests).toHaveLength(1)
-  })
-
-  test.each<[string, () => Promise<string> | string]>([
-    [
-      'throws',
-      () => {
-        throw new Error('vault')
-      },
-    ],
-    ['rejects', () => Promise.reject(new Error('vault'))],
-  ])('that cannot be had, because its function %s, ends the call', async (_how, get) => {
-    let asked = 0
-    const credentials: Credentials = { rotates: true, get: () => (++asked === 1 ? 'k1' : get()) }
-    const performed = run([answer(500)], { credentials })
-    const ended = await performed.ending
-    expect(ended).toMatchObject({ end: 'credentials', error: new Error('vault') })
-    expect(ended.trail.attempts).toBe(1)
   })
 
   test('that does not come ends the call at its deadline or when the signal fires', async () => {
@@ -534,17 +478,6 @@ describe('events', () => {
     const events = await eventsOf([result], { settings: { maxRetries: 0 } })
     expect(events[1]).toEqual(['response', { ...call, attempt: 1, outcome, durationMs: 0, ...fields }])
     expect(events).toHaveLength(2)
-  })
-
-  test('have API keys taken out of request ids', async () => {
-    const credentials: Credentials = { rotates: false, get: () => 'sk_live_secret' }
-    const events = await eventsOf([answer(200, { 'x-request-id': 'id-sk_live_secret' })], { credentials })
-    expect(events[1]?.[1]).toMatchObject({ requestId: 'id-[redacted]' })
-  })
-
-  test('do not come for a retry that is not made', async () => {
-    const events = await eventsOf([answer(500)], { settings: { maxRetries: 0 } })
-    expect(events.map(([name]) => name)).toEqual(['request', 'response'])
   })
 })
 

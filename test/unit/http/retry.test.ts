@@ -263,16 +263,3 @@ describe('reading Retry-After', () => {
     )
   })
 })
-
-describe('a long Retry-After', () => {
-  test('waits as long as it is told to, also for more than a minute (openai/openai-python #3799)', () => {
-    const retryAfter = parseRetryAfter('90', 0)
-    const situation = { pace: 'backoff', counts: noCounts, maxRetries: 1, random: 0, retryAfter } as const
-    expect(decide({ ...situation, remaining: 120_000 })).toMatchObject({ wait: 90_000 })
-    expect(decide({ ...situation, remaining: 60_000 })).toEqual({ stop: 'deadline' })
-  })
-
-  test('takes a Retry-After of more than twelve digits for what it is', () => {
-    expect(parseRetryAfter('1000000000000', 0)).toBe(1e15)
-  })
-})
