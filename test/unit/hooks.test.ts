@@ -51,24 +51,6 @@ async function unhandledBy(act: () => void): Promise<unknown[]> {
 }
 
 describe('hooks', () => {
-  test('get their events, frozen', () => {
-    const seen: [string, object][] = []
-    const hook =
-      (name: string) =>
-      (event: object): void =>
-        void seen.push([name, event])
-    const hooks = { onRequest: hook('request'), onResponse: hook('response') }
-    const more = { onRetry: hook('retry'), onSettled: hook('settled') }
-    tellAll(new Reporter({ ...hooks, ...more }, undefined, 'warn'))
-    expect(seen).toEqual([
-      ['request', request],
-      ['response', response],
-      ['retry', retry],
-      ['settled', settled],
-    ])
-    for (const [, event] of seen) expect(Object.isFrozen(event)).toBe(true)
-  })
-
   /** What only looks like a promise, with this as its `then`. */
   const promiseLike = (descriptor: PropertyDescriptor): unknown =>
     Object.defineProperty({}, 'then', descriptor)

@@ -228,16 +228,6 @@ describe('an order without reference and key', () => {
     expect(info?.replayed).toBe(true)
     lab.sandbox.expectCharges(1)
   })
-
-  it('is charged once when two processes ask at the same moment', async (lab) => {
-    const ends = await Promise.all([
-      told(lab.elsewhere().orders.create(anonymousOrder())),
-      told(lab.elsewhere().orders.create(anonymousOrder())),
-    ])
-    expect(ends.filter(({ order: placed }) => placed !== undefined)).toHaveLength(1)
-    expect(ends.find(({ error }) => error !== undefined)?.error?.code).toBe('duplicate_order')
-    lab.sandbox.expectCharges(1)
-  })
 })
 
 describe('a slot that serves another order', () => {

@@ -287,15 +287,6 @@ describe('recover() of an order that was never sent', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('by two processes at once sends it once', async (lab) => {
-    for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.enqueue(order(reference))
-    const [one, two] = await Promise.all([recover(lab), recover(lab)])
-    const created = [...one, ...two].filter((line) => line.endsWith('created'))
-    expect(created.length).toBeGreaterThanOrEqual(3)
-    expect(lab.posts).toHaveLength(3)
-    lab.sandbox.expectCharges(3)
-  })
-
   it('comes after those whose window is running out, oldest first, and before those past it', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     const claim = async (reference: string): Promise<void> => {

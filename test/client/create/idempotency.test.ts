@@ -413,18 +413,6 @@ describe('a call', () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('tells its hooks once how it ended', async (lab) => {
-    const client = lab.client()
-    await client.orders.create(order('r1'))
-    await client.orders.create(order('r1'))
-    await failure(client.orders.create(order('r1', { quantity: 11 })))
-    expect(lab.settled.map(({ ok, charged, attempts, code }) => [ok, charged, attempts, code])).toEqual([
-      [true, 'yes', 1, undefined],
-      [true, 'yes', 0, undefined],
-      [false, 'yes', 0, 'idempotency_conflict'],
-    ])
-  })
-
   it('is refused while its anonymous twin is running, and is told so', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const { metadata: _metadata, ...bare } = order('r1')

@@ -58,22 +58,6 @@ describe("a person's decision about an order", () => {
   })
 })
 
-it.each([
-  ['metadata.externalOrderID', { metadata: { externalOrderID: 'inv-1' } }],
-  ['metadata.external_order_id', { metadata: { external_order_id: 'inv-1' } }],
-  ['externalOrderId', { externalOrderId: 'inv-1' }],
-])('a reference that is misspelt is refused at %s, because it would name nothing', async (path, fields) => {
-  const { sandbox, client } = setUp()
-  const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1, ...fields }
-  // @ts-expect-error misspelt
-  const error = await client.orders.create(request).catch((caught: unknown) => caught)
-  expect(error).toBeInstanceOf(InvalidRequestError)
-  expect((error as InvalidRequestError).issues).toEqual([
-    { path, message: expect.stringContaining('metadata.externalOrderId') },
-  ])
-  sandbox.expectCharges(0)
-})
-
 describe('a name of an order that did not arrive', () => {
   const bare = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
   it.each<[string, unknown, object | undefined]>([

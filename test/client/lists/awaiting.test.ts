@@ -8,7 +8,6 @@ import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { clientOf, clientOver } from '../../support/client.ts'
-import { hang } from '../../support/fake-fetch.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
@@ -49,14 +48,6 @@ describe('an awaited list', () => {
     expect(sandbox.requests).toHaveLength(1)
   })
 
-  it('sends nothing before it is awaited', async () => {
-    const sandbox = sandboxWith(3)
-    const list = clientOf(sandbox).orders.list()
-    await Promise.resolve()
-    expect(sandbox.requests).toHaveLength(0)
-    expect((await list).items).toHaveLength(3)
-  })
-
   it('is an empty page where there is nothing', async () => {
     const page = await clientOf(sandboxWith(0)).orders.list()
     expect(page.items).toEqual([])
@@ -75,17 +66,6 @@ describe('an awaited list', () => {
     const client = clientOf(sandboxWith(2))
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
       expect(() => JSON.stringify({ unread })).toThrow(/written as JSON before it was read.*Await it first/)
-  })
-
-  it('is read again each time, as each iteration begins afresh', async () => {
-    const sandbox = sandboxWith(3)
-    const list = clientOf(sandbox).orders.list()
-    expect((await list).items).toHaveLength(3)
-    sandbox.addOrder({ amount: 9 })
-    expect((await list).items).toHaveLength(4)
-    expect(await all(list)).toHaveLength(4)
-    const [first, second] = await Promise.all([list, list])
-    expect(first.items).toEqual(second.items)
   })
 
   it('is awaited where an async function returns it', async () => {
@@ -145,24 +125,6 @@ describe('a page', () => {
     rows = [{ id: 'new', status: 'done', amount: 99 }, ...rows]
     expect(amounts((await first.nextPage())?.items ?? [])).toEqual([3, 4])
     expect(amounts(await all(first))).toEqual(upTo(6))
-  })
-
-  it('ends every request in flight when the loop over it is left', async () => {
-    const { client, requests, aborted } = clientOver(({ url }) =>
-      url.searchParams.has('offset')
-        ? hang
-        : { data: upTo(50).map((amount) => ({ id: `${amount}`, status: 'done', amount })), total: 1000 },
-    )
-    const page = await client.orders.list({}, { prefetch: 4 })
-    expect(requests).toHaveLength(1)
-    const iterator = page[Symbol.asyncIterator]()
-    for (let i = 0; i < 50; i++) await iterator.next()
-    const pending = iterator.next()
-    // A browser may take more than one turn of its loop to send what was asked for.
-    while (requests.length < 2) await new Promise((resolve) => setTimeout(resolve))
-    await iterator.return?.()
-    expect(await pending).toEqual({ done: true, value: undefined })
-    expect(aborted()).toBe(requests.length - 1)
   })
 
   it('ends with the signal of its list, of which nothing is sent any more', async () => {
@@ -282,17 +244,6 @@ describe('an awaited createMany()', () => {
     await expect(run).rejects.toThrow(/This run of orders\.createMany\(\) was already iterated or awaited/)
     expect(read).toBe(2)
     lab.sandbox.expectCharges(2)
-  })
-
-  it('rejects when its signal fires, after the rows at work', async (lab) => {
-    const controller = new AbortController()
-    const run = lab.client().orders.createMany([order('a'), order('b'), order('c')], {
-      concurrency: 1,
-      signal: controller.signal,
-      onProgress: () => controller.abort(),
-    })
-    expect(await failure(run)).toMatchObject({ code: 'aborted' })
-    lab.sandbox.expectCharges(1)
   })
 })
 

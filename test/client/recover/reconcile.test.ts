@@ -222,39 +222,4 @@ describe('reconcile() with lists that do not behave', () => {
     const kept = references.slice(0, -3).map((reference) => `matched ${reference}`)
     expect(found).toEqual(expect.arrayContaining(kept))
   })
-
-  it('and says so where a list ignores offset, because the rest of it cannot be had', async () => {
-    const lab = new Lab({ behaviour: { ignoreOffset: true } })
-    await place(lab, 70)
-    await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
-  })
-
-  it.each<[string, string]>([
-    ['no list', '{"id":"ord_1"}'],
-    ['several', '{"a":[{"id":"1"}],"b":[{"id":"2"}]}'],
-    ['no JSON', '<html>'],
-  ])('and says what is wrong with an answer that holds %s', async (_what, body) => {
-    const lab = new Lab()
-    lab.fault({ type: 'bytes', body }, 'always', 'listOrders')
-    await expect(all(lab.client().orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
-  })
-
-  it('and finds the rows where listEnvelope says', async (lab) => {
-    const [reference] = await place(lab, 1)
-    const listed = (await lab.client().orders.list().toArray({ max: 1 }))[0]
-    lab.sandbox.faults.add({
-      match: { ...LIST, when: ({ query }) => query.get('offset') === '0' },
-      times: 'always',
-      action: { type: 'bytes', body: JSON.stringify({ a: [{ id: 'x' }], page: { rows: [listed] } }) },
-    })
-    lab.fault({ type: 'bytes', body: JSON.stringify({ page: { rows: [] } }) }, 'always', 'listOrders')
-    const listEnvelope = (body: unknown) => ({ items: (body as { page: { rows: unknown[] } }).page.rows })
-    expect(kindsOf(await all(lab.client({ listEnvelope }).orders.reconcile()))).toEqual([
-      `matched ${reference}`,
-    ])
-    for (const broken of [() => ({ items: 'none' }), () => null]) {
-      const client = lab.client({ listEnvelope: broken as unknown as typeof listEnvelope })
-      await expect(all(client.orders.reconcile())).rejects.toMatchObject({ code: 'invalid_response' })
-    }
-  })
 })

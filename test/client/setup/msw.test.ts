@@ -2,7 +2,6 @@ import { CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
 import { HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { errorOf } from '../../support/service.ts'
 
 /**
  * The client as an application's own tests would have it: the network is mocked by msw, endpoint by endpoint, straight
@@ -68,27 +67,4 @@ describe('POST /v1/orders', () => {
       supportReference: { orderId: 'ord_1', externalOrderId: 'ref-1' },
     })
   })
-
-  test('is repeated with the same key and body after a failure of the network, which proves nothing', async () => {
-    let failures = 2
-    server.use(
-      http.post(`${BASE}/v1/orders`, async ({ request }) => {
-        await capture(request)
-        return failures-- > 0 ? HttpResponse.error() : HttpResponse.json(order, { status: 201 })
-      }),
-    )
-    await expect(client.orders.create(newOrder)).resolves.toEqual(order)
-    expect(seen).toHaveLength(3)
-    expect(new Set(seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
-    expect(new Set(seen.map(({ body }) => body)).size).toBe(1)
-  })
-})
-
-test('GET /v1/orders/{orderId} retrieves an order, or says that it found none', async () => {
-  const path = `${BASE}/v1/orders/ord_1`
-  const retrieve = () => client.orders.retrieve('ord_1')
-  server.use(http.get(path, () => HttpResponse.json({ ...order, note: 'kept' })))
-  await expect(retrieve()).resolves.toEqual({ ...order, note: 'kept' })
-  server.use(http.get(path, () => HttpResponse.json({ code: 'X' }, { status: 404 })))
-  expect(await errorOf(retrieve())).toMatchObject({ code: 'not_found', serverCode: 'X', charged: 'no' })
 })

@@ -1,41 +1,18 @@
 import {
   type ClientOptions,
-  ConfigurationError,
   CustomerOrderingClient,
   InvalidRequestError,
   MemoryStore,
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it, vi } from 'vitest'
-import { API_KEY, BASE_URL, clientOf, clientOver } from '../../support/client.ts'
+import { BASE_URL, clientOf, clientOver } from '../../support/client.ts'
 import { json, problem } from '../../support/fake-fetch.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 const request = { serviceId: 'svc_standard', target: '@x', quantity: 2 }
-
-describe('headers of requests', () => {
-  it("are the client's, then the call's, then those that the client needs", async () => {
-    const { client, requests } = clientOver(() => balance, {
-      defaultHeaders: { 'X-One': 'client', 'X-Two': 'client' },
-    })
-    await client.balance.retrieve({ headers: { 'x-TWO': 'call', 'X-Three': 'call' } })
-    expect(Object.fromEntries(requests[0]?.headers ?? [])).toMatchObject({
-      'x-one': 'client',
-      'x-two': 'call',
-      'x-three': 'call',
-      accept: 'application/json',
-      authorization: `Bearer ${API_KEY}`,
-    })
-  })
-
-  it('have no Authorization where a proxy adds it', async () => {
-    const { client, requests } = clientOver(() => balance, { apiKey: null })
-    await client.balance.retrieve()
-    expect(requests[0]?.headers.has('authorization')).toBe(false)
-  })
-})
 
 describe('withOptions', () => {
   it('changes what it is given and nothing else', async () => {
@@ -48,15 +25,6 @@ describe('withOptions', () => {
       [null, '2'],
       ['1', null],
     ])
-  })
-
-  it('checks options as the constructor does', () => {
-    const { client } = clientOver(() => balance)
-    expect(() => client.withOptions({ timeout: 0 })).toThrow(ConfigurationError)
-    expect(() => client.withOptions({ retries: 1 } as ClientOptions)).toThrow('is not known')
-    // An address of its own needs a label, so that orders that are remembered under the other one stay in sight.
-    const insecure = { baseUrl: 'http://api.example.com', server: 'shop' }
-    expect(() => client.withOptions(insecure)).toThrow('https')
   })
 
   it('shares the store: what one client placed, the other remembers', async () => {
@@ -143,26 +111,6 @@ describe('options of orders', () => {
       await key({}),
     ]
     expect(new Set([derived, ...others]).size).toBe(4)
-  })
-
-  it('remember id keeps no more than id, status and amount', async () => {
-    const { client } = clientOver(() => json({ ...order, target: '@x' }, 201), { remember: 'id' })
-    const named = { ...request, metadata: { externalOrderId: 'e1' } }
-    expect(await client.orders.create(named)).toEqual({ ...order, target: '@x' })
-    expect(await client.orders.create(named)).toEqual(order)
-  })
-
-  it('of one create are checked before anything is sent', async () => {
-    const { client, requests } = clientOver(() => json(order, 201))
-    for (const options of [
-      { idempotencyKey: 'a b' },
-      { allowDuplicate: 1 },
-      { idempotencykey: 'k' },
-      { service: 'svc' },
-    ]) {
-      await expect(client.orders.create(request, options as never)).rejects.toThrow(InvalidRequestError)
-    }
-    expect(requests).toHaveLength(0)
   })
 
   it('of recover() and reconcile() are checked before anything is read', () => {

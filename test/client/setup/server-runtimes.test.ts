@@ -7,12 +7,6 @@ import { API_KEY, BASE_URL, clientOver } from '../../support/client.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
 
-it('the name of the package is sent as the User-Agent, which a browser keeps for itself', async () => {
-  const { client, requests } = clientOver(() => balance)
-  await client.balance.retrieve()
-  expect(requests[0]?.headers.get('user-agent')).toMatch(/^customer-ordering-sdk\/\d/)
-})
-
 it('a client is closed at the end of an await using block', async () => {
   class ClosingStore extends MemoryStore {
     closed = 0

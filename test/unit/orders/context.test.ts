@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { moneySentence } from '../../../src/http/failures.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from '../../../src/orders/context.ts'
-import { rememberedOrder } from '../../../src/orders/newest.ts'
-import { orderContext } from '../../support/order-context.ts'
-import { ORDER } from '../../support/place.ts'
 
 describe('the request that makes an order', () => {
   it('is the one of the API document', () => {
@@ -33,13 +30,5 @@ describe('the sentence about the wallet', () => {
     ['unknown', 'The wallet may have been charged.'],
   ] as const)('of %s is: %s', (charged, sentence) => {
     expect(moneySentence(charged)).toBe(sentence)
-  })
-})
-
-describe('what is remembered of an order', () => {
-  it('is all of it, or what names it and says what it costs', () => {
-    const { id, status, amount } = ORDER
-    expect(rememberedOrder(orderContext(), ORDER)).toBe(ORDER)
-    expect(rememberedOrder(orderContext({ remember: 'id' }), ORDER)).toEqual({ id, status, amount })
   })
 })

@@ -52,19 +52,6 @@ describe('the name of an intent', () => {
     expect(read(request).externalOrderId).toBe('r1')
     expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
   })
-
-  it('does not depend on the rest of metadata, nor does what is bought', () => {
-    const noted = { ...request, metadata: { externalOrderId: 'r1', at: 'today' } }
-    expect(read(noted).slot).toBe(read(request).slot)
-    expect(read(noted).fingerprint).toBe(read(request).fingerprint)
-    expect(read({ ...bare, metadata: { at: 'today' } }).slot).toBe(read(bare).slot)
-  })
-
-  it('depends on every other field, the unknown ones included', () => {
-    const others = [{ quantity: 11 }, { target: 'u' }, { serviceId: 'x' }, { color: 'red' }]
-    const all = [bare, ...others.map((other) => ({ ...bare, ...other }))]
-    expect(new Set(all.map((one) => read(one).fingerprint)).size).toBe(all.length)
-  })
 })
 
 describe('the body of an intent', () => {
@@ -74,28 +61,6 @@ describe('the body of an intent', () => {
     expect(read(request).body).toBe(
       '{"metadata":{"externalOrderId":"r1"},"quantity":10,"serviceId":"s","target":"t"}',
     )
-  })
-
-  it('is taken once: later changes to the request change nothing', () => {
-    const mine = structuredClone(request)
-    const intent = read(mine)
-    mine.quantity = 99
-    mine.metadata.externalOrderId = 'r2'
-    expect(intent.body).toContain('"quantity":10')
-    expect(intent.request).toMatchObject({ quantity: 10 })
-    expect(intent.externalOrderId).toBe('r1')
-  })
-
-  it('reads every getter once', () => {
-    let reads = 0
-    const live = {
-      ...bare,
-      get quantity() {
-        return ++reads
-      },
-    }
-    const intent = read(live)
-    expect([reads, intent.request['quantity'], JSON.parse(intent.body).quantity]).toEqual([1, 1, 1])
   })
 })
 
@@ -136,22 +101,6 @@ describe('a request that is not sent', () => {
     expect(() => read(live)).toThrow(mine)
   })
 
-  it.each<[string, unknown]>([
-    ['externalOrderId', { ...bare, externalOrderId: 'r1' }],
-    ['external_order_id', { ...bare, external_order_id: 'r1' }],
-    ['metadata.externalOrderID', { ...bare, metadata: { externalOrderID: 'r1' } }],
-    ['metadata.external-order-id', { ...bare, metadata: { 'external-order-id': 'r1' } }],
-    ['metadata.externalorderid', { ...request, metadata: { externalOrderId: 'r1', externalorderid: 'r1' } }],
-  ])('is refused for a reference that is spelled %s', (path, wrong) => {
-    expect(issuesOf(() => read(wrong))).toEqual([`${path} must be spelled metadata.externalOrderId`])
-  })
-
-  it('is refused for an option of the call, whose value JSON could not even carry', () => {
-    expect(issuesOf(() => read({ ...request, signal: new AbortController().signal }))).toEqual([
-      'signal is a call option: pass signal in the second argument',
-    ])
-  })
-
   it('is refused for a name that only its toJSON() makes', () => {
     const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
     expect(issuesOf(() => read(live))).toEqual(['metdata must be spelled metadata'])
@@ -173,7 +122,7 @@ describe('a request that is not sent', () => {
     expect(read(request, { service })).not.toHaveProperty('misfit')
     expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
       path: 'serviceId',
-      message: 'is not the productId of options.service',
+      message: 'is not the productId of the service given in options.service',
     })
     expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual({
       path: 'quantity',
@@ -189,21 +138,6 @@ describe('a request that is not sent', () => {
     expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
     expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
-  })
-
-  it('is refused for a key that a header would change', () => {
-    for (const idempotencyKey of ['', ' k', 'k k', 'kä', 'k\n', 'k'.repeat(256)])
-      expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')
-    expect(read(bare, { idempotencyKey: 'k'.repeat(255) }).idempotencyKey).toHaveLength(255)
-  })
-
-  it('is refused if a deliberate duplicate has a name of its own', () => {
-    expect(issuesOf(() => read(request, { duplicateKey: 'own' }))).toEqual([
-      'options.allowDuplicate is only for orders without a reference or key; use another reference or key instead',
-    ])
-    expect(issuesOf(() => read(bare, { duplicateKey: 'own', idempotencyKey: 'k' })).join()).toContain(
-      'options.allowDuplicate',
-    )
   })
 })
 
