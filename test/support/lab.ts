@@ -56,8 +56,7 @@ export class Lab {
   rows: MemoryStore = new MemoryStore()
   readonly settled: SettledEvent[] = []
 
-  constructor(options: SandboxOptions = {}) {
-    const runtime = fakeRuntime({ auto: true })
+  constructor(options: SandboxOptions = {}, runtime: FakeRuntime = fakeRuntime({ auto: true })) {
     this.runtime = runtime
     this.sandbox = createSandbox({
       now: runtime.now,

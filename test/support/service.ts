@@ -1,6 +1,7 @@
-import { type ClientOptions, CustomerOrderingClient } from 'customer-ordering-sdk'
-import { createSandbox, type Sandbox, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
-import { type FakeRuntime, fakeRuntime } from './runtime.ts'
+import type { ClientOptions, CustomerOrderingClient } from 'customer-ordering-sdk'
+import type { Sandbox, SandboxOptions } from 'customer-ordering-sdk/sandbox'
+import { Lab } from './lab.ts'
+import type { FakeRuntime } from './runtime.ts'
 
 /** A client of a sandbox, on one clock that moves by itself. */
 export interface Service {
@@ -9,43 +10,19 @@ export interface Service {
   readonly client: CustomerOrderingClient
   /** Another client of the same sandbox, on the same clock. */
   connect(options?: ClientOptions): CustomerOrderingClient
-  /** Time at which each request was sent, milliseconds from the start. */
-  readonly sentAt: number[]
 }
 
 /** Makes a sandbox and a client of it. */
 export function service(
   options: ClientOptions = {},
   sandboxOptions: SandboxOptions = {},
-  runtime: FakeRuntime = fakeRuntime({ auto: true }),
+  given?: FakeRuntime,
 ): Service {
-  const sandbox = createSandbox({
-    now: runtime.now,
-    sleep: (milliseconds) =>
-      new Promise((resolve) => {
-        runtime.setTimer(resolve, milliseconds)
-      }),
-    ...sandboxOptions,
-  })
-  const sentAt: number[] = []
-  const fetch: typeof globalThis.fetch = (input, init) => {
-    sentAt.push(runtime.monotonic())
-    return sandbox.fetch(input, init)
-  }
+  const lab = new Lab(sandboxOptions, given)
+  const { sandbox, runtime } = lab
   const connect = (changes: ClientOptions = {}): CustomerOrderingClient =>
-    new CustomerOrderingClient(
-      {
-        baseUrl: sandbox.baseUrl,
-        apiKey: sandbox.apiKey,
-        dangerouslyAllowBrowser: true,
-        account: 'shop',
-        fetch,
-        ...options,
-        ...changes,
-      },
-      runtime,
-    )
-  return { sandbox, runtime, client: connect(), connect, sentAt }
+    lab.client({ ...options, ...changes })
+  return { sandbox, runtime, client: connect(), connect }
 }
 
 /** The error of a call that must fail. */
