@@ -25,8 +25,7 @@ const FOLDERS: readonly Folder[] = [
   {
     folder: 'orders',
     effects: [
-      'client/create/{clean-refusals,messages}.test.ts',
-      'client/recover/create-meanwhile.test.ts',
+      'client/create/messages.test.ts',
       'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
       'client/**/{recover,resolve,enqueue,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
       'client/**/{api-key-rotation,store-faults,contradictions}.test.ts',

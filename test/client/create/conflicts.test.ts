@@ -162,6 +162,18 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('leaves a later refusal a proof where its own refused payloads explain it', async () => {
+    const lab = new Lab({ preset: 'remembers-refusals' })
+    lab.runtime.jump(20_000)
+    await failure(lab.shared().orders.create(order('r1', { quantity: 5000 })))
+    lab.runtime.jump(-20_000)
+    const conflict = await failure(lab.shared().orders.create(order('r1')))
+    expect(conflict).toMatchObject({ code: 'idempotency_conflict', charged: 'unknown' })
+    lab.fault({ type: 'status', status: 402 })
+    const refused = await failure(lab.shared().orders.create(order('r1')))
+    expect(refused).toMatchObject({ code: 'payment_required', charged: 'no' })
+  })
+
   it('keeps its key where another process with a store of its own may have bought under it', async (lab) => {
     const refused = await failure(lab.create(order('r1', { quantity: 5000 })))
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })

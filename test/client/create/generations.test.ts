@@ -192,6 +192,17 @@ describe('an order that is refused', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it('counts the requests of a call that moved to another key once, also where it ends in doubt', async () => {
+    const lab = new Lab(REMEMBERS)
+    lab.drain()
+    await failure(lab.create())
+    lab.sandbox.faults.add({ action: { type: 'redirect', location: 'https://elsewhere.test/' }, skip: 1 })
+    const error = await failure(lab.create())
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', attempts: 2 })
+    expect(keysOf(lab)).toEqual([0, 0, 1])
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', generation: 1, attempts: 3 })
+  })
+
   it.each([
     ['in this process', (lab: Lab) => lab.client()],
     ['in another process', (lab: Lab) => lab.elsewhere()],

@@ -151,18 +151,6 @@ describe('old closed records', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('are removed in a shop with an order every ten days', async (lab) => {
-    const client = lab.client()
-    lab.drain()
-    await failure(client.orders.create(order('refused')))
-    lab.topUp()
-    for (const reference of ['r1', 'r2', 'r3']) {
-      await lab.runtime.advance(10 * DAY)
-      await client.orders.create(order(reference))
-    }
-    expect(await kept(lab)).toEqual(['r1', 'r2', 'r3'])
-  })
-
   it('are gone after their time, the created later than the rejected, the open never', async (lab) => {
     const client = lab.client()
     await client.orders.create(order('created'))

@@ -218,6 +218,19 @@ describe('recover() leaves alone what a live call may be working on', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
+  it('and create() waits for the order that it works on, or names the fields that differ', async (lab) => {
+    await lab.doubted()
+    const client = lab.client()
+    lab.fault({ type: 'delay', ms: 1000 })
+    const { ending } = await lab.begin(() => run(lab, { by: () => client }))
+    const other = await failure(client.orders.create(order('r1', { quantity: 20 })))
+    expect(other).toMatchObject({ code: 'idempotency_conflict', local: true, fields: ['quantity'] })
+    const placed = await client.orders.create(order('r1'))
+    expect(await ending).toMatchObject([{ outcome: 'created', order: { id: placed.id } }])
+    expect(lab.posts).toHaveLength(2)
+    lab.sandbox.expectChargedOnce('r1')
+  })
+
   it('and reports an order that was settled between the list and its turn as what it is', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     await leave(lab, 'r3', { charged: false })

@@ -340,6 +340,37 @@ describe('resolve(…, { as: "abandoned" })', () => {
   })
 })
 
+describe('an order that was given up and found after all', () => {
+  const other = order('r1', { quantity: 20 })
+
+  it('names the fields that differ, although its key has changed since', async (lab) => {
+    await lab.doubted()
+    const { orders } = lab.client()
+    const before = await lab.record('ref:r1')
+    const abandoned = await orders.resolve(NAME, ABANDONED)
+    expect(abandoned).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
+    expect(abandoned.key).not.toBe(before?.key)
+    const orderId = lab.charged()
+    await orders.resolve(NAME, { as: 'created', orderId })
+    const conflict = { code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] }
+    expect(await failure(orders.create(other))).toMatchObject(conflict)
+    expect((await orders.create(order('r1'))).id).toBe(orderId)
+  })
+
+  it('names the field that differs from an order that was in conflict before it was found', async (lab) => {
+    lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
+    const { orders } = lab.client()
+    await failure(orders.create(order('r1')))
+    await orders.resolve(NAME, ABANDONED)
+    const { id: orderId } = lab.sandbox.addOrder({ quantity: 10 })
+    await orders.resolve(NAME, { as: 'created', orderId })
+    // Whether the payload differs is known, by its fingerprint.
+    const conflict = { code: 'idempotency_conflict', fields: ['quantity'] }
+    expect(await failure(orders.create(other))).toMatchObject(conflict)
+    expect((await orders.create(order('r1'))).id).toBe(orderId)
+  })
+})
+
 describe('resolve() in either way', () => {
   it('reads no further rows once it has ended', async (lab) => {
     for (let count = 0; count < 120; count++) await lab.create(order(`r${count}`))

@@ -58,14 +58,6 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(gets(lab)).toBe(2)
   })
 
-  it('is not looked up while it is young: the service still knows the key', async (lab) => {
-    await lab.client().orders.enqueue(order('r1'))
-    lab.runtime.jump(10 * MINUTE)
-    await all(lab.client().orders.recover())
-    lab.sandbox.expectChargedOnce('r1')
-    expect(gets(lab)).toBe(0)
-  })
-
   it.each([
     ['cannot be read now', 503, { outcome: 'still_open' }, { code: 'server' }],
     [
@@ -147,14 +139,6 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.runtime.jump(60 * MINUTE)
     expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
     lab.sandbox.expectChargedOnce('r1')
-  })
-
-  it('is sent without a look with `replay: all`', async (lab) => {
-    await lab.client().orders.enqueue(order('r1'))
-    lab.runtime.jump(60 * MINUTE)
-    await all(lab.client().orders.recover({ replay: 'all' }))
-    lab.sandbox.expectChargedOnce('r1')
-    expect(gets(lab)).toBe(0)
   })
 })
 

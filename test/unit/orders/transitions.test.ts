@@ -40,18 +40,14 @@ const claim = 'new'
 const proof: Proof = { sent: undefined, order, orderId: 'ord_1', attempts: 1, claim }
 const asked = { slot: 'ref:r1', fingerprint: 'other', externalOrderId: 'r1', body: '{"quantity":2}' }
 
+const again = { type: 'asked', order: asked, key, heard: undefined, claim } as const
+const closing = { type: 'closed', attempts: 1, shared: false, unused: false } as const
+
 /** An event of every type, and of each of its kinds. */
 const EVENTS: Readonly<Record<string, RecordEvent>> = {
-  'asked again': { type: 'asked', order: asked, key, moved: false, heard: undefined, claim },
-  'asked again by enqueue()': { type: 'asked', order: asked, key, moved: false, heard: refused, claim },
-  'asked again under a key of the caller': {
-    type: 'asked',
-    order: asked,
-    key,
-    moved: true,
-    heard: undefined,
-    claim,
-  },
+  'asked again': { ...again, moved: false },
+  'asked again by enqueue()': { ...again, moved: false, heard: refused },
+  'asked again under a key of the caller': { ...again, moved: true },
   'resumed by a call': { type: 'resumed', by: 'call' },
   'resumed by recovery': { type: 'resumed', by: 'recovery' },
   claimed: { type: 'claimed', now: 50, until: 150, claim, apiKeyTag: 'mine' },
@@ -59,34 +55,10 @@ const EVENTS: Readonly<Record<string, RecordEvent>> = {
   refused: { type: 'refused', rejection: { kind: 'refused', status: 422 }, attempts: 1 },
   'moved on': { type: 'moved_on', key },
   'went back': { type: 'went_back', key: { ...key, generation: 0 }, createdAt: 5 },
-  'closed as refused': {
-    type: 'closed',
-    rejection: { kind: 'refused' },
-    attempts: 1,
-    shared: false,
-    unused: false,
-  },
-  'closed as cancelled': {
-    type: 'closed',
-    rejection: { kind: 'cancelled' },
-    attempts: 0,
-    shared: false,
-    unused: true,
-  },
-  'closed in conflict': {
-    type: 'closed',
-    rejection: { kind: 'conflict' },
-    attempts: 1,
-    shared: false,
-    unused: false,
-  },
-  'closed in conflict under a shared key': {
-    type: 'closed',
-    rejection: { kind: 'conflict' },
-    attempts: 1,
-    shared: true,
-    unused: false,
-  },
+  'closed as refused': { ...closing, rejection: { kind: 'refused' } },
+  'closed as cancelled': { ...closing, rejection: { kind: 'cancelled' }, attempts: 0, unused: true },
+  'closed in conflict': { ...closing, rejection: { kind: 'conflict' } },
+  'closed in conflict under a shared key': { ...closing, rejection: { kind: 'conflict' }, shared: true },
   'left open': { type: 'left_open', ambiguous: true, hold: undefined, attempts: 1 },
   'left open after a refusal': { type: 'left_open', ambiguous: true, hold: 'refused', attempts: 1 },
   requeued: { type: 'requeued', heard: refused, attempts: 1, unused: true },
@@ -287,15 +259,7 @@ describe('the next content of a record', () => {
   })
 
   it('is made of nothing only where an order is asked for', () => {
-    const first = apply(undefined, {
-      type: 'asked',
-      order: asked,
-      key,
-      moved: false,
-      heard: undefined,
-      claim,
-    })
-    expect(first).toEqual({
+    expect(apply(undefined, { ...again, moved: false })).toEqual({
       ...asked,
       ...key,
       state: 'open',
@@ -313,8 +277,7 @@ describe('the next content of a record', () => {
   })
 
   it('has left no key where nothing was remembered, also under a key that the caller gives', () => {
-    const event = { type: 'asked', order: asked, key, moved: true, heard: undefined, claim } as const
-    expect(apply(undefined, event)).not.toHaveProperty('left')
+    expect(apply(undefined, { ...again, moved: true })).not.toHaveProperty('left')
   })
 
   it('keeps the hold of an order that no call has claimed', () => {
@@ -324,7 +287,6 @@ describe('the next content of a record', () => {
 
   it('keeps the doubt and the conflict of a key that is asked for again', () => {
     const doubted = { ...PHASES.rejected, ambiguous: true, foreign: true, left: ['older'] }
-    const again = { type: 'asked', order: asked, key, heard: undefined, claim } as const
     expect(apply(doubted, { ...again, moved: false })).toMatchObject({ ambiguous: true, foreign: true })
     const moved = { ambiguous: false, foreign: false, left: ['older', 'key-r1'] }
     expect(apply(doubted, { ...again, moved: true })).toMatchObject(moved)
@@ -349,11 +311,9 @@ describe('the next content of a record', () => {
   ])(
     'takes a conflict for explained by what was refused, if the key was sent by %s',
     (_by, shared, expected) => {
-      const closed = { type: 'closed', rejection: { kind: 'conflict' }, attempts: 1, unused: false } as const
-      expect(apply({ ...PHASES.busy, refused: true }, { ...closed, shared })).toMatchObject(expected)
-      expect(apply({ ...PHASES.busy, refused: true, foreign: true }, { ...closed, shared }).foreign).toBe(
-        true,
-      )
+      const conflict = { ...closing, rejection: { kind: 'conflict' }, shared } as const
+      expect(apply({ ...PHASES.busy, refused: true }, conflict)).toMatchObject(expected)
+      expect(apply({ ...PHASES.busy, refused: true, foreign: true }, conflict).foreign).toBe(true)
     },
   )
 })
