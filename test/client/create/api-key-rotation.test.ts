@@ -212,14 +212,6 @@ describe('an API key of another customer', () => {
     lab.sandbox.expectCharges(1)
     expect(lab.sandbox.ledger[0]?.customerId).toBe(lab.sandbox.customerId)
   })
-
-  it('in the middle of a call ends the call', async () => {
-    const { lab, old, foreign } = keys()
-    lab.fault({ type: 'status', status: 500, commit: true })
-    const error = await failure(lab.client({ apiKey: inTurn(old, foreign) }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
-    lab.sandbox.expectCharges(1)
-  })
 })
 
 it('the API key that nobody needs is told apart from one: a proxy adds it', async () => {

@@ -94,50 +94,6 @@ describe('records at rest under a codec', () => {
     expect(await lab.row('ref:r1')).toEqual(row)
     expect(row?.data).toMatch(SECRETS)
   })
-
-  it('have beside them what a store finds rows by: names, state, times and whether they are open', async (lab) => {
-    await lab.client({ codec }).orders.create(order('r1'))
-    const { data, ...beside } = (await lab.row('ref:r1')) ?? {}
-    expect(data).toMatch(/^sealed:/)
-    expect(beside).toEqual({
-      ...lab.place('ref:r1'),
-      version: 2,
-      open: false,
-      state: 'created',
-      createdAt: expect.any(Number),
-      updatedAt: expect.any(Number),
-    })
-    expect(JSON.parse(lab.place('ref:r1').scope)).toEqual([lab.sandbox.baseUrl, 'shop'])
-  })
-
-  it('are read after the key was changed by a codec that tries the old one too, and sealed with the new one', async (lab) => {
-    const fresh = sealed(randomBytes(32))
-    const rotating: Codec = {
-      encrypt: (text) => fresh.encrypt(text),
-      decrypt: (text) => {
-        try {
-          return fresh.decrypt(text)
-        } catch {
-          return codec.decrypt(text)
-        }
-      },
-    }
-    const placed = await lab.client({ codec }).orders.create(order('r1'))
-    lab.fault({ type: 'drop' }, 5)
-    await failure(lab.client({ codec }).orders.create(order('r2')))
-    const client = lab.process({ codec: rotating }).client
-    expect(await client.orders.create(order('r1'))).toEqual(placed)
-    const second = await client.orders.create(order('r2'))
-    expect(await lab.process({ codec: fresh }).client.orders.create(order('r2'))).toEqual(second)
-    // What was not written since still needs the old key, and a process that has only that one cannot read the rest.
-    for (const [name, only] of [
-      ['r1', fresh],
-      ['r2', codec],
-    ] as const) {
-      const error = await failure(lab.process({ codec: only }).client.orders.create(order(name)))
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-    }
-  })
 })
 
 describe('a record that the codec cannot read', () => {
@@ -336,21 +292,6 @@ describe('a codec that cannot encrypt', () => {
       expect(lab.charged()).toBe(placed.id)
     },
   )
-
-  it('does not lose an order that was charged meanwhile', async (lab) => {
-    let calls = 0
-    const flaky: Codec = {
-      ...codec,
-      encrypt: (text) => (++calls === 2 ? Promise.reject(new Error('not now')) : codec.encrypt(text)),
-    }
-    const client = lab.client({ codec: flaky })
-    const placed = await client.orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
-    await lab.runtime.advance(2000)
-    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
-      { state: 'created', order: { id: placed.id } },
-    ])
-  })
 })
 
 it.each<[string, unknown]>([

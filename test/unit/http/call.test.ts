@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ConfigurationError } from '../../../src/errors.ts'
 import { type Hooks, Reporter } from '../../../src/hooks.ts'
@@ -222,21 +221,6 @@ describe('how a call ends', () => {
     expect(await endOf(done)).toBe('done')
   })
 
-  test('at once when the signal fires while it waits to try again', async () => {
-    const runtime = fakeRuntime()
-    const controller = new AbortController()
-    const performed = run([answer(503, { 'retry-after': '60' })], {
-      runtime,
-      settings: { signal: controller.signal },
-    })
-    await runtime.settle()
-    expect([performed.requests.length, runtime.timers]).toEqual([1, 2])
-    controller.abort()
-    expect(await endOf(performed)).toBe('aborted')
-    expect([performed.requests.length, runtime.timers]).toEqual([1, 0])
-    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
-  })
-
   test('knows whether the last attempt had all of its own time', async () => {
     const cut = async (settings: Partial<CallSettings>): Promise<boolean> =>
       (await run([{ kind: 'timeout' }], { settings: { maxRetries: 0, ...settings } }).ending).trail
@@ -329,23 +313,6 @@ describe('the API key', () => {
     const performed = run([answer(status)], given)
     expect(['judged', 'exhausted']).toContain(await endOf(performed))
     expect(performed.requests).toHaveLength(1)
-  })
-
-  test('that does not come ends the call at its deadline or when the signal fires', async () => {
-    const pending: Credentials = { rotates: true, get: () => new Promise<never>(() => {}) }
-    const late = run([answer(200)], { credentials: pending })
-    expect(await endOf(late)).toBe('deadline')
-    expect(late.runtime.monotonic()).toBe(120_000)
-    const controller = new AbortController()
-    const left = run([answer(200)], {
-      credentials: pending,
-      runtime: fakeRuntime(),
-      settings: { signal: controller.signal },
-    })
-    controller.abort()
-    expect(await endOf(left)).toBe('aborted')
-    expect([...late.requests, ...left.requests]).toEqual([])
-    expect(left.runtime.timers).toBe(0)
   })
 
   test('is told apart from the failure to have one, whatever was thrown', async () => {

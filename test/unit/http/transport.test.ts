@@ -293,24 +293,6 @@ describe('what a fetch throws', () => {
 })
 
 describe('a fetch that ignores its signal', () => {
-  test('does not keep a timeout from ending the attempt', async () => {
-    const runtime = fakeRuntime()
-    const pending = attempt(never, {}, runtime)
-    await runtime.advance(5000)
-    expect(await pending).toEqual({ kind: 'timeout' })
-    expect(runtime.timers).toBe(0)
-  })
-
-  test('does not keep the caller from ending the attempt', async () => {
-    const runtime = fakeRuntime()
-    const controller = new AbortController()
-    const pending = attempt(never, { signal: controller.signal }, runtime)
-    await runtime.settle()
-    controller.abort()
-    expect(await pending).toEqual({ kind: 'aborted' })
-    expect([runtime.timers, getEventListeners(controller.signal, 'abort')]).toEqual([0, []])
-  })
-
   test.each([
     ['an answer', () => Promise.resolve(new Response('{}'))],
     ['an answer that cannot be let go of', () => Promise.resolve({ body: { cancel: 7 } })],
