@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Deadline } from '../../../src/http/deadline.ts'
 import type { OrderContext } from '../../../src/orders/context.ts'
-import { loadNewest, proveCreated } from '../../../src/orders/newest.ts'
+import { proveCreated } from '../../../src/orders/newest.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
 import type { Proof } from '../../../src/orders/transitions.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
@@ -36,40 +36,5 @@ describe('the proof of a charge', () => {
     const stored = await recordOf(context, SLOT)
     if (expected === 'displaced') expect(stored).toEqual(next.record)
     else expect(stored).toMatchObject({ ...CREATED, key: 'key-1' })
-  })
-})
-
-describe('the newest version of an order', () => {
-  it('is what its slot has', async () => {
-    const context = orderContext()
-    const mine = await remember(context, FIRST)
-    const newest = await remember(context, { ...FIRST, attempts: 5 }, mine)
-    expect(await loadNewest(context, mine, soon(context))).toEqual(newest)
-    // Whose order is not said.
-    expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(newest)
-  })
-
-  it('is nothing where the slot has another order by now', async () => {
-    const context = orderContext()
-    const mine = await remember(context, FIRST)
-    const next = await remember(context, SECOND, mine)
-    expect(await loadNewest(context, mine, soon(context))).toEqual({ id: mine.id })
-    expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(next)
-  })
-
-  it('is the one with the next key, where the order has a name', async () => {
-    const context = orderContext()
-    const mine = await remember(context, LEFT_OPEN)
-    const newest = await remember(context, { ...LEFT_OPEN, key: 'key-of-the-next-generation' }, mine)
-    expect(await loadNewest(context, mine, soon(context))).toEqual(newest)
-  })
-
-  it('is nothing where the record is gone or was forgotten', async () => {
-    const context = orderContext()
-    const mine = await remember(context, { ...LEFT_OPEN, ...CREATED })
-    await context.journal.forget(mine, soon(context))
-    expect(await loadNewest(context, mine, soon(context))).not.toHaveProperty('record')
-    const other = { ...mine, id: 'nowhere' }
-    expect(await loadNewest(context, other, soon(context))).toEqual({ id: 'nowhere' })
   })
 })
