@@ -122,7 +122,7 @@ describe('a request that is not sent', () => {
     expect(read(request, { service })).not.toHaveProperty('misfit')
     expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
       path: 'serviceId',
-      message: 'is not the productId of the service given in options.service',
+      message: 'is not the productId of options.service',
     })
     expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual({
       path: 'quantity',
