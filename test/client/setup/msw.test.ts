@@ -67,4 +67,18 @@ describe('POST /v1/orders', () => {
       supportReference: { orderId: 'ord_1', externalOrderId: 'ref-1' },
     })
   })
+
+  test('is repeated with the same key and body after a failure of the network, which proves nothing', async () => {
+    let failures = 2
+    server.use(
+      http.post(`${BASE}/v1/orders`, async ({ request }) => {
+        await capture(request)
+        return failures-- > 0 ? HttpResponse.error() : HttpResponse.json(order, { status: 201 })
+      }),
+    )
+    await expect(client.orders.create(newOrder)).resolves.toEqual(order)
+    expect(seen).toHaveLength(3)
+    expect(new Set(seen.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
+    expect(new Set(seen.map(({ body }) => body)).size).toBe(1)
+  })
 })

@@ -158,6 +158,13 @@ describe('what comes with an order', () => {
   })
 })
 
+it('a caller’s schema that fails in its own way is reported with the attempts of the call', async () => {
+  const place = placeWith([CREATED])
+  const own = new Error('the caller’s own')
+  expect(await errorOf(placed(place, NAMED, { finish: () => Promise.reject(own) }))).toBe(own)
+  expect(place.settled).toMatchObject([{ ok: false, attempts: 1, externalOrderId: 'r1', remembered: true }])
+})
+
 describe('an order that another process is working on', () => {
   const ended = async (place: Place, milliseconds: number): Promise<unknown> => {
     const controller = new AbortController()

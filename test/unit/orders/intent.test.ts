@@ -139,6 +139,12 @@ describe('a request that is not sent', () => {
     expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
   })
+
+  it('is refused for a key that a header would change', () => {
+    for (const idempotencyKey of ['', ' k', 'k k', 'kä', 'k\n', 'k'.repeat(256)])
+      expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')
+    expect(read(bare, { idempotencyKey: 'k'.repeat(255) }).idempotencyKey).toHaveLength(255)
+  })
 })
 
 describe('the fields that differ', () => {

@@ -358,6 +358,15 @@ describe('a read', () => {
     expect(await own.load('id', deadline(TOTAL, AbortSignal.abort()))).toBeInstanceOf(Interruption)
   })
 
+  it('ends with the call also where the codec never decrypts', async () => {
+    let silent = false
+    const decrypt = (text: string) => (silent ? new Promise<string>(() => {}) : text)
+    const { own, deadline } = journal({}, { encrypt: (text) => text, decrypt })
+    await writes(own.write(nothing, content, deadline()))
+    silent = true
+    expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
+  })
+
   it('gives the row of a forgotten record, so that its versions go on', async () => {
     const { own, deadline } = journal()
     const found = await writes(own.write(nothing, refused, deadline()))

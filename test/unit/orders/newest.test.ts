@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Deadline } from '../../../src/http/deadline.ts'
 import type { OrderContext } from '../../../src/orders/context.ts'
-import { proveCreated } from '../../../src/orders/newest.ts'
+import { loadNewest, proveCreated } from '../../../src/orders/newest.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
 import type { Proof } from '../../../src/orders/transitions.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
@@ -37,4 +37,12 @@ describe('the proof of a charge', () => {
     if (expected === 'displaced') expect(stored).toEqual(next.record)
     else expect(stored).toMatchObject({ ...CREATED, key: 'key-1' })
   })
+})
+
+it('the newest version of an order without a name is nothing where the next one has its row', async () => {
+  const context = orderContext()
+  const mine = await remember(context, FIRST)
+  const next = await remember(context, SECOND, mine)
+  expect(await loadNewest(context, mine, soon(context))).toEqual({ id: mine.id })
+  expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(next)
 })

@@ -12,7 +12,7 @@ import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
 import { forgottenRow } from '../../../src/orders/row.ts'
 import type { Order } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
-import { remember, storedRecords } from '../../support/order-context.ts'
+import { recordOf, remember, storedRecords } from '../../support/order-context.ts'
 import {
   API_KEY,
   answer,
@@ -125,6 +125,17 @@ describe('recover()', () => {
     await leave(place, 'r1')
     expect(textsOf(await recovered(place))).toEqual(['r1 still_open authentication'])
     expect(place.asked).toEqual(['r1'])
+  })
+
+  it('works without an API key, where a proxy adds it', async () => {
+    const credentials = { rotates: false, get: () => null }
+    const place = placeWith([listing([], CREATED)], { credentials })
+    const { record } = await enqueue(place, 'r1')
+    await leave(place, 'r2', { apiKeyTag: 'of some API key' })
+    expect(textsOf(await recovered(place))).toEqual(['r1 created', 'r2 needs_attention api_key_changed'])
+    expect(await recordOf(place.context, 'ref:r1')).toMatchObject({
+      apiKeyTag: tagOf(place.context, record.key, null),
+    })
   })
 
   it('passes over what was settled and removed, or forgotten, by the time of its turn', async () => {
