@@ -1,8 +1,10 @@
 /**
- * Places the orders of a CSV file: `node examples/bulk-orders.ts place orders.csv orders.db`. Ctrl-C stops it cleanly: what is at
- * work is finished, nothing more is begun. Run it again for the rest: what was bought is not bought again.
+ * Places the orders of a CSV file: `node examples/bulk-orders.ts place orders.csv orders.db`.
+ * Ctrl-C stops it cleanly: it finishes the orders in progress and begins no more. Run it again for
+ * the rest: it never buys an order twice.
  *
- * `npm run example bulk-orders` plays a person who interrupts it and runs it again, against the sandbox, which loses responses.
+ * `npm run example bulk-orders` interrupts it and runs it again, against a sandbox that loses
+ * responses.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -19,12 +21,15 @@ import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 const connect = (path: string): CustomerOrderingClient =>
   new CustomerOrderingClient({ account: 'shop-eu', store: new SqliteStore({ path }) })
 
-/** The orders of a file, read as they are asked for. For plain CSV: with quotes or commas in its values, take a parser. */
+/**
+ * Reads the orders of a file one by one. For plain CSV only: if values contain quotes or commas,
+ * use a parser.
+ */
 async function* ordersOf(file: string): AsyncGenerator<CreateOrderRequest> {
   let header = true
   for await (const line of createInterface({ input: createReadStream(file) })) {
     const [reference = '', serviceId = '', target = '', quantity = ''] = line.split(',')
-    // The reference is what makes a row one order, however often the file is run.
+    // The reference makes a row the same order, however often you run the file.
     if (!header && line !== '')
       yield { serviceId, target, quantity: Number(quantity), metadata: { externalOrderId: reference } }
     header = false
@@ -34,7 +39,8 @@ async function* ordersOf(file: string): AsyncGenerator<CreateOrderRequest> {
 async function place(file: string, path: string): Promise<void> {
   const client = connect(path)
   let stopping = false
-  // Once: a second Ctrl-C ends the process at once, which costs nothing either, as the next run starts with recover().
+  // Handle only the first Ctrl-C. A second one ends the process immediately, which is safe: the
+  // next run starts with recover().
   process.once('SIGINT', () => {
     stopping = true
     console.log('\nstopping: finishing what is at work')
@@ -71,7 +77,7 @@ async function place(file: string, path: string): Promise<void> {
   process.exitCode = stopping ? 130 : failures.length > 0 ? 1 : 0
 }
 
-/** A bar that is drawn over itself, or, where the output is no terminal, a line now and then. */
+/** Redraws a progress bar, or prints a line now and then if the output is not a terminal. */
 function show(completed: number, total: number): void {
   const width = 40
   if (process.stdout.isTTY) {
@@ -80,7 +86,7 @@ function show(completed: number, total: number): void {
   } else if (completed % 10 === 0) console.log(`${completed}/${total}`)
 }
 
-/** Runs the program, presses Ctrl-C when it is time, and returns its exit code. */
+/** Runs the program, sends Ctrl-C when `time` resolves, and returns the exit code. */
 async function run(file: string, path: string, time?: () => Promise<boolean>): Promise<number | null> {
   const script = fileURLToPath(import.meta.url)
   const program = spawn(process.execPath, [...process.execArgv, script, 'place', file, path], {
@@ -111,7 +117,7 @@ async function main(): Promise<void> {
     for await (const { slot } of watching.orders.unresolved()) assert.fail(`${slot} was left behind`)
 
     console.log('\nThe second run:')
-    // One row wants what is sold out, which keeps no other from being bought.
+    // One row orders a sold-out service, which does not stop the others.
     assert.equal(await run(file, path), 1)
 
     console.log('\nOnce more, to be sure:')

@@ -1,9 +1,11 @@
 /**
- * A shop's backend: `POST /checkout` buys the service that a cart asks for. `npm run example checkout-backend` runs it
- * against the sandbox, which loses some responses, and plays the shop's customers.
+ * A shop's backend: `POST /checkout` buys the service that a cart asks for. `npm run example
+ * checkout-backend` runs it against a sandbox that loses some responses, and simulates the shop's
+ * customers.
  *
- * The rule: the shop's own cart id is the order's `externalOrderId`, so a cart is bought once however often its customer
- * presses the button. Errors become HTTP responses by what they tell about the money, not by what went wrong on the wire.
+ * The rule: the shop's own cart id is the order's `externalOrderId`, so a cart is bought once,
+ * however often the customer presses the button. The HTTP response to an error depends on whether
+ * the wallet was charged, not on what failed.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -23,12 +25,13 @@ const directory = await mkdtemp(join(tmpdir(), 'checkout-'))
 const client = new CustomerOrderingClient({
   account: 'shop-eu',
   store: new SqliteStore({ path: join(directory, 'orders.db') }),
-  // A person is waiting: respond within ten seconds, and finish later what is still open then.
+  // A person is waiting: respond within ten seconds, and let recovery finish orders that are still
+  // open.
   totalTimeout: 10_000,
   maxRetries: 1,
 })
 
-// What an earlier run of this program left open, before anything new is sold.
+// Recover the orders that an earlier run left open, before selling anything new.
 for await (const { outcome, record } of client.orders.recover({ takeOver: true }))
   console.log(`recovered ${record.externalOrderId}: ${outcome}`)
 
@@ -43,15 +46,15 @@ async function checkout(cart: CreateOrderRequest): Promise<Answer> {
     return { status: 200, body: { state: 'ordered', orderId: order.id } }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
-    // The cart was changed after it was ordered: `charged` speaks of what it was then.
+    // The cart was changed after it was ordered: `charged` is about the original cart.
     if (error.code === 'idempotency_conflict')
       return { status: 409, body: { state: 'changed', orderId: error.orderId ?? null } }
     switch (error.charged) {
       case 'yes':
-        // Paid, only the details could not be read. Never let the customer pay again.
+        // The order is paid, but its details could not be read. Never let the customer pay again.
         return { status: 200, body: { state: 'ordered', orderId: error.orderId ?? null } }
       case 'unknown':
-        // Neither success nor failure may be promised. Asking again with the same cart is safe.
+        // Promise neither success nor failure. Calling again with the same cart is safe.
         return { status: 202, body: { state: 'pending', quote: error.supportReference } }
       case 'no':
         return { status: refusalStatus(error.code), body: { state: 'refused', reason: error.code } }
@@ -83,7 +86,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return text
 }
 
-/** What the page sends is checked by `create()`, field by field. */
+/** `create()` checks every field that the page sends. */
 function readCart(text: string): CreateOrderRequest {
   const { id, service, target, quantity } = JSON.parse(text)
   return { serviceId: service, target, quantity, metadata: { externalOrderId: id } }

@@ -5,8 +5,8 @@ import { createShopSandbox } from './server/sandbox.ts'
 import { isThisMachine } from './server/visitors.ts'
 
 /**
- * The same proxy as in production, at the address of the development server. It leads to CUSTOMER_ORDERING_BASE_URL, or,
- * without that, to a sandbox of its own, whose live page can make things go wrong.
+ * The same proxy as in production, at the address of the development server. It forwards to
+ * CUSTOMER_ORDERING_BASE_URL or, by default, to its own sandbox, whose live page can inject faults.
  */
 function proxy(): Plugin {
   return {
@@ -16,7 +16,7 @@ function proxy(): Plugin {
       const { baseUrl, apiKey } = await serviceOf(server)
       const apiKeyFor: Upstream['apiKeyFor'] = (request) => (isThisMachine(request) ? apiKey : undefined)
       server.middlewares.use('/api', (request, response) => {
-        // Known once the server listens.
+        // The addresses are known once the server listens.
         const origins = (server.resolvedUrls?.local ?? []).map((address) => new URL(address).origin)
         void passOn({ baseUrl, origins, apiKeyFor }, request.url ?? '/', request, response)
       })

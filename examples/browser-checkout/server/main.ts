@@ -1,11 +1,12 @@
 /**
- * Serves the built page and its proxy: `npm run build && npm start`. The environment says how; what has no default must be
- * there.
+ * Serves the built page and its proxy: `npm run build && npm start`. Environment variables
+ * configure it. Those without a default are required.
  *
- * CUSTOMER_ORDERING_BASE_URL, CUSTOMER_ORDERING_API_KEY: where orders go, and who pays.
- * SHOP_ORIGIN: what visitors see in the address bar, such as https://shop.example.com; several with commas.
- * SHOP_PASSWORD: what lets a visitor in, until `visitors.ts` asks for something better.
- * PORT (default 8080), HOST (default 127.0.0.1): where this server listens. Put one with https in front of it.
+ * CUSTOMER_ORDERING_BASE_URL, CUSTOMER_ORDERING_API_KEY: the service, and the key of the wallet
+ * that pays. SHOP_ORIGIN: what visitors see in the address bar, such as https://shop.example.com;
+ * several with commas. SHOP_PASSWORD: the password of all visitors, until you replace
+ * `visitors.ts`. PORT (default 8080), HOST (default 127.0.0.1): where this server listens. Put one
+ * with https in front of it.
  */
 import { fileURLToPath } from 'node:url'
 import { createSite } from './site.ts'

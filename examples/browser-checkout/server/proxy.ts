@@ -1,7 +1,7 @@
 /**
- * The package's proxy behind `node:http`: it passes the page's calls on to the service and adds the API key, which never leaves
- * this side. The page and the proxy have one origin, so the browser asks for no CORS, and no other site can use the proxy
- * through a visitor's browser.
+ * The package's proxy behind `node:http`: it passes the page's calls on to the service and adds the
+ * API key, which never leaves this side. The page and the proxy have the same origin, so they need
+ * no CORS, and no other site can use the proxy through a visitor's browser.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
@@ -17,7 +17,7 @@ export interface Upstream {
   readonly apiKeyFor: (request: IncomingMessage) => string | undefined
 }
 
-/** Handles what came for `/api`; `path` begins after that. */
+/** Handles a request below `/api`; `path` is the rest of its path. */
 export async function passOn(
   { baseUrl, origins, apiKeyFor }: Upstream,
   path: string,
@@ -36,7 +36,7 @@ export async function passOn(
     typeof value === 'string' ? [[name, value] as [string, string]] : [],
   )
   const body = method === 'POST' ? { body: Readable.toWeb(incoming), duplex: 'half' } : {}
-  // Not resolved against a base: anybody can send `//elsewhere.example`.
+  // Do not resolve the path against a base: anybody can send `//elsewhere.example`.
   const response = await proxy(
     new Request(`http://page${path}`, { method, headers: named, ...body } as RequestInit),
   )
@@ -44,17 +44,17 @@ export async function passOn(
   outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(content)
 }
 
-/** In the shape of the service's errors, so that the client knows: this was refused, and nothing was charged. */
+/** Has the shape of the service's errors, so that the client knows that nothing was charged. */
 const FOREIGN = (): Response =>
   Response.json({ code: 'FORBIDDEN', message: 'The proxy serves its own page only.' }, { status: 403 })
 
 /**
- * True for requests of the shop's own page. Every current browser says where a request comes from, and no page can make it
- * say something else. Programs can: who may order is for `apiKeyFor` to know.
+ * True for requests of the shop's own page. Every current browser sends the origin of a request,
+ * and no page can forge it. Other programs can, so `apiKeyFor` must decide who may order.
  */
 function isFromPage({ method, headers }: IncomingMessage, origins: readonly string[]): boolean {
   const { origin, 'sec-fetch-site': site } = headers
   if (site !== 'same-origin') return false
-  // Browsers name the origin with a POST, and leave it out where a page reads from its own.
+  // Browsers send the origin with every POST, but not with a GET to the page's own origin.
   return origin === undefined ? method === 'GET' : origins.includes(origin)
 }

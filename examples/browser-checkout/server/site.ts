@@ -5,7 +5,10 @@ import { extname, join } from 'node:path'
 import { passOn, type Upstream } from './proxy.ts'
 import { ASK } from './visitors.ts'
 
-/** Scripts and styles from here only, no markup made out of text, no frames, no forms that go elsewhere. */
+/**
+ * Allows scripts and styles only from this server, and forbids markup from strings, frames, and
+ * forms that post elsewhere.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -67,7 +70,7 @@ export function createSite(folder: string, upstream: Upstream): Server {
     response
       .writeHead(200, {
         'content-type': TYPES[extname(name)] ?? 'application/octet-stream',
-        // Names in assets/ change with what is in them.
+        // The file names in assets/ change with their contents, so browsers may keep them for ever.
         'cache-control': name.startsWith('/assets/') ? 'public, max-age=31536000, immutable' : 'no-cache',
       })
       .end(request.method === 'HEAD' ? undefined : body)

@@ -11,7 +11,7 @@ export function startCatalogue(client: CustomerOrderingClient, choose: (service:
   const note = byId('catalogue-note', HTMLElement)
   const more = byId('more', HTMLButtonElement)
   let pages = walk()
-  /** Fetched already, so that the button is there only if something comes. */
+  /** Fetch the next page early, so that the button is shown only if there is one. */
   let ahead: Promise<Page<Service> | undefined> = next()
 
   function walk(): AsyncIterator<Page<Service>> {
@@ -38,7 +38,7 @@ export function startCatalogue(client: CustomerOrderingClient, choose: (service:
       more.hidden = (await ahead) === undefined
       more.textContent = 'Show more services'
     } catch {
-      // A walk that failed is over; another one begins where the list ends.
+      // After a failure, start a new iteration at the end of the list.
       show(note, readingFailed(list.childElementCount === 0 ? 'The services' : 'More services'))
       announce(note.textContent)
       pages = client.services

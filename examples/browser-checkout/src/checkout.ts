@@ -1,5 +1,6 @@
 /**
- * Placing an order, and finding out what became of one. Knows the client and no page, so it fits any framework.
+ * Places an order and finds out its outcome. It uses the client and no page, so it fits any
+ * framework.
  */
 import {
   type CreateOrderRequest,
@@ -9,9 +10,9 @@ import {
   type Order,
 } from 'customer-ordering-sdk'
 
-/** How an order stands, as far as it is known. */
+/** The outcome of an order, as far as it is known. */
 export type Ending =
-  /** Bought, once. Where the service's response could not be read, not all of it is known. */
+  /** Bought once. If the response could not be read, some fields are missing. */
   | { readonly state: 'placed'; readonly orderId: string | undefined; readonly amount?: number | undefined }
   /** Not bought, nothing charged. */
   | { readonly state: 'refused'; readonly error?: CustomerOrderingError | undefined }
@@ -20,15 +21,18 @@ export type Ending =
   /** Only a person can find out. */
   | { readonly state: 'attention'; readonly key: string }
 
-/** What an order needs: its reference is what makes it one order. */
+/** An order with the reference that makes all attempts the same order. */
 export type ReferencedOrder = CreateOrderRequest & { readonly metadata: { readonly externalOrderId: string } }
 
-/** Held by a tab while it places an order, so that other tabs leave that order to it. Gone as soon as the tab is. */
+/**
+ * Name of the lock that a tab holds while it places an order, so that other tabs do not settle it.
+ * A closed tab releases the lock.
+ */
 const PLACING = 'placing an order'
 
 export class Checkout {
   readonly #client: CustomerOrderingClient
-  /** Orders that only a person can find out about. They keep nobody from ordering something else. */
+  /** Orders whose outcome only a person can find out. They do not block other orders. */
   readonly #hopeless = new Set<string>()
 
   constructor(client: CustomerOrderingClient) {
@@ -44,7 +48,7 @@ export class Checkout {
       return placed(order)
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
-      // The order that has this reference is another one, from another tab. What counts is how that one stands.
+      // Another tab used this reference for a different order: report the outcome of that order.
       if (error.code === 'idempotency_conflict' && error.local)
         return (await this.find(request.metadata.externalOrderId)) ?? { state: 'refused', error }
       if (error.charged === 'no') return { state: 'refused', error }
@@ -55,7 +59,10 @@ export class Checkout {
     }
   }
 
-  /** How the order with this reference stands by what this browser remembers; undefined if it may be placed. */
+  /**
+   * Returns what this browser remembers of the order with this reference, or undefined if the order
+   * may be placed.
+   */
   async find(reference: string): Promise<Ending | undefined> {
     for await (const { state, order, rejection, key } of this.#client.orders.remembered({
       externalOrderId: reference,
@@ -68,14 +75,17 @@ export class Checkout {
     return undefined
   }
 
-  /** The reference of an order that was left without a known ending and is being asked about; undefined if there is none. */
+  /** Returns the reference of an order whose outcome is not known yet, or undefined. */
   async findOpen(): Promise<string | undefined> {
     for await (const { externalOrderId, slot } of this.#client.orders.unresolved())
       if (externalOrderId !== undefined && !this.#hopeless.has(slot)) return externalOrderId
     return undefined
   }
 
-  /** Asks the service about every order whose ending is not known. Safe at any time, and in many tabs at once. */
+  /**
+   * Settles every order whose outcome is not known. Safe at any time, even in many tabs
+   * concurrently.
+   */
   async *settle(): AsyncGenerator<{ readonly reference: string | undefined; readonly ending: Ending }> {
     const { held = [] } = await navigator.locks.query()
     const takeOver = !held.some(({ name }) => name === PLACING)

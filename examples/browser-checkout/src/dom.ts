@@ -1,4 +1,4 @@
-/** The little that the page needs to make elements. Text is always text: no markup is ever made from a string. */
+/** Helpers to make elements. They never parse a string as markup. */
 
 /** The element with this id, which index.html has. */
 export function byId<E extends HTMLElement>(id: string, type: new () => E): E {
@@ -7,7 +7,7 @@ export function byId<E extends HTMLElement>(id: string, type: new () => E): E {
   return found
 }
 
-/** A new element with a class, and with what it holds. */
+/** Makes an element with a class and children. */
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   className: string,
@@ -19,13 +19,13 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Shows a text in an element, or hides the element where there is none. */
+/** Shows a string in an element, or hides the element if the string is empty. */
 export function show(element: HTMLElement, text: string): void {
   element.textContent = text
   element.hidden = text === ''
 }
 
-/** Has screen readers say something that is seen elsewhere on the page. */
+/** Makes screen readers announce a change that is visible elsewhere on the page. */
 export function announce(text: string): void {
   byId('announcement', HTMLElement).textContent = text
 }

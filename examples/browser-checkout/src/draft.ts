@@ -1,12 +1,13 @@
 /**
- * The reference of the order that is being filled in, which makes it one order: all tabs of the shop share it, it survives
- * reloads and crashes, and a new one begins only when the person was shown how the last order ended.
+ * The reference of the order that is being filled in. All tabs of the shop share it, and it
+ * survives reloads and crashes. A new reference begins only after the person has seen the outcome
+ * of the last order.
  */
 const REFERENCE = 'harbour.reference'
 const NOTES = 'harbour.notes'
 const MOST_NOTES = 50
 
-/** What the page shows about an order that the service does not repeat. Nothing depends on it. */
+/** Details of an order that the service does not return, for display only. */
 export interface Note {
   readonly title: string
   readonly quantity: number
@@ -14,7 +15,7 @@ export interface Note {
   readonly currency: string
 }
 
-/** The reference of the order to come. */
+/** Returns the reference of the next order. */
 export function draftReference(): string {
   const kept = localStorage.getItem(REFERENCE)
   if (kept !== null) return kept
@@ -23,7 +24,7 @@ export function draftReference(): string {
   return fresh
 }
 
-/** To be called when the person sees how the order ended: the next one is another. */
+/** Call this when the person sees the outcome of the order: the next order gets a new reference. */
 export function concludeDraft(reference: string): void {
   if (localStorage.getItem(REFERENCE) === reference) localStorage.removeItem(REFERENCE)
 }

@@ -1,4 +1,4 @@
-/** Puts the parts together, and keeps asking about orders whose ending is not known, from the moment the page opens. */
+/** Connects the parts. From the start, it keeps settling orders whose outcome is not known. */
 import { formatAmount, isCustomerOrderingError } from 'customer-ordering-sdk'
 import { startCatalogue } from './catalogue.ts'
 import { Checkout } from './checkout.ts'
@@ -8,14 +8,16 @@ import { showOrders } from './orders.ts'
 import { client } from './shop-client.ts'
 import { readingFailed } from './words.ts'
 
-/** Milliseconds until an order that is still open is asked for again; each time twice as long. */
+/**
+ * Milliseconds before the first retry of settling open orders. Each later wait is twice as long.
+ */
 const SOONEST = 2_000
 const LATEST = 30_000
 
 const checkout = new Checkout(client)
 /** Tells the other tabs that an order was sent or has ended. */
 const tabs = new BroadcastChannel('harbour.orders')
-/** References of orders that only a person can find out about. */
+/** References of orders whose outcome only a person can find out. */
 const attention = new Set<string | undefined>()
 
 const panel = startOrderPanel(checkout, () => {
@@ -28,7 +30,7 @@ let settling: Promise<void> | undefined
 let timer: ReturnType<typeof setTimeout> | undefined
 let wait = SOONEST
 
-/** Asks about every open order, and goes on until none is left. */
+/** Settles open orders until none is left. */
 function settle(): Promise<void> {
   settling ??= settleOnce().finally(() => {
     settling = undefined
@@ -52,7 +54,7 @@ async function settleOnce(): Promise<void> {
     if (ended) tabs.postMessage('changed')
     if (ended) await refresh()
   } catch (error) {
-    // The store cannot be read. It may be busy; what is in it is not lost.
+    // The store cannot be read. It may be busy; its orders are not lost.
     console.error(error)
     open = true
   }

@@ -4,7 +4,7 @@ import { byId, make, show } from './dom.ts'
 import { choicesOf, nextQuantity, readQuantity } from './quantity.ts'
 import { formatNumber, quantityRule, titleOf } from './words.ts'
 
-/** What was filled in, and is valid as far as this side can tell. */
+/** Values of the form that passed the checks of the page. */
 export interface Filled {
   readonly service: Service
   readonly target: string
@@ -15,7 +15,7 @@ export interface OrderForm {
   choose(service: Service): void
   expectBalance(balance: Balance): void
   setBusy(placing: boolean): void
-  /** Keeps services from being chosen, and says why; an empty reason lets them be chosen again. */
+  /** Disables the choice of services and shows the reason. An empty reason enables it again. */
   close(reason: string): void
   refuse(text: string): void
   fill(values: { readonly target: string; readonly quantity: number | undefined }): void
@@ -40,9 +40,9 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
   const onward = byId('onward', HTMLAnchorElement)
   let service: Service | undefined
   let balance: Balance | undefined
-  /** Whether the quantity is somebody's choice, which another service should keep where it can. */
+  /** True if the person chose the quantity. Keep it, if possible, when the service changes. */
   let picked = false
-  /** Whether an order is on its way, and what the form says must not change. */
+  /** True while an order is being placed: the form must not change. */
   let busy = false
 
   function choose(next: Service): void {
@@ -59,12 +59,12 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     update()
   }
 
-  /** On a narrow page the panel is out of sight while somebody chooses. */
+  /** On a narrow page, the panel is out of sight while the person chooses. */
   function showOnward(): void {
     show(onward, services.disabled || service === undefined ? '' : `Continue with ${titleOf(service)}`)
   }
 
-  /** Shows what the values mean; problems only once they were left or sent, not while somebody types. */
+  /** Shows the price. Shows a problem only after the person has left the field or sent the form. */
   function update(): void {
     const wanted = readQuantity(quantity.value)
     const fits = service !== undefined && checkQuantity(service, wanted).ok
@@ -192,7 +192,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
     },
     setBusy: (placing) => {
       busy = placing
-      // Not `disabled`: that would lose the focus.
+      // Do not set `disabled`: the button would lose the focus.
       place.setAttribute('aria-disabled', String(busy))
       place.textContent = busy ? 'Placing your order…' : 'Place order'
       for (const input of [target, quantity]) input.readOnly = busy

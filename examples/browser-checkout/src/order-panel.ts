@@ -1,4 +1,7 @@
-/** The form, and what takes its place once an order was placed: until its ending is known, nothing can be ordered here. */
+/**
+ * Shows the form, or the outcome of the order. Nothing else can be ordered until the outcome is
+ * known.
+ */
 import { type Balance, formatAmount, type Service } from 'customer-ordering-sdk'
 import type { Checkout, Ending } from './checkout.ts'
 import { announce, byId, make } from './dom.ts'
@@ -9,9 +12,11 @@ import { CLOSED, formatNumber, refusal, titleOf } from './words.ts'
 export interface OrderPanel {
   choose(service: Service): void
   expectBalance(balance: Balance): void
-  /** Takes in what became of an order: the one on this panel, or one of an earlier page that was not known of. */
+  /**
+   * Receives the outcome of an order: the one on this panel, or one that an earlier page left open.
+   */
   hear(reference: string | undefined, ending: Ending): void
-  /** Looks up how the order on this panel stands: another tab may have placed it. */
+  /** Checks the order on this panel: another tab may have placed it. */
   look(): Promise<void>
 }
 
@@ -24,7 +29,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
   const formElement = byId('order-form', HTMLFormElement)
   const title = byId('order-title', HTMLElement)
   const place = byId('ending', HTMLElement)
-  /** What the person sees belongs to this order, whatever other tabs do meanwhile. */
+  /** The panel shows this order, whatever other tabs do. */
   let reference = draftReference()
   let shown: keyof typeof CLOSED = 'form'
   const form = startOrderForm((filled) => void placeOrder(filled))
@@ -32,7 +37,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
   async function placeOrder({ service, target, quantity }: Filled): Promise<void> {
     form.setBusy(true)
     announce('Placing your order…')
-    // Another tab may have ordered a moment ago. A store that cannot be read is for `place` to report.
+    // Another tab may have ordered a moment ago. If the store cannot be read, `place` reports it.
     await look().catch(console.warn)
     if (shown !== 'form') {
       form.setBusy(false)
@@ -40,7 +45,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
     }
     become('placing')
     writeNote(reference, { title: titleOf(service), quantity, target, currency: service.currency })
-    // If the browser may not delete what it remembers, a crash costs nothing. It works without that, too.
+    // Ask the browser not to delete the store when space runs out. Orders work without it, too.
     navigator.storage.persist().catch(console.warn)
     const request = {
       serviceId: service.productId,
@@ -50,7 +55,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
     }
     const ending = await checkout.place(request).catch((error: unknown): Ending => {
       console.error(error)
-      // A fault of the page's own. It proves nothing about the order.
+      // This is a bug of the page, which proves nothing about the order.
       return { state: 'checking' }
     })
     form.setBusy(false)
@@ -65,7 +70,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
 
   function showEnding(ending: Ending): void {
     if (ending.state === shown) return
-    // Also who is at the services, which may be closed now.
+    // Include the list of services, which may be disabled now.
     const focused = columns.contains(document.activeElement)
     if (ending.state === 'refused') {
       become('form')
@@ -75,7 +80,7 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
       return
     }
     become(ending.state)
-    // From here on the person knows; what is ordered next is another order.
+    // The person has now seen the outcome, so the next order gets a new reference.
     if (ending.state !== 'checking') concludeDraft(reference)
     const { heading, content } = contentOf(ending, reference)
     title.textContent = heading
@@ -123,9 +128,9 @@ export function startOrderPanel(checkout: Checkout, changed: () => void): OrderP
     const open = ending === undefined ? await checkout.findOpen() : undefined
     if (asked !== reference || shown === 'placing') return
     if (ending !== undefined && shown !== 'attention') showEnding(ending)
-    // The browser lost the draft, but not the order: what it writes down about drafts is not as durable.
+    // The browser lost the draft, but not the order: local storage is less durable than the store.
     else if (open !== undefined && shown === 'form') adopt(open, { state: 'checking' })
-    // It was sent and is not open any more: refused, in another tab.
+    // The order was sent and is no longer open: another tab learnt that it was refused.
     else if (ending === undefined && shown === 'checking') showEnding({ state: 'refused' })
   }
 
@@ -202,7 +207,7 @@ function contentOf(
   }
 }
 
-/** An amount as people read it. Orders show no currency in the API document; it is that of the service. */
+/** Formats an amount. Orders have no currency in the API document, so use that of the service. */
 export function amountOf(amount: number | undefined, note: Note | undefined): string | undefined {
   return amount === undefined || note === undefined
     ? undefined
@@ -211,7 +216,7 @@ export function amountOf(amount: number | undefined, note: Note | undefined): st
 
 type Row = readonly [term: string, detail: Node | string]
 
-/** Something to copy and to compare character by character. */
+/** Shows an identifier that a person may copy or compare. */
 function id(text: string): HTMLElement {
   return make('code', '', text)
 }

@@ -1,4 +1,4 @@
-/** The orders that this browser remembers, newest first. Nothing is asked of the service. */
+/** The orders that this browser remembers, newest first. Sends no request. */
 import type { CustomerOrderingClient, OrderRecord } from 'customer-ordering-sdk'
 import { byId, make, show } from './dom.ts'
 import { noteOf } from './draft.ts'
@@ -8,7 +8,7 @@ import { formatNumber } from './words.ts'
 const DAYS = 30
 const MOST = 20
 
-/** @param needsAttention tells whether only a person can find out about an order */
+/** @param needsAttention tells whether only a person can find out the outcome of an order */
 export async function showOrders(
   client: CustomerOrderingClient,
   needsAttention: (reference: string | undefined) => boolean,

@@ -1,4 +1,4 @@
-/** Which quantities the picker offers. Knows no page. */
+/** Computes which quantities the picker offers. Independent of the page. */
 import { checkQuantity, type Service } from 'customer-ordering-sdk'
 
 /** The range of quantities that the picker offers; undefined if the service's rules leave none. */
@@ -17,8 +17,9 @@ export function choicesOf(service: Service): Choices | undefined {
 }
 
 /**
- * The next quantity above or below, counting steps from the minimum. `checkQuantity` also lets those pass that count from
- * zero, since the API document names no base; a picker should offer what every reading allows.
+ * The next quantity above or below, counting steps from the minimum. The API document does not say
+ * where steps begin, so `checkQuantity` accepts steps from zero, too. The picker offers only steps
+ * from the minimum.
  */
 export function nextQuantity(service: Service, quantity: number, direction: 1 | -1): number | undefined {
   const { minQuantity, maxQuantity, stepQuantity } = service
@@ -26,7 +27,7 @@ export function nextQuantity(service: Service, quantity: number, direction: 1 | 
   const most = Math.floor((maxQuantity - minQuantity) / step)
   const at = Math.min(Math.max((quantity - minQuantity) / step, -1), most + 1)
   let count = direction === 1 ? Math.floor(at) + 1 : Math.ceil(at) - 1
-  // Steps may be fractions, of which only some make whole quantities.
+  // A step may be a fraction, so only some multiples are whole quantities.
   for (let tries = 0; tries < 1_000 && count >= 0 && count <= most; tries++, count += direction) {
     const candidate = Number((minQuantity + count * step).toFixed(9))
     if (checkQuantity(service, candidate).ok) return candidate
@@ -34,7 +35,7 @@ export function nextQuantity(service: Service, quantity: number, direction: 1 | 
   return undefined
 }
 
-/** What somebody typed, as a number; NaN if it is none. Spaces and signs that group digits are left out. */
+/** Reads a typed number, or returns NaN. Ignores spaces and digit separators. */
 export function readQuantity(text: string): number {
   const digits = text.replaceAll(/[\s_'’]/g, '')
   return /^\d+$/.test(digits) ? Number(digits) : Number.NaN

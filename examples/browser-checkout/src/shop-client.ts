@@ -6,12 +6,13 @@ export const client = new CustomerOrderingClient({
   // The proxy, which adds the API key.
   baseUrl: `${location.origin}/api`,
   apiKey: null,
-  // The service behind it and whose wallet it is. Keys are computed from both, and with the address that the visitor typed
-  // in place of `server`, an order would be bought once with www and once without. Choose them once and keep them.
+  // The service behind the proxy, and the owner of the wallet. Idempotency keys are computed from
+  // both, so choose them once and keep them. Without `server`, the same order could be bought at
+  // two addresses of the shop, with and without www.
   server: 'https://api.example.com',
   account: 'harbour.example/main-wallet',
   store: new IndexedDbStore({ name: 'orders' }),
-  // A person is waiting. What is still open then is settled in the background.
+  // A person is waiting. An order that is still open after this time is settled in the background.
   timeout: 10_000,
   totalTimeout: 20_000,
   maxRetries: 2,

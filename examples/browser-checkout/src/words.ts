@@ -1,7 +1,7 @@
-/** What the page says, in one place: to be translated, and to be read by the person who is responsible for it. */
+/** All texts of the page in one place, for translation and review. */
 import type { CustomerOrderingError, Service } from 'customer-ordering-sdk'
 
-/** Why an order was refused. All of these are said only when nothing was charged. */
+/** Why an order was refused. Used only if nothing was charged. */
 export function refusal(error: CustomerOrderingError | undefined): string {
   return `${reasonOf(error)} Nothing was charged.`
 }
@@ -46,13 +46,18 @@ export function readingFailed(what: string): string {
   return navigator.onLine ? `${what} could not be loaded.` : `${what} cannot be loaded: you are offline.`
 }
 
-/** The API document shows no name of a service. Put yours here, or what yours sends. */
+/**
+ * The API document shows no name of a service. Return your own titles, or a field that your service
+ * sends.
+ */
 export function titleOf({ productId }: Service): string {
   const words = productId.replace(/^svc_/, '').replaceAll(/[_-]+/g, ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/** The document does not name the field of the stock state either. This is the sandbox's. */
+/**
+ * The API document does not name the field of the stock state either. This is the sandbox's field.
+ */
 export function isSoldOut(service: Service): boolean {
   return service['stockState'] === 'out_of_stock'
 }

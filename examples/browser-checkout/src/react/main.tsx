@@ -53,7 +53,8 @@ function OrderForm({ ending }: { readonly ending: Ending | null }) {
 
   const submit = (event: SubmitEvent) => {
     event.preventDefault()
-    // A disabled button would lose the focus. What is pressed twice is one order anyway: it has one reference.
+    // A disabled button would lose the focus. Pressing twice is safe: both calls have the same
+    // reference.
     if (!isPending && chosen) mutate({ serviceId, target, quantity })
   }
   return (

@@ -1,4 +1,4 @@
-/** What the shop reads, and the one mutation that orders. Knows no page. */
+/** The queries of the shop, and the one mutation that orders. Independent of the page. */
 import { QueryClient, useMutation, useQuery } from '@tanstack/react-query'
 import type { CreateOrderRequest } from 'customer-ordering-sdk'
 import { Checkout, type Ending } from '../checkout.ts'
@@ -13,7 +13,8 @@ export const queryClient = new QueryClient({
     queries: { retry: false },
     mutations: {
       retry: false,
-      // By default TanStack Query holds a mutation back while the browser is offline, and sends it when nobody waits any more.
+      // By default, TanStack Query delays a mutation until the browser is online, when nobody may
+      // be waiting any more.
       networkMode: 'always',
     },
   },
@@ -29,14 +30,17 @@ export const useBalance = () =>
   useQuery({ queryKey: ['balance'], queryFn: ({ signal }) => client.balance.retrieve({ signal }) })
 
 const STANDING = ['standing']
-/** Milliseconds between two questions about an order whose outcome is not known. */
+/** Milliseconds between two checks of an order whose outcome is not known. */
 const AGAIN = 2_000
 
-/** How the order with this page's reference stands; null if it may be placed. Settles what an earlier page left open. */
+/**
+ * Returns the outcome of the order with this page's reference, or null if it may be placed. Settles
+ * orders that an earlier page left open.
+ */
 export const useStanding = () =>
   useQuery({
     queryKey: STANDING,
-    // Without the query's signal: a page that goes away has not cancelled an order.
+    // Do not pass the query's signal: closing a page does not cancel an order.
     queryFn: async (): Promise<Ending | null> => {
       const reference = (await checkout.findOpen()) ?? draftReference()
       let known: Ending | undefined
@@ -49,7 +53,10 @@ export const useStanding = () =>
     refetchInterval: ({ state }) => (state.data?.state === 'checking' ? AGAIN : false),
   })
 
-/** Places the order. Its retry is `create()`'s own, with the same key: `mutate` again is the same order, too. */
+/**
+ * Places the order. `create()` retries with the same key, and calling `mutate` again means the same
+ * order.
+ */
 export const usePlaceOrder = () =>
   useMutation({
     mutationFn: (request: Omit<CreateOrderRequest, 'metadata'>) =>
@@ -60,7 +67,7 @@ export const usePlaceOrder = () =>
     },
   })
 
-/** To be called when the person has seen how the order ended: the next one is another. */
+/** Call this when the person has seen the outcome: the next order gets a new reference. */
 export function orderSomethingElse(): void {
   concludeDraft(draftReference())
   queryClient.setQueryData(STANDING, null)
