@@ -25,7 +25,7 @@ export interface Flags {
   readonly help?: boolean | undefined
 }
 
-/** Everything that an action works with. */
+/** The input of an action. */
 export interface Task {
   readonly client: CustomerOrderingClient
   readonly terminal: Terminal
@@ -60,27 +60,29 @@ const ofService = { flags: [], store: false, sends: true, named: false }
 export const ACTIONS: Readonly<Record<string, Action>> = {
   unresolved: {
     ...ofStore,
-    about: 'orders whose outcome is not known; exit code 3 if there is one',
+    about: 'list orders whose outcome is not known; exit code 3 if there is one',
     sends: false,
     run: async ({ client, terminal, flags }) =>
       attention(await print(terminal, flags.json === true, client.orders.unresolved(), rowOf)),
   },
   show: {
     ...ofOrder,
-    about: 'what is remembered of one order: show REFERENCE',
+    about: 'show what the store remembers of one order: show REFERENCE',
     sends: false,
     run: async ({ client, terminal, flags, reference }) => {
       const records = await client.orders.remembered(nameOf(flags, reference))
       for (const record of records)
         terminal.out(flags.json ? `${JSON.stringify(record)}\n` : `${linesOf(record)}\n`)
       if (records.length > 0) return EXIT.done
-      terminal.err('customer-ordering-sdk: Nothing is remembered of this order.\n')
+      terminal.err(
+        'customer-ordering-sdk: The store remembers nothing of this order. Check the reference, --account and --server.\n',
+      )
       return EXIT.failed
     },
   },
   recover: {
     ...ofStore,
-    about: 'settle open orders, by the same keys; exit code 3 if some need attention or stay open',
+    about: 'settle open orders under the same keys; exit code 3 if some need attention or stay open',
     flags: ['take-over'],
     sends: true,
     question: async (client) => {
@@ -88,12 +90,12 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       try {
         for await (const _record of client.orders.unresolved()) open++
       } catch (error) {
-        // Unreadable rows come last, so that they keep no other order from being recovered.
+        // Go on: unreadable rows come last, and must not keep other orders from being recovered.
         if (!(error instanceof StoreError)) throw error
       }
       return open === 0
         ? undefined
-        : `recover sends ${open} open order${open === 1 ? '' : 's'} (again), and each may be charged, once.`
+        : `recover sends ${open} open order${open === 1 ? '' : 's'} (again). Each may be charged, but only once.`
     },
     run: async ({ client, terminal, flags }) => {
       let left = 0
@@ -122,13 +124,13 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     sends: true,
     question: (_client, { as }) =>
       as === 'abandoned'
-        ? 'If the service has this order after all, the next one with its reference is a second charge.'
+        ? 'If the service has this order after all, the next order with this reference is charged a second time.'
         : undefined,
     run: async ({ client, terminal, flags, reference }) => {
       const { as, 'order-id': orderId } = flags
       if (as !== 'created' && as !== 'abandoned') throw new UsageError('--as must be created or abandoned.')
       if ((as === 'created') !== (orderId !== undefined))
-        throw new UsageError('--order-id ID goes with --as created, and only with that.')
+        throw new UsageError('--as created requires --order-id ID, and --as abandoned does not take it.')
       const record = await client.orders.resolve(
         nameOf(flags, reference),
         orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId },
@@ -139,13 +141,13 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   },
   forget: {
     ...ofOrder,
-    about: 'drop what is remembered of a settled order: forget REFERENCE',
+    about: 'remove a settled order from the store: forget REFERENCE',
     sends: false,
-    question: () => 'A forgotten order can be bought again under its reference.',
+    question: () => 'If this order is forgotten, the next order with its reference is bought again.',
     run: async ({ client, terminal, flags, reference }) => {
       const forgotten = await client.orders.forget(nameOf(flags, reference))
       if (flags.json) terminal.out(`${JSON.stringify({ forgotten })}\n`)
-      else terminal.out(forgotten ? 'forgotten\n' : 'nothing was remembered\n')
+      else terminal.out(forgotten ? 'forgotten\n' : 'not found: the store remembers nothing of this order\n')
       return EXIT.done
     },
   },
@@ -178,7 +180,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   },
   balance: {
     ...ofService,
-    about: 'the wallet',
+    about: 'show the balance of the wallet',
     run: async ({ client, terminal, flags }) => {
       const balance = await client.balance.retrieve()
       terminal.out(flags.json ? `${JSON.stringify(balance)}\n` : `${plain(formatAmount(balance))}\n`)
@@ -187,7 +189,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   },
   services: {
     ...ofService,
-    about: 'what can be ordered',
+    about: 'list the services that can be ordered',
     run: async ({ client, terminal, flags }) => {
       await print(terminal, flags.json === true, client.services.list(), (service) => ({
         service: service.productId,

@@ -28,13 +28,15 @@ export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<
   const { sqlite, postgres, redis } = flags
   const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
   if (given.length !== 1)
-    throw new UsageError('Say where the orders are, by one of: --sqlite PATH, --postgres URL, --redis URL.')
+    throw new UsageError(
+      'Name the store of the orders with exactly one of --sqlite PATH, --postgres URL, --redis URL.',
+    )
   if (postgres !== undefined) return await openPostgres(terminal, postgres)
   if (redis !== undefined) return await openRedis(terminal, redis)
   const path = resolve(terminal.folder, sqlite ?? '')
   // SqliteStore creates a missing file: a mistyped path would look like a store without open
   // orders.
-  if (!existsSync(path)) throw new UsageError(`There is no file ${path}.`)
+  if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
   return { store: new SqliteStore({ path }), close: async () => {} }
 }
 
@@ -49,7 +51,8 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
   const pg = await load<Pg>(terminal, 'pg')
   if (pg === undefined) throw missing('PostgreSQL', 'pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
-  // An idle connection that breaks would end the process. The next statement reports what is wrong.
+  // Without a listener, an idle connection that breaks would end the process. The next statement
+  // reports the failure.
   pool.on('error', () => {})
   return { store: new PostgresStore({ client: pool }), close: () => pool.end() }
 }
@@ -66,7 +69,7 @@ interface NodeRedis {
 }
 
 interface Ioredis {
-  /** The first versions of ioredis 5 export it under no other name. */
+  /** The first versions of ioredis 5 export the class only under this name. */
   readonly default: new (
     url: string,
     options: { readonly maxRetriesPerRequest: number },

@@ -6,11 +6,11 @@ import { ACTIONS, type Action, type Flags } from './actions.ts'
 import { openStore } from './open-store.ts'
 import { EXIT, type Exit, hide, plain, type Terminal, UsageError } from './terminal.ts'
 
-const USAGE = `customer-ordering-sdk: orders that are placed once, and what became of them
+const USAGE = `customer-ordering-sdk: inspect and recover the orders of your program
 
   customer-ordering-sdk COMMAND [flags]
 
-${Object.entries({ sandbox: { about: 'the service in memory, on a port: sandbox --help' }, ...ACTIONS })
+${Object.entries({ sandbox: { about: 'run the service in memory, on a port: sandbox --help' }, ...ACTIONS })
   .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
   .join('\n')}
 
@@ -23,7 +23,7 @@ Where orders are remembered
   --safe-retry-window MILLISECONDS
                       as in your program, 1200000 if it sets none; required for recover
 
-  --remember id       if your program has it: keep no more of an order than its id, status and amount
+  --remember id       if your program sets it: store only the id, status and amount of an order
   --allow-insecure-http
                       as in your program, for an http address in a private network
 
@@ -34,8 +34,8 @@ Flags of some commands
   --take-over         recover: do not wait for calls that may be dead
   --since TIME        reconcile: what to report, such as 2026-01-31 or 2026-01-31T12:00:00Z
 
-  --json              for programs: one JSON text a line
-  --yes               do not ask before what can cost money
+  --json              print one JSON value per line, for programs
+  --yes               do not ask for confirmation before an action that can cost money
   --version, --help
 
 CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY come from the environment.
@@ -66,7 +66,7 @@ const OPTIONS = {
 const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
 const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
-/** Removes nothing, however old: the program's own client decides that. */
+/** Never removes old records: only the program's own client does, by its `retention`. */
 const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
 /** Runs the command with these parameters. Never throws. */
@@ -96,15 +96,16 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   const { CUSTOMER_ORDERING_API_KEY: apiKey, CUSTOMER_ORDERING_BASE_URL: baseUrl } = terminal.env
   if (apiKey) secrets.push(apiKey)
   for (const url of [flags.postgres, flags.redis]) secrets.push(...passwordsIn(url))
-  if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set.')
-  if (action.sends && !apiKey) throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set.')
+  if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set. Set it in the environment.')
+  if (action.sends && !apiKey)
+    throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
   const safeRetryWindow = windowOf(flags)
   const remember = rememberOf(flags)
-  // A window longer than the service keeps keys would charge an order twice, and only the program
-  // knows that window.
+  // If the window is longer than the service keeps keys, an order could be charged twice. Only the
+  // program knows its window.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
-      'recover needs --safe-retry-window MILLISECONDS, as in your program: 1200000 if it sets none.',
+      'recover requires --safe-retry-window MILLISECONDS. Use the value of your program, or 1200000 if it sets none.',
     )
   const opened = action.store ? await openStore(terminal, flags) : undefined
   try {
@@ -140,7 +141,8 @@ function read(argv: readonly string[]): {
   try {
     const { values, positionals } = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
     const [name, reference, ...rest] = positionals
-    if (rest.length > 0) throw new UsageError(`There is one reference too many: ${JSON.stringify(rest[0])}.`)
+    if (rest.length > 0)
+      throw new UsageError(`Only one reference is allowed; unexpected ${JSON.stringify(rest[0])}.`)
     return { flags: values, name, reference }
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError(error instanceof Error ? error.message : '')
@@ -152,14 +154,15 @@ function check(name: string, action: Action, flags: Flags, reference: string | u
   const foreign = Object.keys(flags).find((flag) => !known.includes(flag))
   if (foreign !== undefined) throw new UsageError(`${name} has no flag --${foreign}; see --help.`)
   if (!action.named && reference !== undefined)
-    throw new UsageError(`${name} takes no reference, and was given ${JSON.stringify(reference)}.`)
+    throw new UsageError(`${name} takes no reference, but got ${JSON.stringify(reference)}.`)
   if (action.named && (reference === undefined) === (flags.key === undefined))
-    throw new UsageError(`${name} needs the order's reference, or its key by --key KEY.`)
+    throw new UsageError(`${name} requires either the order's reference or --key KEY.`)
 }
 
 function windowOf({ 'safe-retry-window': given }: Flags): number | undefined {
   if (given === undefined) return undefined
-  if (!/^\d{1,15}$/.test(given)) throw new UsageError('--safe-retry-window must be a number of milliseconds.')
+  if (!/^\d{1,15}$/.test(given))
+    throw new UsageError('--safe-retry-window must be a whole number of milliseconds, such as 1200000.')
   return Number(given)
 }
 
@@ -182,8 +185,10 @@ function say(terminal: Terminal, text: string, wrong = false): Exit {
 async function isConfirmed(terminal: Terminal, flags: Flags, question: string): Promise<boolean> {
   if (flags.yes) return true
   if (!terminal.interactive) {
-    terminal.err(`customer-ordering-sdk: ${plain(question)} Nobody can be asked here: add --yes.\n`)
+    terminal.err(
+      `customer-ordering-sdk: ${plain(question)} Nothing was sent or changed. There is no terminal to confirm this: add --yes.\n`,
+    )
     return false
   }
-  return /^y(es)?$/i.test((await terminal.ask(`${plain(question)} Go on? [y/N] `)).trim())
+  return /^y(es)?$/i.test((await terminal.ask(`${plain(question)} Continue? [y/N] `)).trim())
 }

@@ -14,8 +14,8 @@ export interface Terminal {
 }
 
 /**
- * A person's reply to a question. Without one (Ctrl-C, Ctrl-D, the end of the input) it is empty,
- * which means no.
+ * Asks a person a question. Without a reply (Ctrl-C, Ctrl-D, the end of the input), the result is
+ * empty, which means no.
  */
 export function askBy(
   input: NodeJS.ReadableStream,
@@ -42,12 +42,15 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT]
 /** Wrong flags, a missing variable, a driver that is not installed. */
 export class UsageError extends Error {}
 
-/** Hides the API key and passwords. Not short ones, which may be part of other words. */
+/** Hides the API key and passwords, except short ones, which may be part of other words. */
 export function hide(text: string, secrets: Iterable<string>): string {
   return redact(text, secrets, LIKE_A_KEY / 4)
 }
 
-/** A string of the store or the service must not move the cursor of the reader's terminal. */
+/**
+ * Replaces control characters: a string from the store or the service must not move the cursor of
+ * the reader's terminal.
+ */
 export function plain(text: string): string {
   return text.replace(/\p{Cc}/gu, '?')
 }
@@ -60,8 +63,8 @@ export function time(milliseconds: number | undefined): string {
 export type Row = Readonly<Record<string, string | number | boolean | undefined>>
 
 /**
- * Prints items as they arrive: for programs one JSON object a line, for people a table. Returns
- * their number.
+ * Prints items as they arrive: one JSON object per line for programs, a table for people. Returns
+ * the number of items.
  */
 export async function print<T>(
   terminal: Terminal,

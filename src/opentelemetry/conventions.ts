@@ -2,8 +2,8 @@
 export const SCOPE = 'customer-ordering-sdk'
 
 /**
- * Names of OpenTelemetry's stable conventions for HTTP clients, and its one for path templates.
- * Copied here, because the package that exports them would be a dependency of every user.
+ * Attribute names from OpenTelemetry's stable conventions for HTTP clients, and `url.template`.
+ * They are copied here, because importing them would add a dependency for every user.
  */
 export const ERROR_TYPE = 'error.type'
 export const METHOD = 'http.request.method'
@@ -15,7 +15,7 @@ export const URL_FULL = 'url.full'
 export const URL_TEMPLATE = 'url.template'
 export const REQUEST_DURATION = 'http.client.request.duration'
 
-/** Upper bounds in seconds that the conventions advise for the duration of requests. */
+/** Histogram bounds in seconds that the conventions recommend for the duration of requests. */
 export const REQUEST_DURATION_BOUNDS: number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]

@@ -10,8 +10,8 @@ export interface UnresolvedOrders {
 /** Options of {@link observeOpenOrders}. */
 export interface ObserveOptions {
   /**
-   * Makes the metrics. Default: the provider registered for the process, which must be registered
-   * before.
+   * Makes the metrics. Default: the provider registered for the process. Register it before this
+   * call.
    */
   readonly meterProvider?: MeterProvider | undefined
   /** Returns milliseconds since 1970, for tests. Default `Date.now`. */
@@ -21,8 +21,8 @@ export interface ObserveOptions {
 const MINUTE = 60_000
 
 /**
- * Age groups of open orders, by their upper bound in milliseconds: a call ends in 2 minutes, a
- * window in 20 (by default).
+ * Age groups of open orders, with their upper bound in milliseconds. By default, a call ends within
+ * 2 minutes and a safe-retry window within 20.
  */
 const AGES: readonly (readonly [age: string, below: number])[] = [
   ['2m', 2 * MINUTE],
@@ -34,14 +34,14 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
 
 /**
  * Reports how many orders of the client's store are open, by age, and the age of the oldest. It
- * counts at each collection of metrics. An order counts until its outcome is known: an old one
+ * counts at each collection of metrics. An order counts until its outcome is known: an old order
  * needs `recover()`, or a person.
  *
- * A collection reads every open order from the store and sends nothing. Observe each store in one
- * process only: every observer reports the same numbers. If the store cannot be read, a metric of
- * its own shows it, which deserves an alert.
+ * Each collection reads every open order from the store and sends nothing. Observe each store in
+ * one process only: every observer reports the same numbers. If the store cannot be read, a
+ * separate metric reports 0. Set an alert on it.
  *
- * @returns a function that ends it; call it before `client.close()`
+ * @returns a function that stops the reports; call it before `client.close()`
  * @example
  * const stop = observeOpenOrders(client)
  */
@@ -57,7 +57,7 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
     unit: 's',
   })
   const readable = meter.createObservableGauge('ordering.store.readable', {
-    description: 'Whether open orders could be read: 1, or 0, and then the other numbers may be old ones',
+    description: '1 if the open orders could be read, otherwise 0: then the other numbers may be stale',
   })
   const gauges = [count, oldest, readable]
   const observe: Parameters<typeof meter.addBatchObservableCallback>[0] = async (result) => {

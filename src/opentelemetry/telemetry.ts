@@ -36,8 +36,8 @@ export interface TelemetryOptions {
   /** Makes the spans. Default: the provider registered for the process. */
   readonly tracerProvider?: TracerProvider | undefined
   /**
-   * Makes the metrics. Default: the provider registered for the process, which must be registered
-   * before.
+   * Makes the metrics. Default: the provider registered for the process. Register it before this
+   * call.
    */
   readonly meterProvider?: MeterProvider | undefined
 }
@@ -53,8 +53,8 @@ const OPTIONS: Readers<TelemetryOptions> = {
 /**
  * Makes hooks for OpenTelemetry. Each call is a span, each of its requests a child span, each retry
  * an event. Metrics count requests, retries and outcomes. Every span ends, also if the call fails.
- * Its parent is the span that is active around the call. In `recover()`, each order is a call, and
- * so a trace of its own.
+ * Its parent is the span that is active around the call. In `recover()`, each order is a separate
+ * call with its own trace.
  *
  * Names follow OpenTelemetry's conventions for HTTP clients; others begin with `ordering.`. Spans
  * hold no secret, because events hold none: no API key, header, body, target or amount.
@@ -80,15 +80,17 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
     unit: 's',
     advice: { explicitBucketBoundaries: REQUEST_DURATION_BOUNDS },
   })
-  const calls = meter.createCounter('ordering.calls', { description: 'Calls that ended, by what they cost' })
+  const calls = meter.createCounter('ordering.calls', {
+    description: 'Calls that ended, by whether the wallet was charged',
+  })
   const retries = meter.createCounter('ordering.retries', {
-    description: 'Requests that were sent again, by why',
+    description: 'Requests that were sent again, by reason',
   })
   /** Open spans by the id of their call, which has one request at a time. */
   const open = new Map<string, Span>()
   const requests = new Map<string, Span>()
 
-  /** Attributes that tell requests apart with few values. */
+  /** Attributes with few different values, for metrics. */
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {

@@ -23,23 +23,26 @@ export interface ProxyOptions {
    * can read the wallet's orders and spend its money. Read the body only from `request.clone()`.
    */
   readonly authorize: (request: Request) => boolean | Response | Promise<boolean | Response>
-  /** Milliseconds for the service's response, its body included. Default 60,000, longer than the client's own `timeout`. */
+  /**
+   * How long to wait for the service's response with its body, in milliseconds. Default 60,000,
+   * longer than the client's `timeout`.
+   */
   readonly timeout?: number | undefined
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
   /** Called when the service did not respond, for your log. The visitor does not see the reason. */
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
-  /** Lets `baseUrl` be http in a private network. Default false. */
+  /** Allows `baseUrl` to be http in a private network. Default false. */
   readonly allowInsecureHttp?: boolean | undefined
 }
 
-/** A request without a response that could be passed on. */
+/** A request for which the service returned no usable response. */
 export interface ProxyLoss {
   /** HTTP method of the request. */
   readonly method: string
-  /** Below the base URL, without the query. */
+  /** Path below the base URL, without the query. */
   readonly path: string
-  /** Why, without the API key. */
+  /** The reason, without the API key. */
   readonly reason: string
 }
 
@@ -60,8 +63,9 @@ const SENT = ['accept', 'content-type', 'idempotency-key']
 const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID]
 
 /**
- * After these statuses browsers send a POST again by themselves (Chromium both, Firefox and WebKit
- * 421). They prove nothing about the order. docs/decisions/a-browser-may-repeat.md
+ * Browsers resend a POST without asking after these statuses: Chromium after both, Firefox and
+ * WebKit after 421. The statuses prove nothing about the order. See
+ * docs/decisions/a-browser-may-repeat.md.
  */
 const REPEATED: readonly number[] = [408, 421]
 
@@ -92,11 +96,11 @@ const OPTIONS: Readers<ProxyOptions> = {
  * and the service's own address as `server`.
  *
  * - It passes on only the calls that a page needs, with the headers that the client reads.
- * - It sends a request once and follows no redirect. If the service does not respond, and in place
- *   of 408 and 421, it returns 502 or 504. The client then knows that the order may exist, and no
- *   browser silently repeats it.
- * - It names the API key in each response by a short tag, so the client never repeats an ambiguous
- *   order under another key.
+ * - It sends each request once and follows no redirect. If the service does not respond, or
+ *   responds with 408 or 421, it returns 502 or 504. The client then knows that the order may
+ *   exist, and no browser silently repeats the request.
+ * - It adds a short tag of the API key to each response, so the client never repeats an ambiguous
+ *   order with another API key.
  *
  * The promise rejects only with an error of `authorize` or `apiKey`, before anything is sent.
  *
@@ -113,7 +117,9 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
   const read = readFields(options, OPTIONS, refuseOption)
   const service = String(read.baseUrl ?? refuseOption('is missing', 'baseUrl'))
   const source = read.apiKey ?? refuseOption('is missing', 'apiKey')
-  const authorize = read.authorize ?? refuseOption('is missing: without it, anybody could spend', 'authorize')
+  const authorize =
+    read.authorize ??
+    refuseOption('is missing: without it, anybody could spend the money in the wallet', 'authorize')
   const { timeout = 60_000, onLost, allowInsecureHttp } = read
   if (isInsecure(service) && allowInsecureHttp !== true) refuseOption(INSECURE, 'baseUrl')
 
@@ -121,13 +127,14 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     const { method } = request
     const { pathname, search } = new URL(request.url)
     const path = routeOf(method, pathname)
-    if (path === undefined) return refusal(404, 'NOT_FOUND', 'The proxy passes no such call on.')
+    if (path === undefined) return refusal(404, 'NOT_FOUND', 'The proxy does not forward this call.')
     const verdict = await authorize(request)
     if (verdict instanceof Response) return verdict
     if (verdict !== true) return refusal(401, 'UNAUTHENTICATED', 'Sign in first.')
 
     const key = await credentialsOf(typeof source === 'string' ? source : () => source(request)).get()
-    if (key === null) throw new ConfigurationError('The proxy has no API key to add.')
+    if (key === null)
+      throw new ConfigurationError('createProxy option apiKey returned no API key, so nothing was sent.')
     const tag = apiKeyTag(uuidV5, SALT, key)
     const tagged = (response: Response): Response => {
       response.headers.set(API_KEY_TAG, tag)
@@ -142,13 +149,15 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       // a preflight.
       if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
       const expected = request.headers.get(IF_API_KEY_TAG)
-      // 425 says that nothing was processed. The client then checks the tag, and sends only what
-      // was never sent.
+      // 425 tells the client that nothing was processed. The client then compares the tag, and
+      // sends only an order that it has never sent.
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
         return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy now adds another API key.'))
       body = await request.arrayBuffer().catch(() => undefined)
       if (body === undefined || body.byteLength > MAX_BODY)
-        return tagged(refusal(400, 'BAD_REQUEST', 'The body is too long, or ended early.'))
+        return tagged(
+          refusal(400, 'BAD_REQUEST', 'The request body is too long, or ended early. Nothing was sent.'),
+        )
     }
 
     const lose = (status: 502 | 504, reason: string): Response => {
@@ -179,8 +188,8 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     try {
       text = await response.text()
     } catch (error) {
-      // A success proves a charge, also if its body is lost. The client then replays the key to
-      // read it.
+      // A success proves a charge even if its body is lost. The client then replays the key to read
+      // the order.
       if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
     }
     const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))
@@ -204,8 +213,8 @@ function routeOf(method: string, pathname: string): string | undefined {
 }
 
 /**
- * False for a path that could reach another endpoint, also if a server behind the proxy decodes it
- * once too often.
+ * False for a path that could reach another endpoint, even if a server behind the proxy decodes the
+ * path a second time.
  */
 function isId(segment: string): boolean {
   return !/%(?:25)*(?:2f|5c)/i.test(segment) && pathProblem(segment) === undefined
@@ -225,10 +234,7 @@ function pick(from: Headers, names: readonly string[], change = (value: string):
   return picked
 }
 
-/**
- * Bypasses HTTP caches, if the platform has the option: some platforms throw on a request that
- * names it.
- */
+/** Bypasses HTTP caches if the platform supports that option. Some platforms throw if it is set. */
 function noStore(): { readonly cache?: 'no-store' } {
   return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
 }

@@ -2,19 +2,19 @@ import { pipeline, type Readable, Transform, type TransformCallback } from 'node
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 /**
- * Codings that the client accepts. As in the platform's fetch, brotli only over https, where no old
- * proxy reads it.
+ * Codings that the client accepts. As in the platform's fetch, brotli only over https, because an
+ * old proxy may not understand it.
  */
 export function acceptEncoding(protocol: string): string {
   return protocol === 'https:' ? 'gzip, br' : 'gzip'
 }
 
-/** A server must not make the client stack decoders without end. */
+/** Maximum number of codings: a server must not make the client stack decoders without end. */
 const MOST_CODINGS = 5
 
 /**
- * A body that ends early is returned as far as it goes, as the platform's fetch does. Its parser
- * notices.
+ * Return a body that ends early as far as it goes, as the platform's fetch does. Parsing then
+ * fails.
  */
 const LENIENT = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
 const LENIENT_BROTLI = {
@@ -32,9 +32,9 @@ function decodersOf(coding: string): readonly Decoder[] | undefined {
 }
 
 /**
- * "deflate" means the zlib format (RFC 9110 section 8.4.1.2), and some services send it without its
- * header. With that header added, one decoder reads both. The missing checksum at the end is not
- * checked.
+ * "deflate" means the zlib format (RFC 9110 section 8.4.1.2), but some services send it without the
+ * zlib header. With that header added, one decoder reads both. The missing checksum at the end is
+ * not checked.
  */
 class ZlibHeader extends Transform {
   #begun = false
@@ -50,7 +50,7 @@ class ZlibHeader extends Transform {
   }
 }
 
-/** The body before compression. With an unknown coding it stays as it came. */
+/** Returns the decompressed body. With an unknown coding, returns the body unchanged. */
 export function decoded(body: Readable, contentEncoding: string): Readable {
   const codings = contentEncoding
     .toLowerCase()

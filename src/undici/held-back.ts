@@ -15,16 +15,16 @@ export class HeldBack extends Error {
 }
 
 /**
- * Checks the clock once more right before a request is written, to a fresh connection or a kept
- * one. Otherwise a machine that slept since the last check would send the request when it wakes,
- * after the service has forgotten its key.
+ * Checks the clock again right before a request is written, on a new or a reused connection.
+ * Otherwise a machine that slept since the last check would send the request when it wakes, after
+ * the service has forgotten its key.
  */
 export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
     dispatch(options, isOld(handler) ? oldHoldIfLate(handler, isLate) : new HoldIfLate(handler, isLate))
 }
 
-/** What undici 6 calls. */
+/** The handler methods that undici 6 calls. */
 interface OldHandler extends Dispatcher.DispatchHandler {
   onConnect(abort: (error: Error) => void, context: unknown): void
   onError(error: Error): void
@@ -60,8 +60,7 @@ class HoldIfLate implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * undici calls it between the connection and the first byte, and writes nothing once it is
-   * aborted.
+   * undici calls this after connecting and before the first byte. It writes nothing after an abort.
    */
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
     if (this.#isLate()) controller.abort(new HeldBack('late', 'LATE'))

@@ -11,28 +11,28 @@ import { UndiciResponse } from './response.ts'
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
   /**
-   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, a `MockAgent`. It
-   * stays yours: `close()` leaves it open. With it, no failure to connect counts as "surely not
-   * sent". It decides on proxy and connections, so it excludes the other options. Default: an
-   * `Agent` that this function makes.
+   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, a `MockAgent`.
+   * `close()` leaves it open. With it, a failure to connect does not prove that nothing was sent.
+   * It controls the proxy and the connections, so the other options cannot be combined with it.
+   * Default: an `Agent` that this function creates.
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
-   * `'environment'` sends through the proxy of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Then no
-   * failure to connect counts as "surely not sent". Default: no proxy.
+   * `'environment'` sends through the proxy of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Then a
+   * failure to connect does not prove that nothing was sent. Default: no proxy.
    */
   readonly proxy?: 'environment' | undefined
-  /** Most connections to one service. Default: one for each concurrent request. */
+  /** Maximum number of connections to one service. Default: as many as concurrent requests need. */
   readonly connections?: number | undefined
 }
 
-/** A transport with connections of its own. */
+/** A transport with its own connections. */
 export interface UndiciTransport extends Transport {
   /**
    * Waits for the requests in flight and closes the connections. May be called again. A later
    * request is not sent, and its error has `charged: 'no'` if no earlier attempt was sent. A
-   * `dispatcher` that you passed stays open, and this transport with it; once you close it, the
-   * same holds.
+   * `dispatcher` that you passed stays open, so this transport goes on sending until you close the
+   * dispatcher.
    */
   close(): Promise<void>
 }
@@ -53,9 +53,9 @@ const OPTIONS: Readers<UndiciTransportOptions> = {
 }
 
 /**
- * Makes a transport for Node over undici's `request`, which skips what only browsers need.
- * docs/performance.md has its speed next to the global `fetch`. Share one among all clients, and
- * close it after the last of them.
+ * Makes a transport for Node that uses undici's `request`, which skips the work that only browsers
+ * need. docs/performance.md compares its speed with the global `fetch`. Share one transport among
+ * all clients, and close it after the last client.
  *
  * It never follows redirects and has no cookies, caches or CORS. It decompresses responses (gzip,
  * brotli, deflate). Its only time limits are the client's and undici's 10 seconds for connecting.
@@ -68,9 +68,9 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
   const { dispatcher: given, proxy, connections } = readFields(options, OPTIONS, refuseOption)
   for (const [name, other] of Object.entries({ proxy, connections }))
     if (given !== undefined && other !== undefined)
-      refuseOption('cannot go with a dispatcher, which decides on it', name)
+      refuseOption('cannot be combined with a dispatcher, which controls it', name)
   const settings = bare({
-    // HTTP/2 sends a request again by itself when the server goes away.
+    // Over HTTP/2, undici itself resends a request when the server goes away.
     allowH2: false,
     ...(connections === undefined ? {} : { connections }),
   })
@@ -127,7 +127,7 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   } catch {
     // undici's own error contains the address, and so its password.
     return refuseOption(
-      'found what is no address of a proxy in HTTP_PROXY or HTTPS_PROXY (or the same in small letters): it must be like http://proxy.example:3128',
+      'found an invalid proxy address in HTTP_PROXY or HTTPS_PROXY (or their lower-case names): it must look like http://proxy.example:3128',
       'proxy',
     )
   }

@@ -131,7 +131,9 @@ describe('customer-ordering-sdk', () => {
 
   it('recovers after a yes, charges each order once, and then has nothing to ask', async () => {
     const { code, asked, json } = await command('recover --json ~', { reply: 'y' })
-    expect(asked).toBe('recover sends 2 open orders (again), and each may be charged, once. Go on? [y/N] ')
+    expect(asked).toBe(
+      'recover sends 2 open orders (again). Each may be charged, but only once. Continue? [y/N] ',
+    )
     expect(
       json()
         .map(({ outcome, record }) => `${record.externalOrderId} ${outcome}`)
@@ -164,7 +166,7 @@ describe('customer-ordering-sdk', () => {
         const { code, err, asked } = await command(line, given)
         expect(code).toBe(4)
         expect(given.reply === undefined ? err : asked).toMatch(
-          given.reply === undefined ? /add --yes/ : /Go on\?/,
+          given.reply === undefined ? /add --yes/ : /Continue\?/,
         )
       }
       expect(sandbox.requests).toHaveLength(requests)
@@ -188,7 +190,7 @@ describe('customer-ordering-sdk', () => {
     expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten\n' })
     expect(await command('forget settled --yes ~')).toMatchObject({
       code: 0,
-      out: 'nothing was remembered\n',
+      out: 'not found: the store remembers nothing of this order\n',
     })
     expect(await command('forget in-doubt --yes ~')).toMatchObject({ code: 2, out: '' })
   })
@@ -218,25 +220,28 @@ describe('customer-ordering-sdk', () => {
     expect((await command('unresolved ~', { env })).code).toBe(3)
     expect(await command('recover --yes ~', { env })).toMatchObject({
       code: 2,
-      err: 'customer-ordering-sdk: CUSTOMER_ORDERING_API_KEY is not set.\n',
+      err: 'customer-ordering-sdk: CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.\n',
     })
   })
 
   it.each([
     ['sell ~', 'There is no command "sell"'],
     ['toString', 'There is no command "toString"'],
-    ['unresolved', 'by one of: --sqlite PATH, --postgres URL, --redis URL'],
-    ['unresolved ~ --redis redis://x', 'by one of: --sqlite PATH'],
-    ['unresolved --sqlite missing.db --account shop', 'There is no file'],
-    ['show ~', "needs the order's reference"],
-    ['show r1 --key k1 ~', "needs the order's reference"],
-    ['show r1 r2 ~', 'one reference too many: "r2"'],
+    ['unresolved', 'exactly one of --sqlite PATH, --postgres URL, --redis URL'],
+    ['unresolved ~ --redis redis://x', 'exactly one of --sqlite PATH'],
+    ['unresolved --sqlite missing.db --account shop', 'does not exist'],
+    ['show ~', "requires either the order's reference"],
+    ['show r1 --key k1 ~', "requires either the order's reference"],
+    ['show r1 r2 ~', 'unexpected "r2"'],
     ['recover r1 ~', 'takes no reference'],
-    ['recover --sqlite orders.db --account shop', 'recover needs --safe-retry-window'],
-    ['recover --sqlite orders.db --account shop --safe-retry-window 20m', 'must be a number of milliseconds'],
+    ['recover --sqlite orders.db --account shop', 'recover requires --safe-retry-window'],
+    [
+      'recover --sqlite orders.db --account shop --safe-retry-window 20m',
+      'must be a whole number of milliseconds',
+    ],
     ['balance --sqlite x.db', 'balance has no flag --sqlite'],
     ['unresolved --take-over ~', 'unresolved has no flag --take-over'],
-    ['resolve r1 --as created ~', '--order-id ID goes with'],
+    ['resolve r1 --as created ~', '--as created requires --order-id'],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
     ['recover --remember nothing ~', '--remember must be id or order'],
     ['balance --remember id', 'balance has no flag --remember'],
@@ -372,14 +377,14 @@ describe('customer-ordering-sdk', () => {
   ])('takes %s at its question for what it is', async (name, typed) => {
     const input = new PassThrough()
     const output = Object.assign(new PassThrough(), { isTTY: true })
-    const reply = askBy(input, output)('Go on? ')
+    const reply = askBy(input, output)('Continue? ')
     input.write(typed)
     expect(await reply).toBe(name === 'yes' ? 'yes' : '')
   })
 
   it('takes the end of the input at its question for no', async () => {
     const input = new PassThrough()
-    const reply = askBy(input, new PassThrough())('Go on? ')
+    const reply = askBy(input, new PassThrough())('Continue? ')
     input.end()
     expect(await reply).toBe('')
   })

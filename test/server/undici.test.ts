@@ -271,7 +271,7 @@ describe('proxies and dispatchers', () => {
   })
 
   const METHODS = 'option dispatcher must be an object with the functions dispatch, request'
-  const DECIDES = 'cannot go with a dispatcher, which decides on it'
+  const DECIDES = 'cannot be combined with a dispatcher, which controls it'
   const PROXY = "option proxy must be 'environment'; pass a dispatcher for any other proxy"
   const COUNT = 'option connections must be an integer of at least 1'
   test.each<[string, unknown, problem: string]>([
@@ -345,7 +345,7 @@ describe('proxies and dispatchers', () => {
         const error = caught(() => undiciTransport({ proxy: 'environment' }))
         expect(error).toBeInstanceOf(ConfigurationError)
         expect(error).toMatchObject({
-          message: expect.stringContaining('option proxy found what is no address of a proxy in HTTP_PROXY'),
+          message: expect.stringContaining('option proxy found an invalid proxy address in HTTP_PROXY'),
         })
         expect(inspect(error, { showHidden: true, depth: 9 })).not.toContain('secret')
       }
