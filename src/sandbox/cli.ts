@@ -9,28 +9,28 @@ import type { SandboxOptions } from './service/options.ts'
 import type { SandboxRequest } from './service/reply.ts'
 import { readState } from './service/state.ts'
 
-const usage = `customer-ordering-sdk sandbox: the Customer Ordering API in memory, on a port
+const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API from memory, for development and tests
 
   --port N        port to listen on, 0 for any free one (default 4010)
   --host NAME     address to listen on (default 127.0.0.1)
-  --seed N        decides ids, shuffles and fault draws (default 1)
+  --seed N        seed of ids, shuffled lists and random faults (default 1)
   --preset NAME   how the service acts where its documentation is silent:
                   ${Object.keys(sandboxPresets).join(', ')}
   --faults FILE   fault rules, a list in JSON or YAML (.yaml, .yml)
-  --state FILE    read the service's state at start if the file exists, write it at the end
+  --state FILE    load the service's state from this file, if it exists, and save it on exit
   --balance N     contents of the two wallets in minor currency units (default 1000000)
   --api-key TEXT  the personal API key (default: made from the seed)
-  --cors          let web pages of any origin call the service
-  --no-control    no live page at / and no control API below /__sandbox/
-  --control       both on an address that others can reach, too
-  --quiet         no request log
-  --help          this text
+  --cors          allow web pages of any origin to call the service
+  --no-control    do not serve the live page (/) and the control API (/__sandbox/)
+  --control       serve both even on an address that other machines can reach
+  --quiet         do not print the request log
+  --help          print this help
 `
 
-/** A start that cannot succeed: wrong flags or broken files. */
+/** The sandbox cannot start: a flag is wrong, or a file is broken. */
 class StartError extends Error {}
 
-/** Runs the work. A failure becomes a StartError that names the flag or file that was read. */
+/** Runs the work. A failure becomes a StartError that begins with the name of the flag or file. */
 function reading<T>(what: string, work: () => T): T {
   try {
     return work()
@@ -98,10 +98,7 @@ function logLine({
   return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
 }
 
-/**
- * A line on the terminal. The caller's strings may end up in it, so it must not carry escape
- * sequences.
- */
+/** Prints a line. It may contain strings from callers, so control characters are replaced. */
 function printLine(line: string): void {
   process.stdout.write(`${line.replace(/\p{Cc}/gu, '?')}\n`)
 }
@@ -141,14 +138,14 @@ async function start(argv: string[]): Promise<void> {
   }).catch((error: unknown) => {
     throw new StartError(`cannot listen: ${error instanceof Error ? error.message : String(error)}`)
   })
-  // A parent process that has read the first line may close the pipe.
+  // Ignore a closed pipe: the parent process may read only the first line.
   process.stdout.on('error', () => {})
-  // Before the first line: its reader may send a signal immediately.
+  // Listen for signals before the first line is printed: its reader may send one immediately.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       stop(server, sandbox, state).then(
         () => process.exit(0),
-        (error: unknown) => fail(`the state was not saved: ${String(error)}`, 1),
+        (error: unknown) => fail(`cannot save the state: ${String(error)}`, 1),
       )
     })
   printLine(`customer-ordering-sdk sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)
@@ -157,7 +154,7 @@ async function start(argv: string[]): Promise<void> {
     printLine(`export CUSTOMER_ORDERING_API_KEY=${shellWord(sandbox.apiKey)}`)
   }
   if (server.control && flags.quiet !== true)
-    printLine(`live page ${server.url}/ and control API ${server.url}/__sandbox/`)
+    printLine(`live page: ${server.url}/, control API: ${server.url}/__sandbox/`)
 }
 
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
@@ -184,7 +181,7 @@ export async function runSandbox(argv: string[]): Promise<void> {
   )
 }
 
-/** A string as one word of a shell. */
+/** Quotes a string for a shell. */
 function shellWord(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -55,8 +55,8 @@ export interface Sandbox extends SandboxAssertions {
   /** Drop-in `fetch` that reaches this sandbox and nothing else. */
   readonly fetch: SandboxFetch
   /**
-   * Handles a request and returns a description of the reply, faults included. For adapters of any
-   * kind.
+   * Handles a request and returns a description of the reply, faults included. For your own
+   * adapters.
    */
   handle(request: Request | SandboxMessage): Promise<SandboxReply>
 
@@ -92,7 +92,8 @@ export interface Sandbox extends SandboxAssertions {
   /** Adds an API key and returns its secret, for the Authorization header. */
   addApiKey(apiKey: NewApiKey): string
   /**
-   * Revokes an API key, given the string that {@link addApiKey} returned. From now on it gets 401.
+   * Revokes an API key, given the string that {@link addApiKey} returned. Requests with it then get
+   * 401.
    */
   revokeApiKey(apiKey: string): void
   /** Adds a service, or replaces the one with this `productId`. */
@@ -103,27 +104,27 @@ export interface Sandbox extends SandboxAssertions {
   removeOrder(orderId: string): void
   /** Sets the status of an order. The switch `statuses` no longer applies to it. */
   setOrderStatus(orderId: string, status: string): void
-  /** Adds money to a wallet, in minor currency units. A negative amount takes it away. */
+  /** Adds money to a wallet, in minor currency units. A negative amount removes money. */
   topUp(customer: string | { readonly id: string }, amount: number): void
   /** Sets the contents of a wallet, in minor currency units. */
   setBalance(customer: string | { readonly id: string }, amount: number): void
   /** Forgets every Idempotency-Key, except those of requests in progress. */
   forgetKeys(): void
 
-  /** Returns everything that the service remembers, as JSON data. */
+  /** Returns everything that the service remembers, as plain JSON data. */
   dump(): SandboxState
   /**
    * Replaces everything that the service remembers. Requests in progress lose their connection, as
    * in a restart.
    */
   load(state: SandboxState): void
-  /** Returns to the beginning: state, switches, faults, log. */
+  /** Resets state, switches, fault rules and the request log to their initial values. */
   reset(): void
 }
 
 /**
- * Makes a sandbox. Without options it has a personal customer, an organization, money and a small
- * catalogue.
+ * Makes a sandbox. By default it has a personal customer, an organization, two funded wallets and a
+ * small catalogue.
  *
  * @throws {TypeError} naming the option that is unknown or wrong
  * @example
@@ -173,8 +174,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     sourceSystem: null,
     revoked: false,
   })
-  // Made here, so that no other code can change it. The constructor reports what is wrong with the
-  // options.
+  // A private copy, so that no other code can change it. Wrong options are reported here.
   const initial: SandboxState = {
     version: 1,
     random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
@@ -337,8 +337,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  // The fields of `accessors` are in the literal for the types, and for the order in which they are
-  // printed.
+  // The literal has the fields of `accessors`, too: for the types, and for the order in which they
+  // are printed.
   const shown: Shown = { world, apiKey, organizationApiKey }
   Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
   return Object.defineProperties(sandbox, accessors)
@@ -352,14 +352,16 @@ interface Shown {
   readonly organizationApiKey: string
 }
 
-/** Accessors find it under this symbol. A printed or copied sandbox does not show it. */
+/**
+ * The accessors find their data under this symbol. A printed or copied sandbox does not show it.
+ */
 const SHOWN = Symbol('shown')
 
 type Changing = 'apiKey' | 'organizationApiKey' | 'behaviour' | 'ledger'
 
 /**
- * The fields of a sandbox that change. All sandboxes share these functions: an object literal with
- * accessors would keep everything alive that the sandbox's clock belongs to (src/http/info.ts).
+ * The fields of a sandbox that change. All sandboxes share these functions: accessors in an object
+ * literal would keep the sandbox's clock and everything behind it in memory (src/http/info.ts).
  */
 const accessors: { readonly [K in Changing]: TypedPropertyDescriptor<Sandbox[K]> } = {
   apiKey: accessor<'apiKey'>(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
@@ -391,7 +393,7 @@ function secretOf({ tables }: World, id: string): string | undefined {
   return [...tables.apiKeys.values()].find((row) => row.id === id)?.secret
 }
 
-/** Timers that end early when the signal fires. */
+/** Waits by a timer, which ends early when the signal fires. */
 function sleepWithTimers(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)

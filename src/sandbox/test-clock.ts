@@ -1,6 +1,6 @@
 import type { SandboxSleep } from './service/world.ts'
 
-/** Time for tests. It passes only when nothing else is left to do: {@link createTestClock}. */
+/** A clock for tests. Its time passes only when no other work is left: {@link createTestClock}. */
 export interface TestClock {
   /** The client's second argument. */
   readonly runtime: {
@@ -17,15 +17,16 @@ export interface TestClock {
   /** Advances the clock by that many milliseconds, and ends the waits that are due. */
   pass(milliseconds: number): void
   /**
-   * Returns the promise's value. Time jumps to the next wait whenever nothing else is left to do.
+   * Returns the promise's value. Whenever no other work is left, time jumps to the end of the next
+   * wait.
    */
   run<T>(promise: Promise<T>): Promise<T>
 }
 
 /**
- * Makes a clock for tests of waits, retries and windows, which then take no time. It works with the
- * sandbox's `fetch` and with stores in memory. A real connection does not work: its waits look like
- * having nothing to do.
+ * Makes a clock for tests of waits, retries and windows, which then take no real time. It works
+ * with the sandbox's `fetch` and with stores in memory. It does not work with real connections: the
+ * clock would jump while they wait.
  *
  * @param start milliseconds since 1970; default 2026-01-01
  * @example
@@ -78,7 +79,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       }
       promise.then(end, end)
       while (!ended) {
-        // Turns of the event loop in which all pending work goes on.
+        // Let the event loop turn a few times, so that all pending work can go on.
         for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
         if (!ended) fire(Number.POSITIVE_INFINITY)
       }

@@ -175,7 +175,7 @@ describe('what hardly is a request', () => {
 
     const headers = { authorization: `Bearer ${sandbox.apiKey}` }
     expect((await fetch(`${server.url}/v1/balance`, { headers })).status).toBe(200)
-    expect(log.filter((line) => line.startsWith('no HTTP request, refused with 400')).length).toBeGreaterThan(
+    expect(log.filter((line) => line.startsWith('received something that is not an HTTP request, responded 400')).length).toBeGreaterThan(
       100,
     )
     sandbox.expectCharges(0)

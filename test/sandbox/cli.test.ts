@@ -115,7 +115,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect(stdout.split('\n').slice(1)).toEqual([
       `export CUSTOMER_ORDERING_BASE_URL=${url}`,
       `export CUSTOMER_ORDERING_API_KEY=${apiKey}`,
-      `live page ${url}/ and control API ${url}/__sandbox/`,
+      `live page: ${url}/, control API: ${url}/__sandbox/`,
       'POST /v1/orders 201 charged, key key-1, key_personal',
       'GET /v1/balance 401 no API key',
       '',
@@ -211,7 +211,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     await send('hello\r\n\r\n')
     await send('GET http://[\u009b31m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     const { stdout } = await stop()
-    expect(stdout).toContain('no HTTP request, refused with 400 (Parse Error: ')
+    expect(stdout).toContain('received something that is not an HTTP request, responded 400 (Parse Error: ')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
 
@@ -292,7 +292,7 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     [
       'a YAML file that is not read here',
       ['--faults', file('anchor.yml', '- action: &a { type: drop }\n- action: *a\n')],
-      'anchor.yml: not readable as YAML: line 2, column 11: an alias is not read here; write its value out',
+      'anchor.yml: not readable as YAML: line 2, column 11: aliases are not supported; write the value out',
     ],
     [
       'a YAML state with a mistake',

@@ -209,11 +209,11 @@ describe('the control API', () => {
     ],
     ['PUT', '/orders/none/status', { status: 'done' }, 404, 'there is no order "none"'],
     ['PUT', '/orders/none/status', { status: '' }, 400, '$.status: expected a status'],
-    ['GET', '/orders/%ff/status', undefined, 405, 'GET is not for this path'],
+    ['GET', '/orders/%ff/status', undefined, 405, 'GET is not supported by this path'],
     ['PUT', '/orders/%ff/status', {}, 400, 'the path has a broken escape'],
     ['GET', '/requests?after=x', undefined, 400, 'after: expected a whole number, got "x"'],
     ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"'],
-    ['DELETE', '/state', undefined, 405, 'DELETE is not for this path'],
+    ['DELETE', '/state', undefined, 405, 'DELETE is not supported by this path'],
     ['GET', '/nowhere', undefined, 404, 'the control API has no such path'],
   ])('refuses %s %s %j with a reason and changes nothing', async (method, path, body, status, reason) => {
     const { call, sandbox } = await serve()

@@ -55,7 +55,7 @@ describe('YAML files', () => {
     ['a: 1\na: 2', 'line 2, column 1: duplicated mapping key'],
     ['{a: 1,\n a: 2}', 'line 2, column 2: duplicated mapping key'],
     ['a: b: c', 'line 1, column 5: bad indentation'],
-    ['a: &x [*x]', 'line 1, column 8: an alias is not read here'],
+    ['a: &x [*x]', 'line 1, column 8: aliases are not supported'],
     ['a: !!set {b}', 'line 1, column 4: unknown'],
     ['a: @b', 'line 1, column 4: '],
     ['a: 1\n  b: 2', 'line 2, column 4: bad indentation'],
@@ -66,7 +66,7 @@ describe('YAML files', () => {
     ['a: 1\u0000', 'line 1, column 5: null byte'],
     ['['.repeat(101), 'line 1, column 100: nesting exceeded'],
     ['- '.repeat(101), 'line 1, column 201: nesting exceeded'],
-    ['a: 1\n---\nb: 2', 'there is a second document; a file has one'],
+    ['a: 1\n---\nb: 2', 'the file has a second document; only one is allowed'],
   ])('are refused with place and reason: %j', (text, message) => {
     expect(() => readYaml(text)).toThrow(message)
     expect(() => readYaml(text)).toThrow(TypeError)

@@ -6,7 +6,7 @@ import { createLiveEvents } from './live.ts'
 
 /** The live page at `/` and the control API below `/__sandbox/`. */
 export interface ControlServer {
-  /** Whether the request is for the page or the control API, not for the service. */
+  /** True if the request is for the page or the control API, not for the service. */
   isFor(request: IncomingMessage): boolean
   /** Handles the request. `body` is null if it was too large. */
   answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
@@ -14,21 +14,20 @@ export interface ControlServer {
   changed(): void
 }
 
-/** Largest body of a control call: a state file may be long. */
+/** Largest body of a control call, in bytes: a state file may be long. */
 export const MAX_CONTROL_BYTES: number = 64 * 1024 * 1024
 
 const PREFIX = '/__sandbox'
 
 /**
- * Loads nothing from elsewhere, runs only scripts from our files, and allows no page to frame this
- * one.
+ * The page loads nothing from other origins and runs only its own scripts. No page may frame it.
  */
 const POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 /**
- * Serves page and control API. With `loopbackOnly` it accepts only requests to a loopback name, so
- * that a web page whose name was pointed at this machine cannot reach it.
+ * Serves the page and the control API. With `loopbackOnly`, it accepts only requests to a loopback
+ * name. Otherwise a web page could reach it by a DNS name that points to this machine.
  */
 export function createControlServer(
   sandbox: Sandbox,
@@ -88,11 +87,13 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
   response.end(`${JSON.stringify(body, null, 2)}\n`)
 }
 
-/** Why this caller may not control the sandbox, or null. Web pages of other origins may not. */
+/**
+ * Returns why this caller may not control the sandbox, or null. Web pages of other origins may not.
+ */
 function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers
   if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))
-    return `${JSON.stringify(host)} is no name of this machine`
+    return `${JSON.stringify(host)} is not a loopback name of this machine`
   if (method !== 'GET' && method !== 'HEAD' && origin !== undefined && origin !== `http://${host}`)
     return 'a page of another origin may not change the sandbox'
   return null

@@ -20,21 +20,18 @@ export interface ControlRequest {
 export interface ControlAnswer {
   readonly status: number
   readonly body: unknown
-  /** Methods that the path has, for 405. */
+  /** Methods that the path supports, for a 405. */
   readonly allow?: string
 }
 
-/** Query parameters that a call may have. */
+/** Known query parameters by call. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   'GET /requests': ['after', 'limit'],
   'GET /ledger': ['reference'],
   'GET /state': ['secrets'],
 }
 
-/**
- * Rejects unknown parameters: with a misspelt filter, the response would hold other data than the
- * caller wanted.
- */
+/** Rejects unknown parameters: with a misspelt filter, the caller would get the wrong data. */
 function checkParameters({ method, path, query }: ControlRequest): void {
   const known = PARAMETERS[`${method} ${path}`] ?? []
   for (const name of query.keys()) {
@@ -47,7 +44,7 @@ function checkParameters({ method, path, query }: ControlRequest): void {
 /** Handles one call. `match` has the groups of the path. */
 type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
 
-/** A call that cannot be carried out. */
+/** The reason why a call cannot be carried out. */
 class ControlRefusal extends Error {
   readonly status: number
 
@@ -126,7 +123,7 @@ export function createControl(
       pattern: /^\/behaviour$/,
       actions: {
         GET: show,
-        // All switches: those of the preset, then the named ones.
+        // Sets all switches: first those of the preset, then the named ones.
         PUT: (request) => {
           read(request, '$', (value) => {
             assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
@@ -135,7 +132,7 @@ export function createControl(
           })
           return show()
         },
-        // Single switches on top of the current ones.
+        // Changes single switches and keeps the others.
         PATCH: (request) => {
           read(request, 'behaviour', (value) => sandbox.configure(switchesOf(value)))
           return show()
@@ -222,7 +219,7 @@ export function createControl(
       const action = Object.hasOwn(actions, request.method) ? actions[request.method] : undefined
       if (action === undefined)
         return {
-          ...refusal(405, `${request.method} is not for this path`),
+          ...refusal(405, `${request.method} is not supported by this path`),
           allow: Object.keys(actions).join(', '),
         }
       try {

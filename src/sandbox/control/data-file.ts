@@ -5,8 +5,8 @@ export type DataFormat = 'json' | 'yaml'
 
 /**
  * Reads a file and passes its contents to `check`, which throws a TypeError that begins with the
- * path of a mistake, such as `$[0].action: …`. The TypeErrors thrown here add the line. `root` is
- * the name of the whole in those paths.
+ * path of a mistake, such as `$[0].action: …`. This function adds the line to that error. `root` is
+ * the name of the whole document in those paths.
  */
 export function parseDataFile<T>(
   text: string,
@@ -32,8 +32,8 @@ export function formatOf(path: string): DataFormat {
 /** The line of the longest path that the message begins with. */
 function lineOf(message: string, text: string, root: string): number | null {
   try {
-    // All JSON is YAML, so one reader finds the line for both: of the path itself, or of the object
-    // that lacks it.
+    // All JSON is YAML, so one reader finds the line for both. A missing field has the line of its
+    // object.
     const known = [...linesOf(text, root)].filter(
       ([path]) => /^[:.[]/.test(message.slice(path.length)) && message.startsWith(path),
     )
@@ -57,7 +57,8 @@ function parseJson(source: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Engines word their errors differently, and V8 omits the position from the most common one.
+    // Find the position here: engines word their errors differently, and V8 often omits the
+    // position.
     const before = text.slice(0, firstMistake(text)).split('\n')
     const line = before.length
     const column = (before.at(-1)?.length ?? 0) + 1

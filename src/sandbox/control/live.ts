@@ -6,16 +6,13 @@ import { type Overview, overviewOf, summaryOf } from './overview.ts'
 /** A server-sent event of `GET /__sandbox/events`. */
 export interface LiveEvent {
   readonly overview: Overview
-  /**
-   * `snapshot` has the newest requests, `update` those that are new or have ended since. Oldest
-   * first.
-   */
+  /** Oldest first. `snapshot` has the newest requests, `update` those that began or ended since. */
   readonly requests: readonly SandboxRequest[]
 }
 
 /** Sends changes to open pages. */
 export interface LiveEvents {
-  /** Sends this response the current state, and every change from then on. */
+  /** Sends the current state to this response, and then every change. */
   attach(response: ServerResponse): void
   /** Reports a change. Changes are sent together, at most ten times a second. */
   changed(): void
@@ -23,11 +20,11 @@ export interface LiveEvents {
   restarted(): void
 }
 
-/** Requests that a page keeps. */
+/** Number of requests that a page keeps. */
 const SHOWN = 200
 const PAUSE = 100
 const HEARTBEAT = 15_000
-/** A page that reads slower than this gets no more changes, and the whole state later. */
+/** Unread bytes from which a slow page gets no more changes. It gets the whole state later. */
 const MAX_UNREAD = 4 * 1024 * 1024
 
 /** Watches a sandbox while pages are open. */
@@ -84,7 +81,7 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
       response.write(`retry: 1000\n\n${snapshot()}`)
       if (pages.size === 0) {
-        // No page got any change meanwhile.
+        // No page was open to get the changes up to here.
         sent = sandbox.requests.at(-1)?.number ?? 0
         running = sandbox.requests.filter(({ status }) => status === 'running')
         heartbeat = setInterval(() => {

@@ -36,7 +36,7 @@ export interface KeySummary {
 
 /** The data of the live page and of `GET /__sandbox/`. It contains no API key in full. */
 export interface Overview {
-  /** The preset with exactly the current switches, or null. */
+  /** Name of the preset that equals the current switches, or null. */
   readonly preset: SandboxPreset | null
   readonly behaviour: SandboxBehaviour
   readonly customers: readonly SandboxCustomer[]
@@ -50,7 +50,7 @@ export interface Overview {
   readonly faults: readonly SandboxFaultStatus[]
 }
 
-/** Rows shown of a long table. */
+/** Maximum number of rows shown of a table. */
 const SHOWN = 50
 
 /** Reads a sandbox for the live page. */
@@ -101,7 +101,7 @@ export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
   return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }
 }
 
-/** The preset with these switches, or null. */
+/** Returns the name of the preset that equals these switches, or null. */
 export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
   const text = sortedJson(behaviour)
   for (const [name, changes] of Object.entries(sandboxPresets))
@@ -109,7 +109,7 @@ export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
   return null
 }
 
-/** Whether this is the name of a preset. */
+/** True if this is the name of a preset. */
 export function isPreset(name: unknown): name is SandboxPreset {
   return typeof name === 'string' && Object.hasOwn(sandboxPresets, name)
 }

@@ -4,12 +4,12 @@ import { constructFromEvents, EVENT_ID, getScalarValue, parseEvents, YAMLExcepti
 export function readYaml(source: string): unknown {
   try {
     const events = eventsOf(source)
-    // An alias may stand for a value that contains itself, or that a few lines make huge.
+    // Reject aliases: they can make a value that contains itself, or a huge value from a few lines.
     const alias = events.find((event) => event.type === EVENT_ID.ALIAS)
     if (alias !== undefined)
-      YAMLException.throwAt(source, alias.anchorStart - 1, 'an alias is not read here; write its value out')
+      YAMLException.throwAt(source, alias.anchorStart - 1, 'aliases are not supported; write the value out')
     const documents = constructFromEvents(events, { source })
-    if (documents.length > 1) throw new TypeError('there is a second document; a file has one')
+    if (documents.length > 1) throw new TypeError('the file has a second document; only one is allowed')
     return documents[0] ?? null
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error

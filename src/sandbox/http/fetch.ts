@@ -3,7 +3,7 @@ import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 /** A drop-in for the global `fetch`. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
-/** The rejection of a fetch that failed on the network, in Node's words. */
+/** The error with which Node's fetch rejects if the network fails. */
 function networkError(code: string, syscall: string): TypeError {
   return new TypeError('fetch failed', {
     cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }),
@@ -15,7 +15,10 @@ function otherSideClosed(): Error {
   return Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' })
 }
 
-/** Makes a fetch that reaches only the sandbox: other origins have no DNS entry. */
+/**
+ * Makes a fetch that reaches only the sandbox. Requests to other origins fail as if DNS had no
+ * entry.
+ */
 export function createFetch(
   handle: (message: SandboxMessage) => Promise<SandboxReply>,
   baseUrl: URL,
@@ -56,14 +59,15 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   if (delivery.type === 'refuse') throw networkError('ECONNREFUSED', 'connect')
   if (delivery.type === 'drop') throw networkError('ECONNRESET', 'read')
   if (delivery.type === 'stall') return untilAborted(new Promise<never>(() => {}), signal)
-  // The constructor of Response refuses bodies for these.
+  // The Response constructor rejects a body with these statuses.
   const empty = reply.status === 204 || reply.status === 205 || reply.status === 304
   const headers = new Headers(reply.headers)
-  // HTTP tells a broken connection from an end by a length that was announced and not reached.
+  // A client notices a broken connection by a content-length that the body does not reach.
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // Responses made by hand have no URL. Those of a real fetch do. msw before 2.7 defines it again.
+  // A constructed Response has no URL, unlike one of a real fetch. Configurable, because msw before
+  // 2.7 redefines it.
   Object.defineProperty(response, 'url', { value: url, configurable: true })
   return response
 }
@@ -107,8 +111,8 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
 }
 
 /**
- * The first bytes of a body. Its failure comes with the next pull, after those bytes have been
- * read.
+ * Makes a stream of the first bytes of a body. It fails on the next pull, after those bytes have
+ * been read.
  */
 function partOf(
   body: string,
@@ -147,8 +151,8 @@ function padded(body: string, bytes: number, signal: AbortSignal): ReadableStrea
 }
 
 /**
- * The work's result, or the signal's reason as soon as it fires. The work itself goes on, as on a
- * server.
+ * Returns the result of the work, or rejects with the signal's reason when the signal fires. The
+ * work goes on, as on a server.
  */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -10,8 +10,8 @@ export interface SandboxHandlersOptions {
 
 /**
  * Makes request handlers for msw's `setupServer` and `setupWorker` that respond from a sandbox.
- * Failures of the network become `HttpResponse.error()`, which has no details: in Node, too, it
- * looks like a failure in a browser.
+ * Network failures become `HttpResponse.error()`, which has no details: even in Node it looks like
+ * a failure in a browser.
  *
  * @example
  * const server = setupServer(...sandboxHandlers(sandbox))
@@ -28,7 +28,8 @@ export function sandboxHandlers(sandbox: Sandbox, options: SandboxHandlersOption
         if (type === 'drop' || type === 'refuse') return HttpResponse.error()
         return await respond(reply, request.signal, message.url)
       } catch (error) {
-        // msw reports a resolver's error as a mistake in the handlers. An aborted request is none.
+        // msw reports an error of a resolver as a mistake in the handlers, but an aborted request
+        // is not a mistake.
         if (request.signal.aborted) return HttpResponse.error()
         throw error
       }

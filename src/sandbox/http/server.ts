@@ -11,22 +11,25 @@ import { errorAnswer } from '../service/wire.ts'
 
 /** Options of {@link serveSandbox}. */
 export interface ServeSandboxOptions {
-  /** Default 0: any free port. */
+  /** Port to listen on. Default 0: any free port. */
   readonly port?: number
   /**
-   * Default `127.0.0.1`. The sandbox has no protection, so think before you open it to a network.
+   * Address to listen on. Default `127.0.0.1`. The sandbox has no access control, so be careful
+   * when you open it to a network.
    */
   readonly host?: string
   /** Responds to preflights and lets pages of any origin read responses. Default false. */
   readonly cors?: boolean
   /**
-   * Serves the live page at `/` and the control API below `/__sandbox/`. With `'loopback'` only on
-   * a loopback address. Default false.
+   * Serves the live page at `/` and the control API below `/__sandbox/`. `'loopback'` serves them
+   * only if `host` is a loopback address. Default false.
    */
   readonly control?: boolean | 'loopback'
   /** Called when a request has its response or has lost its connection. */
   readonly onRequest?: (request: SandboxRequest) => void
-  /** Called with a line of log for other events: control calls, invalid requests, lost callers. */
+  /**
+   * Called with a log line for each other event: control calls, invalid requests, lost connections.
+   */
   readonly onNotice?: (notice: string) => void
 }
 
@@ -46,9 +49,9 @@ export interface SandboxServer {
   readonly url: string
   /** Port on which it listens. */
   readonly port: number
-  /** Whether it serves the live page and the control API. */
+  /** True if it serves the live page and the control API. */
   readonly control: boolean
-  /** Stops listening and cuts open connections. A second call waits for the same end. */
+  /** Stops listening and cuts open connections. A second call waits for the first. */
   close(): Promise<void>
 }
 
@@ -68,7 +71,7 @@ export async function serveSandbox(
   assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  // Node would refuse a request without Host, or with an unknown Expect, by a response without a
+  // Node itself would reject a request without Host, or with an unknown Expect, without a response
   // body.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1')
@@ -103,10 +106,11 @@ export async function serveSandbox(
     response.end(JSON.stringify(answer.body))
     onNotice(`${request.method} ${request.url} ${status} (${message})`)
   }
-  // Node would send a response without a body.
+  // Node itself would send a response without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
-    if (status !== null) onNotice(`no HTTP request, refused with ${status} (${messageOf(error)})`)
+    if (status !== null)
+      onNotice(`received something that is not an HTTP request, responded ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
   const address = server.address() as AddressInfo
@@ -131,7 +135,7 @@ export async function serveSandbox(
   }
 }
 
-/** Whether only this machine can reach the address. */
+/** True if only this machine can reach the address. */
 function isLoopback(address: string): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(address)
 }
@@ -160,7 +164,7 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  // A body that is too large reaches the sandbox as such, which refuses it.
+  // Replace a body that is too large by one that the sandbox rejects for its size.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const url = targetOf(sandbox, request.url ?? '/')
   const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
@@ -196,14 +200,14 @@ class ReceivedMessage implements SandboxMessage {
     if (response.destroyed) gone.abort()
     else
       response.once('close', () => {
-        // A caller with the whole response did not abort.
+        // A caller that has the whole response did not abort.
         if (!response.writableFinished) gone.abort()
       })
     return gone.signal
   }
 }
 
-/** The sandbox's base URL may have a path. The server's has none. */
+/** Adds the path of the sandbox's base URL, which the server's base URL does not have. */
 function targetOf(sandbox: Sandbox, target: string): string {
   return target.startsWith('/') ? sandbox.baseUrl + target : target
 }
@@ -227,8 +231,7 @@ function readBody(request: IncomingMessage, most: number): Promise<string | null
     let size = 0
     request.on('data', (chunk: Buffer) => {
       size += chunk.length
-      // Reads on without keeping anything: a caller that is still writing would not see the
-      // response.
+      // Discard the chunks but read on: a caller that is still writing would not see the response.
       if (size > most) chunks = []
       else chunks.push(chunk)
     })
@@ -244,7 +247,7 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
     const headers = empty
       ? reply.headers
       : { ...reply.headers, 'content-length': Buffer.byteLength(reply.body) }
-    // As a string, because Node sends that together with the headers, and bytes in a second piece.
+    // Pass a string: Node sends it together with the headers, but sends bytes in a second packet.
     response.writeHead(status, headers).end(empty ? undefined : reply.body)
     return
   }
@@ -289,7 +292,7 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
   yield body
 }
 
-/** A request that is not even HTTP gets an ErrorResponse all the same. */
+/** Responds to a request that is not valid HTTP with an ErrorResponse, too. */
 function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): number | null {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()

@@ -53,7 +53,7 @@ export const pageDocument: string = `<!doctype html>
         <p class="note" id="log-none">No request yet. For example:<br>
           <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
       </section>
-${table('ledger', 'Charges', 'Every debit of a wallet. Two for one reference is the bug you are looking for.')}
+${table('ledger', 'Charges', 'Every debit of a wallet. Two debits for one reference are a bug in your program.')}
     </div>
 
     <div class="side">
@@ -104,7 +104,7 @@ action:
     <div class="wide">
 ${table('orders', 'Orders', 'As their customers see them, newest first.')}
 ${table('keys', 'Idempotency keys', 'What a request with the same key gets.')}
-${table('api-keys', 'API keys', 'Shortened until you ask for one.')}
+${table('api-keys', 'API keys', 'Shortened until you select Show.')}
 ${table('services', 'Services', 'The catalogue, unpublished services included.')}
     </div>
   </main>

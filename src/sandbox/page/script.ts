@@ -3,8 +3,8 @@ import { buildSync } from 'esbuild'
 
 /**
  * The page's script: browser/main.ts and its imports, as one string. The build replaces this module
- * by the string itself (scripts/built-page.ts), so the package needs no bundler. The source runs
- * without a build.
+ * with the string itself (scripts/built-page.ts), so the package needs no bundler. From source, it
+ * bundles the page when asked.
  */
 export function pageScript(): string {
   const { outputFiles } = buildSync({

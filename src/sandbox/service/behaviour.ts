@@ -27,9 +27,12 @@ export interface SandboxBehaviour {
   readonly stepFrom: 'minimum' | 'zero'
   /** Whether `quantity` may have a fraction. The API document says integer. Default false. */
   readonly fractionalQuantity: boolean
-  /** Which of the possibly optional body fields are required. Default `['target']`. */
+  /**
+   * Which body fields are required, of those that the API document leaves open. Default
+   * `['target']`.
+   */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
-  /** What happens to body fields that the API document does not name. Default `'ignore'`. */
+  /** What happens to body fields that the API document does not mention. Default `'ignore'`. */
   readonly unknownFields: 'ignore' | 'refuse'
   /** Where an order's source system comes from: `metadata.sourceSystem`, the body's `sourceSystem`, or the API key. Default `'metadata'`. */
   readonly sourceSystemFrom: 'metadata' | 'body' | 'apiKey'
@@ -60,11 +63,14 @@ export interface SandboxBehaviour {
   /** How long a key is remembered, or null for ever. Default null. */
   readonly keyLifetime: number | null
   /**
-   * The use from which a key's lifetime counts: the one whose response is remembered (default), the
-   * first one even if it was refused and may be repeated, or the latest one.
+   * When a key's lifetime begins. `'remembered'` (default): with the request whose response is
+   * remembered. `'firstUse'`: with the first request, even a refused one. `'lastUse'`: with the
+   * latest request.
    */
   readonly keyLifetimeFrom: 'remembered' | 'firstUse' | 'lastUse'
-  /** Which keys are accepted; others get 400. Default `'any'` (1–255 visible ASCII characters). */
+  /**
+   * Which keys are accepted. Other keys get 400. Default `'any'` (1–255 visible ASCII characters).
+   */
   readonly keyFormat: 'any' | 'uuid'
   /** When two payloads under one key are the same. Default `'json'`: equal JSON, whatever the spelling. */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
@@ -101,7 +107,7 @@ export interface SandboxBehaviour {
    * Largest page, or null for none. Larger limits return smaller pages, not errors. Default 100.
    */
   readonly maxLimit: number | null
-  /** Whether every page is the first page. Default false. */
+  /** Whether lists ignore `offset`, so that every page is the first page. Default false. */
   readonly ignoreOffset: boolean
   /** What an invalid `limit` or `offset` gets: the nearest valid value, or 400. Default `'clamp'`. */
   readonly invalidPaging: 'clamp' | 'refuse'
@@ -156,10 +162,10 @@ export type SandboxPreset =
   | 'eventually-consistent'
   | 'forgetful'
 
-/** The named combinations. Each has what differs from `default`. */
+/** The named combinations of switches. Each lists only what differs from `default`. */
 export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<SandboxBehaviour> } = {
   default: {},
-  /** Every outcome sticks to its key, server errors too, and replays are marked. */
+  /** Remembers every outcome under its key, server errors too, and marks replays. */
   'remembers-refusals': {
     rememberedRefusals: [400, 402, 404, 422],
     rememberServerErrors: true,
@@ -170,7 +176,7 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
    * wallet.
    */
   'balance-before-key': { checks: ['auth', 'validation', 'service', 'balance', 'key'] },
-  /** Rejects whatever it can: byte-equal payloads, UUID keys, known fields, small pages. */
+  /** Strict everywhere: payloads must be byte-equal, keys UUIDs, fields known; pages are small. */
   'strict-gateway': {
     errorShape: 'nested',
     listEnvelope: 'results',
@@ -181,7 +187,7 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
     invalidPaging: 'refuse',
     maxLimit: 20,
   },
-  /** Nothing beyond the documented fields. */
+  /** Responses have only the documented fields. */
   'minimal-answers': { orderFields: [], listEnvelope: 'array', requestIdHeader: null, errorShape: 'flat' },
   /** Errors as `application/problem+json`. */
   rfc9457: { errorShape: 'problem', listEnvelope: 'items', replayStatus: 200, replayHeader: true },

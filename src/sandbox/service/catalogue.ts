@@ -9,7 +9,7 @@ export function defaultCatalogue(currency: string): readonly SandboxService[] {
   return [
     { ...base, productId: 'svc_standard', amount: 250 },
     { ...base, productId: 'svc_bulk', amount: 3, minQuantity: 100, maxQuantity: 100_000, stepQuantity: 100 },
-    // Its step allows other quantities when counted from zero than when counted from the minimum.
+    // Its step allows different quantities when counted from zero and from the minimum.
     { ...base, productId: 'svc_offset', amount: 40, minQuantity: 5, maxQuantity: 105, stepQuantity: 10 },
     {
       ...base,

@@ -16,9 +16,9 @@ import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
 /** Result of a creation. */
 export interface Creation {
-  /** Null if the creation died on the way. */
+  /** Null if the creation died before it had a response. */
   readonly answer: Answer | null
-  /** The debit that this very request caused, or null. */
+  /** The debit that this request caused, or null. */
   readonly charge: SandboxCharge | null
 }
 
@@ -68,7 +68,7 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
     if (check === 'key') {
       const known = register(run)
       if (known !== null) return { answer: known, charge: null }
-      // From here on, every other request with this key hears "still running".
+      // From here on, every other request with this key gets IDEMPOTENCY_IN_PROGRESS.
       const time = behaviour.processingTime + faults.slowness
       if (time > 0) await world.sleep(time)
       else await Promise.resolve()
@@ -95,13 +95,15 @@ const checks: { readonly [Name in Exclude<SandboxCheck, 'key'>]: (run: Run) => R
 }
 
 /**
- * Registers the request in the idempotency table, or responds for the one that is there already.
+ * Registers the request in the idempotency table. If the key is already there, returns the response
+ * to a repeated request.
  */
 function register(run: Run): Answer | null {
   const { tables, behaviour, call, apiKey, world } = run
   const problem = refuseKeyText(call.idempotencyKey, behaviour)
   if (problem !== null) return errorAnswer(problem, behaviour)
-  // Without a customer there is no table to search. The check of the API key refuses later.
+  // Without a customer there is no table to search. The check of the API key rejects the request
+  // later.
   if (apiKey === undefined || call.idempotencyKey === null) return null
   const scope = scopeOf(apiKey, behaviour)
   const row = keyRow(scope, call.idempotencyKey)
@@ -240,7 +242,7 @@ function checkService(run: Run): Refusal | null {
   if (service.stock !== null && draft.quantity > service.stock)
     return refused('OUT_OF_STOCK', 'This service is out of stock.')
   if (!Number.isSafeInteger(costOf(service, draft, behaviour)))
-    return refused('AMOUNT_TOO_LARGE', 'The order costs more than an integer can say.')
+    return refused('AMOUNT_TOO_LARGE', 'The price of the order is above the largest safe integer.')
   return null
 }
 
@@ -263,7 +265,7 @@ function commit(run: Run): Creation {
   const service = draft === null ? undefined : tables.services.get(draft.serviceId)
   const customer = apiKey === undefined ? undefined : tables.customers.get(apiKey.customerId)
   if (draft === null || !service || !customer?.wallet)
-    throw new Error('committed an order that was not checked')
+    throw new Error('cannot commit an order that was not checked')
   const amount = costOf(service, draft, behaviour)
   const { currency } = customer.wallet
   const order: SandboxOrder = {
@@ -312,7 +314,7 @@ function refuse(run: Run, refusal: Refusal): Answer {
   return errorAnswer(refusal, run.behaviour)
 }
 
-/** Ends the running mark: stores a response to replay, or forgets the key. */
+/** Removes the "running" mark: stores a response to replay, or forgets the key. */
 function settle(run: Run, answer: SandboxKeyAnswer | null): void {
   const { registered, tables } = run
   if (registered === null) return

@@ -32,7 +32,7 @@ export interface SandboxRequestView {
   readonly body: unknown
 }
 
-/** Which requests a rule applies to. All given conditions must hold. */
+/** Which requests a rule applies to. All conditions that are set must hold. */
 export interface FaultMatch {
   /** Endpoint of the API. */
   readonly operation?: SandboxOperation
@@ -57,12 +57,12 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * What goes wrong. "Commit" means that the request is really processed, whatever the caller hears.
- * It is false unless an action says otherwise.
+ * What goes wrong. `commit` means that the service processes the request, whatever response the
+ * caller gets. Default false, unless an action says otherwise.
  *
  * Several actions that only modify a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`,
- * `shortPage`, `mutateList`) may apply to one request. Of the others, only the first matching rule
- * applies.
+ * `shortPage`, `mutateList`) may apply to one request. Of all other actions, only the first
+ * matching rule applies.
  */
 export type FaultAction =
   /**
@@ -73,7 +73,10 @@ export type FaultAction =
   | { readonly type: 'drop' }
   /** Processed, then the connection is reset: the response is lost. */
   | { readonly type: 'commitThenDrop' }
-  /** The server dies halfway: registered as running, nothing charged, connection reset. See `orphanedMarkLifetime`. */
+  /**
+   * The server dies halfway: the key is marked as running, nothing is charged, the connection is
+   * reset. See `orphanedMarkLifetime`.
+   */
   | { readonly type: 'crash' }
   /** Processed; headers and `after` bytes of the body (default half), then a reset, or a normal end if `cleanly`. */
   | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
@@ -82,9 +85,9 @@ export type FaultAction =
   /** Never gets a response. */
   | { readonly type: 'stall'; readonly commit?: boolean }
   /**
-   * Delays the response by `ms`. `'before'` (default): the request is unknown until then.
-   * `'during'`: a creation is registered as running meanwhile. `'after'`: processed immediately,
-   * with a late response.
+   * Delays the response by `ms`. `'before'` (default): processing begins after the delay.
+   * `'during'`: a creation is marked as running during the delay. `'after'`: processing is
+   * immediate, and the response is late.
    */
   | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
@@ -123,7 +126,7 @@ export type FaultAction =
     }
   /** Lists: pages have at most `limit` rows. */
   | { readonly type: 'capLimit'; readonly limit: number }
-  /** Lists: the page has `fewer` rows less than it could have (default 1), at its end. */
+  /** Lists: removes `fewer` rows (default 1) from the end of the page. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
    * Lists: changes rows before the page is cut out. With `skip: 1, times: Infinity` it happens
@@ -149,13 +152,13 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Order requests: returns another order of the same customer, the newest one under another key,
-   * as a proxy does that mixes up its connections. Processed unless `commit` is false. Without
-   * another order, the response stays as it is.
+   * Order requests: returns the customer's newest order under another key, as a proxy does that
+   * mixes up its connections. Processed unless `commit` is false. Without another order, the
+   * response stays as it is.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
   /**
-   * Processed. Streams that many spaces before the body. `gzip` (real server only) compresses them.
+   * Processed. Streams `bytes` spaces before the body. `gzip` (real server only) compresses them.
    */
   | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 
@@ -163,7 +166,7 @@ export type FaultAction =
 export interface FaultRule {
   /** Default: every request. */
   readonly match?: FaultMatch
-  /** Matching requests that pass unchanged first. Default 0. */
+  /** How many matching requests pass unchanged first. Default 0. */
   readonly skip?: number
   /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, for ever. */
   readonly times?: number | 'always'
@@ -176,7 +179,7 @@ export interface FaultRule {
   readonly action: FaultAction
 }
 
-/** Actions that decide alone how a request ends. */
+/** Actions that determine the response. Only one of them can apply to a request. */
 export type FaultEnding = Exclude<
   FaultAction,
   {
@@ -207,11 +210,11 @@ export interface SandboxFaults {
   /** Removes all rules. */
   clear(): void
   /**
-   * Rules that have not applied as often as their `times`. A rule without end counts until it has
-   * applied once.
+   * Returns the rules that have not yet applied `times` times. A rule with `Infinity` is pending
+   * until it has applied once.
    */
   pending(): readonly FaultRule[]
-  /** Every rule, oldest first, with its counts so far. */
+  /** Returns every rule, oldest first, with its counts so far. */
   list(): readonly SandboxFaultStatus[]
   /** Removes one rule. Returns false if there is none with this id. */
   remove(id: number): boolean
@@ -219,15 +222,15 @@ export interface SandboxFaults {
 
 /** A fault rule and its counts. */
 export interface SandboxFaultStatus {
-  /** Set when the rule is added, and never used again. */
+  /** Identifier of the rule, never reused. */
   readonly id: number
   /** The rule as it was added. */
   readonly rule: FaultRule
-  /** Requests that its `match` fits. */
+  /** Number of requests that its `match` fits. */
   readonly matched: number
   /** How often it has applied. */
   readonly acted: number
-  /** True once it has applied as often as it may. */
+  /** True once it has applied `times` times. */
   readonly spent: boolean
 }
 
@@ -302,7 +305,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       }
       for (const active of rules) {
         const { action, match } = active.rule
-        // A rule that cannot apply keeps its count for a later request.
+        // Do not count a rule that cannot apply: it stays available for a later request.
         if (plan.ending !== null && isEnding(action)) continue
         if (!matches(match ?? {}, request) || !acts(active)) continue
         plan.actions.push(action.type)
@@ -349,7 +352,7 @@ function matches(match: FaultMatch, request: SandboxRequestView): boolean {
     (method === undefined || method === request.method) &&
     (externalOrderId === undefined || externalOrderId === request.externalOrderId) &&
     (idempotencyKey === undefined || idempotencyKey === request.idempotencyKey) &&
-    // search() ignores a pattern's lastIndex, which test() would move.
+    // search() ignores a pattern's lastIndex. test() would depend on it and change it.
     (path === undefined ||
       (typeof path === 'string' ? request.path.startsWith(path) : request.path.search(path) >= 0)) &&
     (when === undefined || when(request))

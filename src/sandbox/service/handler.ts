@@ -8,7 +8,7 @@ import { logEntry, type Routed, route, viewOf } from './routing.ts'
 import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
 
-/** Larger request bodies get 413. */
+/** Maximum size of a request body in bytes. Larger ones get 413. */
 export const MAX_BODY_BYTES: number = 1024 * 1024
 
 /** The request log. */
@@ -68,7 +68,7 @@ export function createHandler(
         entry.status = 'dropped'
         throw reason
       })
-    // Loading another state restarted the service: its connections do not survive that.
+    // If another state was loaded meanwhile, the service counts as restarted: drop the connection.
     const delivery: SandboxDelivery = world.tables === tables ? processed.delivery : { type: 'drop' }
     const unseen = delivery.type === 'drop' || delivery.type === 'refuse' || delivery.type === 'stall'
     entry.status = unseen ? 'dropped' : answer.status
@@ -101,13 +101,13 @@ async function answerTo(
       delivery: complete,
     }
   }
-  // No character takes more than three bytes, so short bodies need no counting.
+  // No UTF-16 code unit takes more than three bytes, so short bodies need no counting.
   if (message.body.length > MAX_BODY_BYTES / 3 && byteLength(message.body) > MAX_BODY_BYTES)
     return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
 
   const plan = planned()
   if (plan.forgetKeys) forgetKeys(world.tables)
-  // Not tied to the caller's signal: a request that has arrived is processed, late or not.
+  // Do not pass the caller's signal: a request that has arrived is processed, however late.
   if (plan.delay.before > 0) await world.sleep(plan.delay.before)
   const isHarmless =
     plan.ending?.type === 'otherOrder' &&
@@ -123,7 +123,7 @@ async function answerTo(
       slowness: plan.delay.during,
       dies: ending?.type === 'crash',
     })
-    // Died on the way: there is no response, and nobody would see it.
+    // The request died: drop the connection. The 500 is only a placeholder that nobody gets.
     if (answer === null) return { answer: jsonAnswer(500, null), charged: false, delivery: { type: 'drop' } }
     processed = { answer, charged: charge !== null, delivery: complete }
   } else {
@@ -137,7 +137,9 @@ async function answerTo(
   return plan.delay.after > 0 ? { ...processed, delay: plan.delay.after } : processed
 }
 
-/** The newest order of the same customer under another key, as the response to a creation. */
+/**
+ * Returns the newest order of the same customer under another key, as the response to a creation.
+ */
 function otherOrder(world: World, call: Call): Answer | undefined {
   const { tables, behaviour } = world
   const customerId = findApiKey(tables, call.authorization)?.customerId

@@ -7,7 +7,7 @@ import { type Call, findApiKey, type World } from './world.ts'
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Why this string cannot be an Idempotency-Key, or null. */
+/** Returns why this string cannot be an Idempotency-Key, or null. */
 export function refuseKeyText(key: string | null, behaviour: SandboxBehaviour): Refusal | null {
   const problem = (message: string): Refusal => ({ status: 400, code: 'INVALID_REQUEST', message })
   if (key === null || key === '') return problem('The Idempotency-Key header is required.')
@@ -21,7 +21,7 @@ export function scopeOf(apiKey: SandboxApiKey, behaviour: SandboxBehaviour): str
   return behaviour.keyScope === 'customer' ? apiKey.customerId : apiKey.id
 }
 
-/** Whether a repeated request has "the same payload" by the configured rule. */
+/** True if a repeated request has the same payload by the switch `payloadEquality`. */
 export function isSamePayload(first: string, second: string, behaviour: SandboxBehaviour): boolean {
   if (first === second) return true
   if (behaviour.payloadEquality === 'bytes') return false
@@ -37,7 +37,7 @@ function withoutMetadata(body: unknown): unknown {
   return rest
 }
 
-/** Drops the row if its key, or the mark of its dead request, has expired. */
+/** Removes the row if its key, or the mark of its dead request, has expired. */
 export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBehaviour, now: number): void {
   const entry = tables.keys.get(row)
   if (entry === undefined) return
@@ -58,8 +58,8 @@ export function forgetKeys(tables: Tables): void {
 }
 
 /**
- * Stores a faulty response for replay under the request's key. `charged` if the request created its
- * order.
+ * Stores a faulty response for replay under the request's key. `charged` tells whether the request
+ * created its order.
  */
 export function rememberFault(
   world: World,

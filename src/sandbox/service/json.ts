@@ -51,7 +51,10 @@ export interface JsonPatchStep {
   readonly value?: unknown
 }
 
-/** Applies the steps to a copy. A step whose path leads nowhere changes nothing: faults never fail a test by themselves. */
+/**
+ * Applies the steps to a copy. A step whose path does not exist changes nothing: a fault must not
+ * fail a test by itself.
+ */
 export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
   let result: unknown = structuredClone(document)
   for (const step of steps) {

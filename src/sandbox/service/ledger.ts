@@ -9,7 +9,9 @@ export class SandboxAssertionError extends Error {
   override readonly name = 'AssertionError' as const
   /** The code that test runners look for. */
   readonly code = 'ERR_ASSERTION' as const
-  /** False: the message was written for this failure. Jest leaves such messages out when it is true. */
+  /**
+   * False, because the message is specific to this failure. Jest hides the message if this is true.
+   */
   readonly generatedMessage = false as const
   /**
    * The actual value: a number of charges. For `expectBalance` an amount in minor currency units,
@@ -29,7 +31,7 @@ export class SandboxAssertionError extends Error {
   }
 }
 
-/** The assertions of a sandbox, read from what it remembers at the time of the call. */
+/** The assertions of a sandbox. Each reads the sandbox's state at the time of the call. */
 export interface SandboxAssertions {
   /**
    * Throws unless exactly one charge has this externalOrderId or Idempotency-Key. Returns that
@@ -85,7 +87,7 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
     },
     expectBalance(amount, customer = 'cus_personal') {
       const { id, wallet } = customerOf(customer)
-      // An unmapped wallet holds no amount, not even zero.
+      // A missing wallet has no amount, not even zero.
       if (wallet?.amount === amount) return
       const charges = listed(ledger().filter(({ customerId }) => customerId === id))
       throw failure(

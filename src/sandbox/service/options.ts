@@ -8,7 +8,10 @@ import type { SandboxSleep } from './world.ts'
 export interface SandboxOptions {
   /** Base URL of the service. Default `https://sandbox.customer-ordering.test`. */
   readonly baseUrl?: string
-  /** Decides ids, shuffles and fault draws. Default 1. The same seed gives the same responses. */
+  /**
+   * Seed of ids, shuffled lists and random faults. Default 1. The same seed gives the same
+   * responses.
+   */
   readonly seed?: number
   /** Named switches to start from. Default `'default'`. */
   readonly preset?: SandboxPreset
@@ -26,15 +29,18 @@ export interface SandboxOptions {
   readonly organizationApiKey?: string
   /** The catalogue. Default: seven services, from `svc_standard` to `svc_premium`. */
   readonly services?: readonly NewService[]
-  /** Most requests in `sandbox.requests`, always the newest. Default: all, which suits tests. */
+  /**
+   * Maximum number of requests in `sandbox.requests`; the newest are kept. Default: all, which
+   * suits tests.
+   */
   readonly keepRequests?: number
-  /** Milliseconds since the epoch. Default `Date.now`. */
+  /** Returns the time in milliseconds since 1970. Default `Date.now`. */
   readonly now?: () => number
   /** Waits for delays and processing times. Default: timers. */
   readonly sleep?: SandboxSleep
 }
 
-/** The names of the options. Their readers check the values. */
+/** The names of the options. The code that reads an option checks its value. */
 const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   baseUrl: anything,
   seed: anything,

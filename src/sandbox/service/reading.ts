@@ -44,7 +44,7 @@ export function listOrders(world: World, call: Call, query: URLSearchParams, cha
 export function retrieveOrder(world: World, call: Call, orderId: string): Answer {
   return authenticated(world, call, 'orders:read', (apiKey) => {
     const order = world.tables.orders.get(orderId)
-    // Another customer's order looks as if it did not exist.
+    // Respond as if another customer's order did not exist.
     if (order === undefined || order.customerId !== apiKey.customerId || !isReadable(world, order))
       return notFound(world, 'ORDER_NOT_FOUND', 'Order not found.')
     return jsonAnswer(200, orderBody(order, world.behaviour, world.now()))
@@ -139,7 +139,7 @@ function pageOf<Row>(
   const limit = Math.min(asked.limit, behaviour.maxLimit ?? Infinity, changes.limit ?? Infinity)
   const offset = behaviour.ignoreOffset ? 0 : asked.offset
   const end = offset + Math.max(0, limit - changes.fewer)
-  // Only a changed list is rendered as a whole: long lists are read page by page.
+  // Render all rows only for a changed list, because a list may be long.
   if (changes.change !== null) {
     const changed = changes.change(rows.map(show))
     return listAnswer(
@@ -153,8 +153,8 @@ function pageOf<Row>(
 }
 
 /**
- * Limit and offset, or what is wrong with them. The API document only says that limit defaults to
- * 50.
+ * Returns limit and offset, or what is wrong with them. The API document only says that limit
+ * defaults to 50.
  */
 function readPaging(
   query: URLSearchParams,
@@ -167,7 +167,8 @@ function readPaging(
     const least = name === 'limit' ? 1 : 0
     const value = /^[+-]?\d+$/.test(given) ? Number(given) : Number.NaN
     const valid = Number.isSafeInteger(value) && value >= least
-    if (!valid && behaviour.invalidPaging === 'refuse') return `${name} must be an integer from ${least} on.`
+    if (!valid && behaviour.invalidPaging === 'refuse')
+      return `${name} must be an integer of at least ${least}.`
     if (!Number.isNaN(value)) paging[name] = Math.min(Math.max(value, least), Number.MAX_SAFE_INTEGER)
   }
   return paging

@@ -45,14 +45,15 @@ export interface SandboxRequest {
   /** Milliseconds since the epoch. */
   readonly at: number
   /**
-   * The status of the response. `'running'` until then, `'dropped'` if the caller never saw one.
+   * The status of the response. `'running'` before the response, `'dropped'` if the caller never
+   * got one.
    */
   readonly status: number | 'running' | 'dropped'
-  /** The response, also if the caller never saw it. Null until then. */
+  /** The response, even if the caller never got it. Null while the request runs. */
   readonly response: SandboxResponse | null
   /** How the response travelled. */
   readonly delivery: SandboxDelivery['type']
-  /** Whether this very request debited a wallet. Replays do not. */
+  /** True if this request debited a wallet. Replays do not. */
   readonly charged: boolean
   /**
    * Actions of the fault rules that applied to it, in the order of the rules. Empty without a

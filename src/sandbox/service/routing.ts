@@ -14,7 +14,7 @@ export interface Routed {
   readonly query: URLSearchParams
   /** Why there is no operation, or null. */
   readonly refusal: Refusal | null
-  /** Methods that the path does have, for 405. */
+  /** Methods that the path supports, for a 405. */
   readonly allow: string | null
 }
 
@@ -50,7 +50,11 @@ export function route(message: SandboxMessage, baseUrl: URL): Routed {
     if (id === null) continue
     const operation = Object.hasOwn(methods, message.method) ? methods[message.method] : undefined
     if (operation !== undefined) return { ...found, id, operation, refusal: null }
-    const refusal = { status: 405, code: 'METHOD_NOT_ALLOWED', message: 'This path has no such method.' }
+    const refusal = {
+      status: 405,
+      code: 'METHOD_NOT_ALLOWED',
+      message: 'This path does not support this method.',
+    }
     return { ...found, id, refusal, allow: Object.keys(methods).join(', ') }
   }
   return { ...found, refusal: { status: 404, code: 'NOT_FOUND', message: 'There is no such path.' } }
@@ -114,7 +118,7 @@ interface Target {
 /** Path and query of a URL or of a path from the root on, or null. */
 function targetOf(target: string, baseUrl: URL): Target | null {
   const path = target.startsWith(`${baseUrl.origin}/`) ? target.slice(baseUrl.origin.length) : target
-  // Such a path needs no parser, which would take longer than the rest of the routing.
+  // Skip the URL parser for a plain path: it takes longer than the rest of the routing.
   if (/^(?:\/[\w-]+)+$/.test(path)) return { pathname: path, query: new URLSearchParams() }
   try {
     const { pathname, searchParams } = new URL(target, baseUrl)

@@ -1,7 +1,7 @@
 /**
- * Describes plain data from outside: options, fault files, state files. A shape returns the first
- * problem and its JSON path, or null. Paths are built only for a problem: a sandbox for every one
- * of a million runs checks its options, too.
+ * Checks plain data from outside: options, fault files, state files. A shape returns the first
+ * problem with its JSON path, or null. It builds paths only for a problem, which keeps creating
+ * many sandboxes fast.
  */
 export type Shape = (value: unknown, path: string) => string | null
 
@@ -47,7 +47,7 @@ export function orNull(shape: Shape): Shape {
   return (value, path) => (value === null ? null : shape(value, path))
 }
 
-/** The first shape that fits. `wanted` describes them all. */
+/** Accepts a value that fits one of the shapes. `wanted` describes them all. */
 export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
   return (value, path) =>
     shapes.some((shape) => shape(value, path) === null)
@@ -73,8 +73,8 @@ export function listOf(element: Shape): Shape {
 }
 
 /**
- * An object with exactly these fields. Those in `optional` may be absent. An unknown name counts as
- * misspelt.
+ * An object with exactly these fields. Those in `optional` may be absent. An unknown field is an
+ * error, because it is probably misspelt.
  */
 export function record(
   required: { readonly [field: string]: Shape },

@@ -16,7 +16,7 @@ import {
 /** What an API key may do (API document, "Authentication"). */
 export type SandboxPermission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
 
-/** Every permission there is. */
+/** All permissions. */
 export const allPermissions: readonly SandboxPermission[] = [
   'orders:write',
   'orders:read',
@@ -104,7 +104,7 @@ export interface SandboxOrder {
   readonly createdAt: number
 }
 
-/** What a finished request left under its key. */
+/** What the service remembers under the key of a finished request. */
 export type SandboxKeyAnswer =
   | { readonly kind: 'order'; readonly orderId: string; readonly body: JsonObject }
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
@@ -149,8 +149,8 @@ export interface SandboxCharge {
 }
 
 /**
- * Everything that a sandbox remembers, as plain JSON. Without fault rules, switches and the request
- * log.
+ * Everything that a sandbox remembers, as plain JSON. It does not contain fault rules, switches or
+ * the request log.
  */
 export interface SandboxState {
   /** Version of this format. */
@@ -204,8 +204,8 @@ export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Table
 }
 
 /**
- * A copy of the tables. Requests in progress at `now` die with the copy, so their marks are orphans
- * in it.
+ * A copy of the tables. In the copy, requests in progress count as dead since `now`: their marks
+ * are orphans.
  */
 export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
   const keys = [...tables.keys.values()].map((row) =>
@@ -329,7 +329,7 @@ export function assertState(value: unknown): asserts value is SandboxState {
       )
 }
 
-/** A private copy of a state from outside. Throws a TypeError that says where it is wrong. */
+/** Makes a private copy of a state from outside. Throws a TypeError that says where it is wrong. */
 export function readState(value: unknown): SandboxState {
   assertState(value)
   return structuredClone(value)

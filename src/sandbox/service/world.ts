@@ -8,8 +8,8 @@ import type { Refusal } from './wire.ts'
 export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Everything that the rules use. `tables` and `behaviour` may be replaced while requests run. A
- * request keeps those with which it began.
+ * Everything that the rules use. `tables` and `behaviour` may be replaced while requests run, but
+ * each request keeps the ones that it began with.
  */
 export interface World {
   tables: Tables
@@ -38,7 +38,7 @@ export function findApiKey(tables: Tables, authorization: string | null): Sandbo
   return secret === undefined ? undefined : tables.apiKeys.get(secret)
 }
 
-/** Why this API key lacks the permission, or null. */
+/** Returns the refusal if this API key lacks the permission, otherwise null. */
 export function refuseApiKey(
   apiKey: SandboxApiKey | undefined,
   permission: SandboxPermission,

@@ -1,7 +1,7 @@
 import { element } from './elements.ts'
 
 export function code(text: string): HTMLElement {
-  // Only long strings may break anywhere: short ones would be squeezed otherwise.
+  // Let only long strings break anywhere, so that narrow columns do not squeeze short ones.
   return element('code', text.length > 40 ? { class: 'long' } : {}, text)
 }
 

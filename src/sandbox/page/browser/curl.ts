@@ -1,16 +1,16 @@
 import type { SandboxRequest } from '../../service/reply.ts'
 import { call } from './control.ts'
 
-/** Headers that curl sends by itself, or that belong to one connection. */
+/** Headers that curl adds itself, or that belong to one connection. */
 const LEFT_OUT =
   /^(host|connection|content-length|accept-encoding|user-agent|accept|accept-language|sec-.*|origin|referer)$/
 
 /** The request as a shell command. Its API key is the variable that the export lines set. */
 export async function curlOf(number: number): Promise<string> {
-  // Fetched in full: the page's own copy of a long body is truncated.
+  // Fetch the request in full: the page's own copy of a long body is truncated.
   const found = (await call('GET', `/requests?after=${number - 1}&limit=1`)) as readonly SandboxRequest[]
   const [request] = found
-  if (request === undefined) throw new Error(`Request No. ${number} is no longer kept.`)
+  if (request === undefined) throw new Error(`Request No. ${number} is no longer in the log.`)
   const { method, path, headers, body, apiKeyId } = request
   const parts = [`curl -X ${method} ${quoted(location.origin + path)}`]
   if (apiKeyId !== null) parts.push('-H "authorization: Bearer $CUSTOMER_ORDERING_API_KEY"')

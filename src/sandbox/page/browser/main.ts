@@ -34,8 +34,8 @@ function listen(): void {
   events.addEventListener('open', () => connection('good', 'live'))
   events.addEventListener('error', () => {
     connection('bad', 'not connected')
-    // A browser gives up if a proxy responds in place of the sandbox. Otherwise it reconnects by
-    // itself.
+    // Reconnect: a browser gives up if a proxy responded for the sandbox. In other cases it
+    // reconnects itself.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
   for (const name of ['snapshot', 'update'])
