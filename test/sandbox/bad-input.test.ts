@@ -152,7 +152,7 @@ describe('what hardly is a request', () => {
     const { server, log } = await serve()
     await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
-    expect(log).toContainEqual(expect.stringMatching(/^(POST \/v1\/orders: connection lost|no HTTP request)/))
+    expect(log).toContainEqual(expect.stringMatching(/^(POST \/v1\/orders: connection lost|received something that is not an HTTP request)/))
   })
 
   test('a thousand connections of garbage harm nothing', async () => {
