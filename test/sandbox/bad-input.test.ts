@@ -152,7 +152,11 @@ describe('what hardly is a request', () => {
     const { server, log } = await serve()
     await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
-    expect(log).toContainEqual(expect.stringMatching(/^(POST \/v1\/orders: connection lost|received something that is not an HTTP request)/))
+    expect(log).toContainEqual(
+      expect.stringMatching(
+        /^(POST \/v1\/orders: connection lost|received something that is not an HTTP request)/,
+      ),
+    )
   })
 
   test('a thousand connections of garbage harm nothing', async () => {
@@ -175,9 +179,10 @@ describe('what hardly is a request', () => {
 
     const headers = { authorization: `Bearer ${sandbox.apiKey}` }
     expect((await fetch(`${server.url}/v1/balance`, { headers })).status).toBe(200)
-    expect(log.filter((line) => line.startsWith('received something that is not an HTTP request, responded 400')).length).toBeGreaterThan(
-      100,
-    )
+    expect(
+      log.filter((line) => line.startsWith('received something that is not an HTTP request, responded 400'))
+        .length,
+    ).toBeGreaterThan(100)
     sandbox.expectCharges(0)
   })
 
