@@ -51,7 +51,7 @@ const measured: readonly Measured[] = [
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
   { entry: './sandbox', name: 'createSandbox', budget: 15_700 },
-  { entry: './sandbox/server', name: 'serveSandbox', budget: 32_800, platform: 'node' },
+  { entry: './sandbox/server', name: 'serveSandbox', budget: 32_900, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
   { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
@@ -59,7 +59,7 @@ const measured: readonly Measured[] = [
 ]
 
 // 105 kB of it are the documentation.
-const PACKED_BUDGET = 824_000
+const PACKED_BUDGET = 828_000
 const UNPACKED_BUDGET = 3_015_000
 
 /** @param from the module to import from: the built package, or the source that a map leads back to */
