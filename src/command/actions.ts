@@ -95,7 +95,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       }
       return open === 0
         ? undefined
-        : `recover sends ${open} open order${open === 1 ? '' : 's'} (again). Each may be charged, but only once.`
+        : `recover settles ${open} open order${open === 1 ? '' : 's'}, and sends one again only if that is safe. Each is charged at most once.`
     },
     run: async ({ client, terminal, flags }) => {
       let left = 0

@@ -166,7 +166,8 @@ export function moneySentence(charged: Charged, what = 'The wallet'): string {
 
 /** What to tell the caller about the wallet, and what to do next. */
 export function chargedSentence(charged: Charged): string {
-  const again = ' Call create() again with the same request and reference (or key), or run orders.recover().'
+  const again =
+    ' Call create() again with the same request and reference (or key), or run orders.recover(). If the doubt stays, settle the order with orders.resolve().'
   const next = charged === 'unknown' ? again : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
   return moneySentence(charged) + next + never

@@ -132,7 +132,7 @@ describe('customer-ordering-sdk', () => {
   it('recovers after a yes, charges each order once, and then has nothing to ask', async () => {
     const { code, asked, json } = await command('recover --json ~', { reply: 'y' })
     expect(asked).toBe(
-      'recover sends 2 open orders (again). Each may be charged, but only once. Continue? [y/N] ',
+      'recover settles 2 open orders, and sends one again only if that is safe. Each is charged at most once. Continue? [y/N] ',
     )
     expect(
       json()

@@ -34,6 +34,15 @@ describe('createTestClock', () => {
     expect(clock.now() - before).toBe(2000)
   })
 
+  it('runs what may be awaited once: a recovery and many orders', async () => {
+    const { clock, sandbox, client } = shop()
+    const placed = await clock.run(client.orders.createMany([order('r3'), order('r4')]))
+    expect(placed).toMatchObject({ created: 2, failed: 0 })
+    sandbox.expectChargedOnce('r3')
+    sandbox.expectChargedOnce('r4')
+    expect(await clock.run(client.orders.recover())).toMatchObject({ created: 0, stillOpen: 0 })
+  })
+
   it('passes a window by hand', async () => {
     const { clock, sandbox, client } = shop()
     sandbox.faults.add({ times: 'always', action: { type: 'drop' } })

@@ -404,7 +404,7 @@ describe('a whole message', () => {
         `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
       )
       expect(message('unknown')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.`,
+        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the doubt stays, settle the order with orders.resolve(). Do not order again under another reference or key.`,
       )
       expect(message('yes')).toBe(
         `POST /v1/orders ${what}. ${first}The wallet was charged. Do not order again under another reference or key.`,
@@ -444,7 +444,7 @@ describe('a whole message', () => {
     [
       'unknown',
       ', so this attempt was not sent, but an earlier one may have been',
-      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). Do not order again under another reference or key.',
+      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the doubt stays, settle the order with orders.resolve(). Do not order again under another reference or key.',
     ],
   ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
     const given = charged === undefined ? {} : { charged }
