@@ -153,7 +153,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   },
   reconcile: {
     ...ofStore,
-    about: 'compare the store with the service; exit code 3 if they differ',
+    about: 'compare the store with the service; exit code 3 if they differ or an order is still open',
     flags: ['since'],
     sends: true,
     run: async ({ client, terminal, flags }) => {
@@ -167,12 +167,14 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
         ({ kind, record, order }) => ({
           kind,
           reference: record?.externalOrderId,
+          state: record?.state,
           order: order?.id ?? record?.order?.id,
           amount: order?.amount ?? record?.order?.amount,
           remembered: record?.order?.amount,
         }),
-        ({ kind }) => {
-          if (kind !== 'matched') differences++
+        ({ kind, record }) => {
+          // An open order that the service lists is bought, but nobody has its outcome yet.
+          if (kind !== 'matched' || record?.state === 'open') differences++
         },
       )
       return attention(differences)

@@ -10,7 +10,15 @@ import { type FoundRecord, known } from './journal.ts'
 import { readOrder } from './look-up.ts'
 import { markCreated } from './newest.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import { deadlineOf, invalid, lookFor, type NamedLook, nameField, type OrderName } from './remembered.ts'
+import {
+  deadlineOf,
+  invalid,
+  lookFor,
+  type NamedLook,
+  nameField,
+  type OrderName,
+  records,
+} from './remembered.ts'
 import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
@@ -169,6 +177,13 @@ async function verified(
   const { deriveId } = context.connection.runtime
   const field = contradiction(deriveId, record, echoOf(order), 'list')
   if (field !== undefined) throw invalid('orderId', `names an order with a different ${field}`, record)
+  // A service may return too little to tell two orders apart. A wrong id would then hide a paid
+  // order: its own record would look settled, and nobody would look for the other charge.
+  for await (const other of records(context, { since: 0 })) {
+    if (typeof other === 'object' && other.order?.id === orderId && other.slot !== record.slot)
+      throw invalid('orderId', 'names an order that is remembered under another reference or key', record)
+    if (deadline.over() !== undefined) break
+  }
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record

@@ -203,6 +203,9 @@ describe('customer-ordering-sdk', () => {
         .toSorted(),
     ).toEqual(['in-doubt matched', 'queued only_local', 'settled matched'])
     expect(code).toBe(3)
+    // An open order that the service lists is not settled yet.
+    const listed = await command('reconcile ~')
+    expect(listed.out).toMatch(/^matched +in-doubt +open /m)
     const later = await command('reconcile --since 2999-01-01 ~')
     expect(later).toMatchObject({ code: 0, out: 'none\n' })
   })

@@ -48,6 +48,19 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
+  it('refuses an order that another reference already has, even if the service tells nothing of it', async () => {
+    const lab = new Lab({ preset: 'minimal-answers' })
+    const mine = await leave(lab, true)
+    const other = await lab.create(order('r2'))
+    const resolve = (orderId: string) => lab.client().orders.resolve(NAME, { as: 'created', orderId })
+    await expect(resolve(other.id)).rejects.toMatchObject({
+      code: 'invalid_request',
+      issues: [{ path: 'orderId', message: expect.stringContaining('another reference') }],
+      charged: 'unknown',
+    })
+    expect(await resolve(mine)).toMatchObject({ state: 'created', order: { id: mine } })
+  })
+
   it('refuses an order with another reference, and another order than the remembered one', async (lab) => {
     await leave(lab, true)
     const other = await lab.create(order('r2'))
