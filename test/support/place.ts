@@ -29,14 +29,12 @@ export const answer = (
 })
 export const problem = (status: number, code = 'NO'): AttemptResult => answer(status, { code, message: 'no' })
 export const CREATED = answer(201, ORDER)
-export const UNREADABLE = answer(201, '')
 export const LOST: AttemptResult = {
   kind: 'failed',
   unsent: false,
   closed: false,
   detail: { name: 'TypeError' },
 }
-export const UNREACHABLE: AttemptResult = { ...LOST, unsent: 'unreachable' }
 export const TIMED_OUT: AttemptResult = { kind: 'timeout' }
 export const ABORTED: AttemptResult = { kind: 'aborted' }
 
