@@ -1,7 +1,4 @@
-import { type ConnectionAge, FAULTS, type Fault } from './faults.ts'
-
-/** What sends the requests. */
-export type TransportName = 'global fetch' | 'undici'
+import { type ConnectionAge, FAULTS, type Fault, type TransportName } from './faults.ts'
 
 /** One cell of the matrix, for one version of Node. */
 export interface Cell {
@@ -18,7 +15,7 @@ const AGES: readonly ConnectionAge[] = ['fresh', 'reused']
 /** Every cell. */
 export const CELLS: readonly Cell[] = FAULTS.flatMap((fault) =>
   AGES.filter((age) => fault.ages?.includes(age) ?? true).flatMap((age) =>
-    TRANSPORTS.map((transport) => ({
+    TRANSPORTS.filter((transport) => (fault.transport ?? transport) === transport).map((transport) => ({
       name: `${[fault.row].flat().join(' or ')}: ${fault.name} (${age} connection, ${transport})`,
       fault,
       age,

@@ -19,6 +19,9 @@ export type Elsewhere =
 
 type ErrorCode = 'connection' | 'timeout' | 'invalid_response' | 'server' | 'api' | 'aborted'
 
+/** What sends the requests. */
+export type TransportName = 'global fetch' | 'undici'
+
 /** One fault, and what must come of it. */
 export interface Fault {
   readonly name: string
@@ -28,6 +31,8 @@ export interface Fault {
   readonly code?: ErrorCode | readonly ErrorCode[]
   /** How many of the requests of one attempt reach the service. */
   readonly reaches: 0 | 1 | 2
+  /** The transport that shows it so; default both. */
+  readonly transport?: TransportName
   /** Ages of connections that it can strike; default both. */
   readonly ages?: readonly ConnectionAge[]
   /** What the proxy does. */
@@ -571,10 +576,21 @@ const OTHERS: readonly Fault[] = [
     reconnects: true,
   },
   {
+    // An established connection can give the same code, and fetch tells nothing else.
     name: 'the server speaks no TLS',
     row: 'connection_lost',
     code: 'connection',
     reaches: 0,
+    transport: 'global fetch',
+    ages: ['fresh'],
+    elsewhere: 'no TLS',
+  },
+  {
+    name: 'the server speaks no TLS, as the connector of undici saw',
+    row: 'unreachable',
+    code: 'connection',
+    reaches: 0,
+    transport: 'undici',
     ages: ['fresh'],
     elsewhere: 'no TLS',
   },
