@@ -84,7 +84,34 @@ export interface NamedLook {
 
 /** Reads what is stored under that name. */
 export async function lookFor(context: OrderContext, name: OrderName, look: NamedLook): Promise<Found> {
-  const found = await look.deadline.race(findRecord(context, name, look.deadline))
+  return await inTime(findRecord(context, name, look.deadline), name, look)
+}
+
+/**
+ * Returns true if another record than that one has the order with this id. Reads the whole store,
+ * because no store has an index of order ids.
+ */
+export async function isTaken(
+  context: OrderContext,
+  orderId: string,
+  { slot }: JournalRecord,
+  name: OrderName,
+  look: NamedLook,
+): Promise<boolean> {
+  const search = async (): Promise<boolean | Interruption> => {
+    for await (const other of records(context, { since: 0 })) {
+      if (typeof other === 'object' && other.order?.id === orderId && other.slot !== slot) return true
+      // The call is over, so nothing waits for the other rows.
+      const over = look.deadline.over()
+      if (over !== undefined) return over
+    }
+    return false
+  }
+  return await inTime(search(), name, look)
+}
+
+async function inTime<T>(reading: Promise<T | Interruption>, name: OrderName, look: NamedLook): Promise<T> {
+  const found = await look.deadline.race(reading)
   if (found instanceof Interruption) throw interrupted(found, name, look)
   return found
 }

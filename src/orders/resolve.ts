@@ -13,11 +13,11 @@ import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import {
   deadlineOf,
   invalid,
+  isTaken,
   lookFor,
   type NamedLook,
   nameField,
   type OrderName,
-  records,
 } from './remembered.ts'
 import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
@@ -43,7 +43,7 @@ export async function resolve(
           case 'refuse':
             throw refused(step.because, name, found.record)
           case 'verify':
-            return { end: await verified(context, known(found), orderId, look) }
+            return { end: await verified(context, known(found), orderId, name, look) }
           default:
             return unknownStep(step)
         }
@@ -169,8 +169,10 @@ async function verified(
   context: OrderContext,
   found: FoundRecord,
   orderId: string,
-  { operation, settings, deadline }: NamedLook,
+  name: OrderName,
+  look: NamedLook,
 ): Promise<OrderRecord> {
+  const { operation, settings, deadline } = look
   const { record } = found
   const left = { ...settings, totalTimeout: deadline.remaining() }
   const { value: order } = await readOrder(context, operation, orderId, 'in_doubt', left)
@@ -179,11 +181,8 @@ async function verified(
   if (field !== undefined) throw invalid('orderId', `names an order with a different ${field}`, record)
   // A service may return too little to tell two orders apart. A wrong id would then hide a paid
   // order: its own record would look settled, and nobody would look for the other charge.
-  for await (const other of records(context, { since: 0 })) {
-    if (typeof other === 'object' && other.order?.id === orderId && other.slot !== record.slot)
-      throw invalid('orderId', 'names an order that is remembered under another reference or key', record)
-    if (deadline.over() !== undefined) break
-  }
+  if (await isTaken(context, orderId, record, name, look))
+    throw invalid('orderId', 'names an order that is remembered under another reference or key', record)
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record

@@ -128,6 +128,19 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.runtime.monotonic() - before).toBe(LATE + 1000)
   })
 
+  it('ends with its total time while it looks for another record with that id, and changes nothing', async (lab) => {
+    const orderId = await leave(lab, true)
+    const before = await lab.row('ref:r1')
+    const store = storeOver(lab.rows, { list: () => new Promise(() => {}), close: async () => {} })
+    const startedAt = lab.runtime.monotonic()
+    const resolving = lab
+      .client({ store })
+      .orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: 700 })
+    await expect(resolving).rejects.toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown' })
+    expect(lab.runtime.monotonic() - startedAt).toBe(700)
+    expect(await lab.row('ref:r1')).toEqual(before)
+  })
+
   it.each([
     ['total time', 'does not answer the write, which it stores later', 'update'],
     ['signal', 'does not answer the write, which it stores later', 'update'],
