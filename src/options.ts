@@ -250,8 +250,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * True to accept a literal API key in a page or web worker, where every visitor can read it and
-   * spend the wallet. For internal tools. Otherwise let your server add the key and set `apiKey:
-   * null`. Default false.
+   * spend the money in the wallet. Set it only for internal tools. Otherwise let your server add
+   * the key and set `apiKey: null`. Default false.
    */
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }

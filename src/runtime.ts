@@ -12,7 +12,7 @@ export interface Runtime {
    * orders.
    */
   now(): number
-  /** Clock for durations and deadlines, milliseconds from any start; never goes back. */
+  /** Clock for durations and deadlines: milliseconds since an arbitrary start. Never goes back. */
   monotonic(): number
   /** Calls back once after the given milliseconds; returns a function that cancels. */
   setTimer(callback: () => void, milliseconds: number): () => void

@@ -86,8 +86,8 @@ export interface Call<T> {
   readonly callId: string
   readonly maxBytes: number
   /**
-   * Number of attempts that the caller's call has already made. Events continue counting from
-   * there.
+   * Number of attempts that the public method, such as `create()`, made before this call. Events
+   * continue counting from there.
    */
   readonly attemptsBefore: number
   /** API key of the first attempt, if it was already fetched. */

@@ -184,7 +184,7 @@ function effectSentence(charged: Charged): string {
 export function conflictSentence(charged: Charged): string {
   const next =
     charged === 'unknown'
-      ? ' Once you know its outcome, close it with orders.resolve(). Processes that use the same references need a store that all processes share.'
+      ? ' Once you know the outcome of that order, close it with orders.resolve(). Processes that use the same references must share one store.'
       : ''
   return `${moneySentence(charged, 'The order that has it')} Another order needs a reference or key of its own.${next}`
 }

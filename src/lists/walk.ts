@@ -195,7 +195,7 @@ function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly Rea
 
 /** What a page shows about the end of its list. */
 interface PageExtent {
-  /** Rows of the list up to the end of this page. */
+  /** Number of rows from the start of the list to the end of this page. */
   readonly end: number
   readonly received: number
   /** The limit that was requested. */

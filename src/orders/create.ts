@@ -11,6 +11,7 @@ import { begunContent, heardUnder, sameApiKey } from './claim.ts'
 import { CLOCK_SKEW, type Facts } from './conditions.ts'
 import { CREATE_ORDER, type OrderContext, orderEvent, type PlacedOrder } from './context.ts'
 import {
+  known,
   leaveBehind,
   type OrderCall,
   plainFacts,
@@ -22,7 +23,7 @@ import {
 } from './engine.ts'
 import { isAnonymous } from './identity.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from './intent.ts'
-import { type Found, type FoundRecord, known } from './journal.ts'
+import type { Found, FoundRecord } from './journal.ts'
 import { newestRecord } from './newest.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
 import { isAskedAgain, isUnsent, type JournalRecord } from './record.ts'
@@ -54,16 +55,10 @@ export interface PlaceOrderOptions<Output> {
   finish(reply: OrderReply<Order>): Promise<Output>
 }
 
-/**
- * First and longest wait, in milliseconds, between reads of a record that another process is
- * working on.
- */
+/** First and longest wait, in milliseconds, between two reads of a claimed record. */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
-/**
- * Milliseconds for which a call waits for another process's claim before it claims the order
- * itself.
- */
+/** Milliseconds for which a call waits for another process before it claims the order itself. */
 const LONGEST_WAIT = 15_000
 
 /**

@@ -226,3 +226,11 @@ export async function writeOver(
   if (result === 'failed') return await journal.fence(found, deadline)
   return result === 'written' || result === 'refused'
 }
+
+/** The record, for a step that the rules allow only if there is one. */
+export function known(found: Found | undefined): FoundRecord {
+  const { row, record } = found ?? {}
+  if (found === undefined || row === undefined || record === undefined)
+    throw new TypeError('unreachable: there is no record')
+  return { id: found.id, row, record }
+}

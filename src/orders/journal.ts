@@ -346,11 +346,3 @@ export class Journal {
       : new Deadline(this.#runtime, 0, undefined)
   }
 }
-
-/** The record, for a step that the rules allow only if there is one. */
-export function known(found: Found | undefined): FoundRecord {
-  const { row, record } = found ?? {}
-  if (found === undefined || row === undefined || record === undefined)
-    throw new TypeError('unreachable: there is no record')
-  return { id: found.id, row, record }
-}

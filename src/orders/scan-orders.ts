@@ -73,7 +73,7 @@ export async function* scanOrders(
     if (unseen > 0 || offset + received > frontier) {
       progress.take(unseen > 0)
       const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
-      // The scan goes on past the announced end, but stops there if nothing new comes.
+      // An announced end alone does not stop the scan: two pages in a row must bring nothing new.
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)

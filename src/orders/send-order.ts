@@ -48,10 +48,7 @@ export interface SendOptions {
    * enqueued for the next recovery.
    */
   readonly queued: boolean
-  /**
-   * True if the key was never sent before, or never processed by the service: its window begins
-   * with this call.
-   */
+  /** True if the service never processed the key before: its window begins with this call. */
   readonly unused: boolean
   /** Until when the key may be sent, in milliseconds since 1970. Default: the record's window. */
   readonly sendUntil: number | undefined

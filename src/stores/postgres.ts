@@ -363,7 +363,7 @@ function checkClient(client: unknown): void {
 
 function refusalOf(database: Row, { schema }: Names): string | undefined {
   if (database['has_schema'] === undefined)
-    return 'the client does not return rows as objects with the names of the columns.'
+    return 'the client does not return rows as objects keyed by column name. Turn off its array rows or its conversion of column names.'
   if (database['standby'] === 'true')
     return 'this server is a standby, which lags behind. Connect to the primary.'
   if (database['server_encoding'] !== 'UTF8' || database['client_encoding'] !== 'UTF8')

@@ -407,7 +407,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     'scopes ignore case': comparing((scope) => scope.toLowerCase()),
     'scopes end at NUL': comparing((scope) => scope.split('\0', 1)[0] ?? ''),
   },
-  'list and prune keep to their scope, however alike the names of others are': {
+  'list and prune keep to their scope, however similar the names of other scopes are': {
     'prune ignores the case of scopes': pruning(
       (row, limit, scope) =>
         row.scope.toLowerCase() === scope.toLowerCase() && !row.open && row.updatedAt < limit,

@@ -323,7 +323,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'list and prune keep to their scope, however alike the names of others are',
+    title: 'list and prune keep to their scope, however similar the names of other scopes are',
     run: async ({ store }) => {
       const closed = { open: false, state: 'created' } as const
       const rows = ALIKE_SCOPES.map((scope) => makeRow(1, { ...closed, scope }))

@@ -65,7 +65,7 @@ const TROUBLES: readonly Trouble[] = [
     '42P01',
   ],
   [
-    'a table of that name exists and does not belong to the store. Pass another name as the option `table`.',
+    'a table with the name that the store uses exists, but does not belong to the store. Pass another name as the option `table`.',
     ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
   [`${KEYLESS} Nothing was written.`, '42P10'],

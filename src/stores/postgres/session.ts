@@ -221,7 +221,7 @@ function queryOf(client: PostgresClient): Query {
 
 const NO_ROWS =
   'The database client of the order store returned no rows: its `query` must return `{ rows }`, ' +
-  'each row an object with the names of the columns.'
+  'each row an object keyed by column name.'
 
 /** The rows of `{ rows }`. TypeORM returns the rows themselves, and `[rows, count]` of an UPDATE. */
 function rowsOf(result: unknown): readonly unknown[] {

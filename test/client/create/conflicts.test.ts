@@ -181,7 +181,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     const error = await failure(lab.create(order('r1', { quantity: 20 })))
 
     expect(error).toMatchObject({ code: 'idempotency_conflict', local: false, charged: 'unknown' })
-    expect(error.message).toContain('a store that all processes share')
+    expect(error.message).toContain('must share one store')
     lab.sandbox.expectCharges(1)
     expect(keysOf(lab)).toHaveLength(1)
     await failure(lab.create(order('r1', { quantity: 20 })))

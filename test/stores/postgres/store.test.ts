@@ -248,7 +248,9 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         "CREATE TABLE customer_ordering_rows (mine text); INSERT INTO customer_ordering_rows VALUES ('x')",
       )
       const error = await failureOf(() => new PostgresStore({ client: openPool() }).migrate())
-      expect(error.message).toContain('a table of that name exists and does not belong to the store')
+      expect(error.message).toContain(
+        'a table with the name that the store uses exists, but does not belong to the store',
+      )
       expect(await execute(url, 'SELECT * FROM customer_ordering_rows')).toEqual([{ mine: 'x' }])
     })
 

@@ -424,7 +424,7 @@ describe('a whole message', () => {
     ['yes', 'The order that has it was charged. Another order needs a reference or key of its own.'],
     [
       'unknown',
-      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know its outcome, close it with orders.resolve(). Processes that use the same references need a store that all processes share.',
+      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know the outcome of that order, close it with orders.resolve(). Processes that use the same references must share one store.',
     ],
   ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
     const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })

@@ -8,7 +8,7 @@ import {
   otherPayload,
   startOf,
 } from '../../../src/orders/conditions.ts'
-import { known } from '../../../src/orders/journal.ts'
+import { known } from '../../../src/orders/engine.ts'
 import type { JournalRecord } from '../../../src/orders/record.ts'
 import { decide, unknownStep } from '../../../src/orders/rules.ts'
 import { MINUTE, NOW } from '../../support/place.ts'
