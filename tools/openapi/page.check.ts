@@ -562,6 +562,10 @@ async function fill(page: Page): Promise<void> {
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('c2f6ab10-93f4-4b7b-a9d8-3e5a1c7f6b02', 'shop-1003', 'svc_premium')
+  // What the page still draws would move the radio button away from the pointer.
+  await page.getByText('acted 1 of 1').waitFor()
+  await page.locator('#ledger').getByText('shop-1002').waitFor()
+  await logRow(page, 4).getByText(/^4\d\d$/).waitFor()
   await page.getByRole('radio', { name: 'one in four' }).check()
   await switchOn(page, 'Still in progress')
   await fetch(`${url}/v1/orders?limit=5`, { headers: { authorization: `Bearer ${apiKey}` } })
