@@ -565,7 +565,9 @@ async function fill(page: Page): Promise<void> {
   // What the page still draws would move the radio button away from the pointer.
   await page.getByText('acted 1 of 1').waitFor()
   await page.locator('#ledger').getByText('shop-1002').waitFor()
-  await logRow(page, 4).getByText(/^4\d\d$/).waitFor()
+  await logRow(page, 4)
+    .getByText(/^4\d\d$/)
+    .waitFor()
   await page.getByRole('radio', { name: 'one in four' }).check()
   await switchOn(page, 'Still in progress')
   await fetch(`${url}/v1/orders?limit=5`, { headers: { authorization: `Bearer ${apiKey}` } })
