@@ -21,21 +21,22 @@ export interface IndexedDbStoreOptions {
   /**
    * How long to wait for the database to open, and then for each read or write to begin, in
    * milliseconds. Default 3000. Some opens never complete, and a frozen tab can block all others.
-   * When the time is over, the call rejects with `StoreError`. The next call tries again.
+   * After that time, the call rejects with `StoreError`. The next call tries again.
    */
   readonly openTimeout?: number
 }
 
 const DEFAULT_OPEN_TIMEOUT = 3_000
 
-/** Maximum number of rows per transaction, because other transactions wait for it. */
+/** Maximum number of rows per transaction: other transactions wait until it ends. */
 const MOST_ROWS = 500
 
 /** Maximum number of attempts to begin a transaction while the connection keeps closing. */
 const BEGIN_ATTEMPTS = 3
 
 /**
- * Names of errors after which a connection may be unusable, although no event reported it closed.
+ * Names of errors after which a connection may be unusable, although no event has reported that it
+ * closed.
  */
 const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'UnknownError'])
 
@@ -50,12 +51,12 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * again, and call `navigator.storage.persist()`.
  *
  * The first call opens the database. The store closes it if another page wants to delete it, or if
- * a newer version of this package wants to change it. The next call reopens it. If it was deleted,
- * every call rejects: with an empty database, the page would buy orders again that it has already
- * placed.
+ * a newer version of this package wants to change it. The next call reopens it. If the database was
+ * deleted, every call rejects: with a new, empty database, the page could buy the same orders
+ * twice.
  *
- * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
- * error whose `code` is the name of the browser's error, for example `QuotaExceededError`.
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
+ * plain error whose `code` is the name of the browser's error, for example `QuotaExceededError`.
  *
  * @example
  * const store = new IndexedDbStore({ name: 'orders' })

@@ -8,13 +8,13 @@ import type {
   StoredRow,
 } from './store.ts'
 
-/** A row and its place in the order in which rows are listed. */
+/** A row and its position in the listing order. */
 interface Slot {
   row: StoredRow
   position: number
 }
 
-/** The rows of one scope. Both collections are in the order of `position`. */
+/** The rows of one scope. Both collections are sorted by `position`. */
 interface Shelf {
   readonly slots: Map<string, Slot>
   /** The slots of open rows, so that {@link MemoryStore.listOpen} does not read the closed ones. */
@@ -24,9 +24,10 @@ interface Shelf {
 const INSERTED: InsertResult = Object.freeze({ inserted: true })
 
 /**
- * Remembers orders in this process and forgets them when it ends. It protects against retries and
- * racing calls, not against a crash. It is the client's default store, and the reference for the
- * rules of `customer-ordering-sdk/stores/contract`. Its methods never reject.
+ * Remembers orders in this process and forgets them when it ends. It prevents duplicates from
+ * retries and racing calls, but not after a crash. It is the client's default store, and the
+ * reference implementation of the rules in `customer-ordering-sdk/stores/contract`. Its methods
+ * never reject.
  *
  * Each instance has its own rows. Closing it does nothing.
  *
@@ -59,8 +60,8 @@ export class MemoryStore implements OrderStore {
     if (shelf === undefined || slot === undefined || slot.row.version !== expectedVersion) return false
     if (slot.row.open && !row.open) shelf.open.delete(slot)
     if (!slot.row.open && row.open) {
-      // Moved to the end: a walk over the open rows may have passed its old place, and must not
-      // miss it.
+      // Move the row to the end: a walk over the open rows may have passed its old position, and
+      // must not miss it.
       slot.position = ++this.#lastPosition
       shelf.slots.delete(row.id)
       shelf.slots.set(row.id, slot)
@@ -103,7 +104,9 @@ export class MemoryStore implements OrderStore {
   }
 }
 
-/** Frozen, so that every caller can share the one object. It is flat, so freezing it is enough. */
+/**
+ * Returns a frozen copy that all callers can share. A row is flat, so a shallow freeze is enough.
+ */
 function copy(row: StoredRow): StoredRow {
   return Object.freeze({
     scope: row.scope,
@@ -118,7 +121,7 @@ function copy(row: StoredRow): StoredRow {
 }
 
 /**
- * The next rows of a collection in the order of `position`. The cursor is the last returned
+ * Returns the next page of slots that are sorted by `position`. The cursor is the last returned
  * position.
  */
 function page(slots: Iterable<Slot>, { after, limit }: ListRowsOptions, since: number): RowPage {

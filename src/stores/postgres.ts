@@ -53,7 +53,10 @@ export interface PostgresStoreOptions {
 const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
-/** How often an insert is tried if the existing row is pruned each time before it can be read. */
+/**
+ * Maximum number of attempts at an insert while other processes prune the existing row before it
+ * can be read.
+ */
 const INSERT_ATTEMPTS = 3
 
 /**
@@ -68,9 +71,9 @@ const INSERT_ATTEMPTS = 3
  * store after it was sent. {@link PostgresStore.within} is the exception, for orders that are sent
  * later.
  *
- * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
- * error with only a code, for example `57014`. Neither contains a message of the server or a part
- * of a connection string.
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
+ * plain error with only a code, for example `57014`. Neither contains a message of the server or a
+ * part of a connection string.
  *
  * @example
  * import { Pool } from 'pg'
@@ -182,7 +185,7 @@ export class PostgresStore implements OrderStore {
   }
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    // Every id is longer than '', so the first page starts with the first row at `since` itself.
+    // Every id sorts after '', so the first page includes the rows at `since` itself.
     const [updatedAt, id] =
       options.after === undefined ? [wholeTime(options.since ?? 0), ''] : fromCursor(options.after)
     const parameters = [toStored(scope), updatedAt, toStored(id), String(options.limit + 1)]
@@ -245,8 +248,8 @@ export class PostgresStore implements OrderStore {
       async (query) => {
         for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
           if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
-          // Read in a second statement: the insert does not see a row for whose writer it had to
-          // wait.
+          // Read in a second statement: the insert does not see a row if it had to wait for that
+          // row's writer.
           const current = await this.#get(query, name)
           if (current !== undefined) return { inserted: false, current }
           await this.#checkVersion(query)
@@ -294,7 +297,8 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Prefers the error about a newer version: tables that it has upgraded look damaged to this one.
+   * Prefers an error about a newer version: tables that a newer version has upgraded look damaged
+   * to this version.
    */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {
@@ -330,7 +334,7 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Throws if the database cannot keep orders. Returns the version of the tables, 0 if there are
+   * Throws if the database cannot keep orders. Returns the version of the tables, or 0 if there are
    * none.
    */
   async #inspect(query: Query): Promise<number> {
@@ -357,7 +361,7 @@ function checkClient(client: unknown): void {
     typeof client === 'object' && client !== null ? Reflect.get(client, 'query') : undefined
   if (typeof query === 'function') return
   throw new StoreError(
-    'PostgresStore needs a client with a method `query(text, parameters)`, such as a Pool of pg or a PGlite.',
+    'PostgresStore needs a client with a method `query(text, parameters)`, such as a pg Pool or a PGlite.',
   )
 }
 
@@ -371,7 +375,7 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
   if (database['has_schema'] !== 'true')
     return `the schema ${schema} does not exist. Create it, or pass another as the option \`schema\`.`
   if (database['persistence'] === 'u')
-    return 'its table is UNLOGGED, which a crash of the server empties. Run ALTER TABLE … SET LOGGED.'
+    return 'its table is UNLOGGED, so a crash of the server empties it. Run ALTER TABLE … SET LOGGED.'
   if (database['lacks_key'] === 'true') return KEYLESS
   return undefined
 }

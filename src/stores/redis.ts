@@ -67,7 +67,7 @@ const MOST_BYTES = 4 * 2 ** 20
 /**
  * Remembers orders in Redis, for all machines that share it. Every read and write is one script, so
  * nothing is ever half written, and exactly one of several racing writers wins. All rows of one
- * account share a slot of a cluster. No key of the store ever expires.
+ * account share a cluster slot. No key of the store ever expires.
  *
  * Redis acknowledges a write before its replicas have it: a failover can lose the last orders. So
  * can a crash of the server, unless it has `appendfsync always`. Give every order an
@@ -75,7 +75,7 @@ const MOST_BYTES = 4 * 2 ** 20
  *
  * Before its first call for an account, the store checks whether the server keeps the writes that
  * it acknowledges. If not, the call rejects. It checks again every hour, after every new
- * connection, and after a restart of the server. Every failure is a `StoreError` that says what
+ * connection, and after a restart of the server. Every failure is a `StoreError` that explains what
  * happened and what to do. Its `cause` is a plain error with the server's or the client's code, for
  * example `OOM`.
  *
@@ -92,7 +92,9 @@ export class RedisStore implements OrderStore {
   readonly #evaluate: Evaluate
   readonly #prefix: string
   readonly #vouched: Vouched
-  /** Inspections by a key of the scope, or under `''` if one is valid for all scopes. */
+  /**
+   * Inspections by a key of their scope. An inspection that is valid for all scopes is under `''`.
+   */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
   readonly #uncertain: UncertainWrites = new UncertainWrites()

@@ -32,20 +32,20 @@ export type { SqliteDatabase, SqliteStatement } from './sqlite/database.ts'
 export interface SqliteFileOptions {
   /**
    * Path of the database file. The constructor resolves a relative path once. It creates a missing
-   * file, which only the owner can read and write. A missing directory is an error. With
-   * `':memory:'`, the rows end with the process, and `durability` is `'memory'`. Do not use a
-   * network file system: file locks and shared memory do not work there.
+   * file, which only the owner can read and write, but not a missing directory. With `':memory:'`,
+   * the rows are lost when the process ends, and `durability` is `'memory'`. Do not use a network
+   * file system: file locks and shared memory do not work there.
    */
   readonly path: string
   /**
    * How long to wait for another process's write, in milliseconds. Default 5000. The wait blocks
-   * the event loop. When the time is over, the call rejects with `StoreError`.
+   * the event loop. After that time, the call rejects with `StoreError`.
    */
   readonly busyTimeout?: number
   readonly database?: never
 }
 
-/** Options for a connection that you pass, and close yourself. */
+/** Options for a connection that you open and close yourself. */
 export interface SqliteDatabaseOptions {
   /**
    * An open connection. The store creates two tables, named `customer_ordering_…`, and sets `PRAGMA
@@ -61,7 +61,10 @@ export interface SqliteDatabaseOptions {
 /** Options of {@link SqliteStore}: either a file to open, or an open connection. */
 export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
-/** How often an insert is tried if the existing row is pruned each time before it can be read. */
+/**
+ * Maximum number of attempts at an insert while other processes prune the existing row before it
+ * can be read.
+ */
 const INSERT_ATTEMPTS = 3
 
 /**
@@ -69,12 +72,12 @@ const INSERT_ATTEMPTS = 3
  * survives the end of the process. It also survives a power failure if the disk keeps the writes
  * that it acknowledges: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
  *
- * The constructor opens the file and creates the tables, so the program learns of a wrong path or a
- * missing module when it starts, not with its first order. SQLite is synchronous: each call blocks
- * the event loop until the disk has written. Use one instance per thread.
+ * The constructor opens the file and creates the tables, so a wrong path or a missing module fails
+ * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
+ * event loop until the disk has written. Use one instance per thread.
  *
- * Every failure is a `StoreError` that says what happened and what to do. Its `cause` is a plain
- * error with SQLite's code, for example `SQLITE_FULL`.
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
+ * plain error with SQLite's code, for example `SQLITE_FULL`.
  *
  * @example
  * const store = new SqliteStore({ path: 'orders.db' })
@@ -114,7 +117,7 @@ export class SqliteStore implements OrderStore {
       }
       this.#database = database
       this.#own = undefined
-      this.#name = 'the database passed in'
+      this.#name = 'the database that you passed'
     } else {
       this.#name = locate(path)
       this.#own = open(this.#name, busyTimeout ?? DEFAULT_BUSY_TIMEOUT)
@@ -228,7 +231,7 @@ export class SqliteStore implements OrderStore {
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
     return this.#run('read', (statements) => {
-      // Every id is longer than '', so the first page starts with the first row at `since` itself.
+      // Every id sorts after '', so the first page includes the rows at `since` itself.
       const [updatedAt, id] =
         options.after === undefined ? [options.since ?? 0, ''] : fromCursor(options.after)
       const found = statements.list
@@ -286,7 +289,8 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Prefers the error about a newer version: tables that it has upgraded look damaged to this one.
+   * Prefers an error about a newer version: tables that a newer version has upgraded look damaged
+   * to this version.
    */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error
@@ -308,7 +312,7 @@ export class SqliteStore implements OrderStore {
 
   /**
    * Makes the caller's connection sync every commit. SQLite rejects the statement inside a
-   * transaction, so it also detects a transaction with any driver.
+   * transaction, so the statement also detects one with any driver.
    */
   #guard(): void {
     try {

@@ -3,14 +3,14 @@
  * JSON encrypted by the client's `codec`. The other fields are what a store needs to find and guard
  * a row.
  *
- * `scope` and `id` together name the row. Every write replaces all other fields.
+ * `scope` and `id` together identify the row. Every write replaces all other fields.
  */
 export interface StoredRow {
-  /** Server and account of the record. Two scopes never see each other's rows. Any string. */
+  /** Server and account of the record, as any string. No scope sees the rows of another scope. */
   readonly scope: string
   /** Name of the record within its scope: an ASCII string of fixed length (a UUID). */
   readonly id: string
-  /** 1 for a new row, one more with every write. A positive safe integer. */
+  /** 1 for a new row, incremented by every write. A positive safe integer. */
   readonly version: number
   /** True while recovery may still have to work on the record. Such rows are never pruned. */
   readonly open: boolean
@@ -21,13 +21,16 @@ export interface StoredRow {
   /** When the record was last written, milliseconds since 1970. */
   readonly updatedAt: number
   /**
-   * Opaque string of any length, with any Unicode character. It must come back exactly as it was
-   * written.
+   * Opaque string of any length, with any Unicode character. The store must return it exactly as it
+   * was written.
    */
   readonly data: string
 }
 
-/** Result of {@link OrderStore.insert}: the row was stored, or another row was there already. */
+/**
+ * Result of {@link OrderStore.insert}: the row was stored, or a row with its scope and id already
+ * existed.
+ */
 export type InsertResult =
   | { readonly inserted: true }
   | { readonly inserted: false; readonly current: StoredRow }
@@ -52,20 +55,20 @@ export interface RowPage {
 }
 
 /**
- * Which closed rows {@link OrderStore.prune} removes: those last written before the time for their
- * state.
+ * Selects the closed rows that {@link OrderStore.prune} removes: those last written before the time
+ * for their state.
  */
 export interface PruneOptions {
-  /** Remove `created` rows with `updatedAt` below this, milliseconds since 1970. */
+  /** Remove `created` rows with `updatedAt` before this time, in milliseconds since 1970. */
   readonly createdBefore: number
-  /** Remove `rejected` rows with `updatedAt` below this, milliseconds since 1970. */
+  /** Remove `rejected` rows with `updatedAt` before this time, in milliseconds since 1970. */
   readonly rejectedBefore: number
 }
 
 /**
- * What a store survives. `memory` ends with the process. `device` survives a crash of the process
- * or the page and, if the store's documentation says so, a power failure. `server` is shared by
- * many machines.
+ * What an acknowledged write survives. `memory` is lost when the process ends. `device` survives a
+ * crash of the process or the page and, if the store's documentation says so, a power failure.
+ * `server` is shared by many machines.
  */
 export type StoreDurability = 'memory' | 'device' | 'server'
 
@@ -81,34 +84,35 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  * - A rejected promise may mean "not applied", "applied, response lost" or "applied later": a
  *   database may finish a statement after its client has stopped waiting. The client reads the row
  *   back. Before it reports an order as not charged, it writes a closed row with a higher version,
- *   so that a late write fails. So a write must be one conditional statement, never a read and a
- *   separate write. Never swallow a failure.
- * - A `StoreError` with `applied: false` says that a rejected write certainly had no effect (a full
- *   disk, a read-only database). Nor will it, or an earlier write of this store object to the same
- *   row, have one later. Reject with it only if that is certain.
+ *   which makes a late write fail. This requires that every write is one conditional statement,
+ *   never a read and a separate write. Never swallow a failure.
+ * - A `StoreError` with `applied: false` promises two things. The rejected write had no effect (a
+ *   full disk, a read-only database). Neither it nor an earlier write of this store object to the
+ *   same row will take effect later. Reject with it only if both are certain.
  * - A read that begins after a write has resolved sees that write (no lagging replicas).
- * - Rows are never shared: later changes to the caller's object do not reach the store.
+ * - Rows are never shared: changing a row object, passed or returned, does not change the stored
+ *   row.
  */
 export interface OrderStore {
   /** What an acknowledged write survives. */
   readonly durability: StoreDurability
   /** Returns the row, or undefined. */
   get(scope: string, id: string): Promise<StoredRow | undefined>
-  /** Stores the row if no row with its scope and id exists. Otherwise returns the existing one. */
+  /** Stores the row if no row with its scope and id exists. Otherwise returns the existing row. */
   insert(row: StoredRow): Promise<InsertResult>
   /**
-   * Replaces the row if the stored one has `expectedVersion`, and returns true. Otherwise, or if
-   * there is no such row, returns false.
+   * Replaces the stored row and returns true if its version is `expectedVersion`. Returns false if
+   * the version differs or there is no such row.
    */
   update(row: StoredRow, expectedVersion: number): Promise<boolean>
   /**
-   * Returns rows with `open` true, in any order. May repeat rows that change between pages. Never
-   * omits one that stays open.
+   * Returns the rows with `open` true, in any order. Pages may repeat a row that changes between
+   * them, but never omit a row that stays open.
    */
   listOpen(scope: string, options: ListRowsOptions): Promise<RowPage>
   /**
    * Removes closed rows (`open` false) of one scope that are older than the given times. Returns
-   * their number.
+   * how many it removed.
    */
   prune(scope: string, options: PruneOptions): Promise<number>
   /**

@@ -5,17 +5,17 @@ import type { StoredRow } from './store.ts'
 const MOST_ROWS = 10_000
 
 /**
- * Tracks rows with a write that may still be applied: it is in progress, or ended without a result.
- * For such a row, no failed write may promise that nothing was written: an order reported as `'no'`
- * could reappear.
+ * Tracks the rows that an earlier write may still change, because it is in progress or ended
+ * without a result. A failed write to such a row must not promise that nothing was written: an
+ * order reported as `'no'` could reappear.
  */
 export class UncertainWrites {
   readonly #rows: Map<string, number> = new Map()
   #overflown = false
 
   /**
-   * Runs one write of a row. Removes `applied: false` from its failure while another write may be
-   * applied.
+   * Runs one write of a row. If it fails, removes `applied: false` from the error while another
+   * write of the row may still be applied.
    */
   async run<T>({ scope, id }: StoredRow, write: () => Promise<T>): Promise<T> {
     const name = JSON.stringify([scope, id])

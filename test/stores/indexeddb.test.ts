@@ -242,12 +242,12 @@ describe('opening', () => {
     const failure = await failureOf(() => open().insert(makeRow(1)))
     Object.defineProperty(globalThis, 'indexedDB', original ?? {})
     expect(codeOf(failure)).toBe('SecurityError')
-    expect(failure.message).toMatch(/site data is blocked/)
+    expect(failure.message).toMatch(/blocks site data/)
   })
 
   it.each([
     ['InvalidStateError', /private window/],
-    ['SecurityError', /site data is blocked/],
+    ['SecurityError', /blocks site data/],
     ['QuotaExceededError', /no more space/],
     ['UnknownError', /cannot open its files/],
     ['VersionError', /a newer version of customer-ordering-sdk/],
@@ -305,12 +305,12 @@ describe('opening', () => {
     await vi.advanceTimersByTimeAsync(1)
     request.onblocked?.(new Event('blocked') as IDBVersionChangeEvent)
     await vi.advanceTimersByTimeAsync(3_000)
-    expect((await failure).message).toMatch(/another page of this site keeps an older version of it open/)
+    expect((await failure).message).toMatch(/another tab of this site keeps an older version of it open/)
   })
 
   it('refuses a database that is something else', async () => {
     ;(await openElsewhere()).close()
-    await expectFailure(() => open().insert(makeRow(1)), /something else uses the same name/, 'NotFoundError')
+    await expectFailure(() => open().insert(makeRow(1)), /other code uses the same name/, 'NotFoundError')
   })
 
   it('refuses a database that a newer version made', async () => {

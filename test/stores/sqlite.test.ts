@@ -275,7 +275,7 @@ describe('opening a file', () => {
       () => new SqliteStore({ database: new DatabaseSync(path) }),
     ]) {
       const error = await failureOf(open)
-      expect(error.message).toMatch(/the database has the encoding UTF-16le, and the store needs UTF-8/)
+      expect(error.message).toMatch(/the database has the encoding UTF-16le, but the store needs UTF-8/)
       expect(error.message).toContain('`sqlite3 old.db .dump | sqlite3 new.db`')
     }
     const tables = new DatabaseSync(path).prepare('SELECT name FROM sqlite_schema').all()
@@ -733,7 +733,10 @@ describe('a connection handed in', () => {
       // Newer versions of Node ignore OFF unless told otherwise.
       const database = new DatabaseSync(path, { defensive: false })
       database.exec(`PRAGMA journal_mode = ${mode}`)
-      await expectFailure(() => new SqliteStore({ database }), `its journal mode is "${mode.toLowerCase()}"`)
+      await expectFailure(
+        () => new SqliteStore({ database }),
+        `with its journal mode "${mode.toLowerCase()}"`,
+      )
       expect(database.prepare('SELECT * FROM sqlite_schema').all()).toEqual([])
       database.close()
     },
@@ -746,7 +749,7 @@ describe('a connection handed in', () => {
       const store = new SqliteStore({ database })
       await store.insert(makeRow(1))
       database.exec(`PRAGMA journal_mode = ${mode}`)
-      const reason = `its journal mode is "${mode.toLowerCase()}"`
+      const reason = `with its journal mode "${mode.toLowerCase()}"`
       for (const { message } of await expectFailures(writesOf(store), reason))
         expect(message).toContain('Nothing was written.')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
@@ -760,7 +763,9 @@ describe('a connection handed in', () => {
     const database = openDatabase()
     database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
     const error = await failureOf(() => new SqliteStore({ database }))
-    expect(error.message).toContain('Cannot open the order store in the database passed in: no such column')
+    expect(error.message).toContain(
+      'Cannot open the order store in the database that you passed: no such column',
+    )
     expect(database.isTransaction).toBe(false)
   })
 
@@ -785,9 +790,7 @@ describe('a connection handed in', () => {
     await store.insert(makeRow(1))
     failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
     const ioError = await failureOf(() => store.insert(makeRow(2)))
-    expect(ioError.message).toContain(
-      'the disk or file system failed. The write may or may not have happened',
-    )
+    expect(ioError.message).toContain('the disk or file system failed. A write may or may not have happened')
     expect(codeOf(ioError)).toBe('SQLITE_IOERR_FSYNC')
     expect(ioError.applied).toBeUndefined()
     // The log may hold the write whose sync failed: a crash would bring it up again.

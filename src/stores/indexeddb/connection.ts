@@ -25,8 +25,7 @@ export class Connection {
 
   /**
    * Returns the open database. Rejects with a {@link StoreError}; the next call tries again. Not an
-   * async function: a caller that comes before {@link close} must get the database before it
-   * closes.
+   * async function: a call before {@link close} must get the database before it closes.
    */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {
@@ -53,7 +52,7 @@ export class Connection {
     if (this.#current === database) this.#current = this.#opening = undefined
   }
 
-  /** Ends the use, after the transactions in progress. */
+  /** Closes the database for good, after the transactions in progress. */
   async close(): Promise<void> {
     this.#closed = true
     const opening = this.#opening
@@ -67,7 +66,7 @@ export class Connection {
 
   async #open(): Promise<IDBDatabase> {
     const database = await openDatabase(this.#name, this.#openTimeout, () => {
-      // An empty database in place of one with orders would let them be bought again.
+      // A new, empty database would let the orders of the deleted database be bought again.
       if (this.#mark !== undefined) throw this.#deletedError()
     })
     this.#current = database
@@ -94,7 +93,7 @@ export class Connection {
     this.#deleted = true
     return new StoreError(
       `The IndexedDB database "${this.#name}" was deleted while its order store was in use, so its orders are forgotten. ` +
-        'Check the service for orders that were in progress, then reload the page or create a new IndexedDbStore.',
+        'Orders in progress may have been charged: check the service, then reload the page or create a new IndexedDbStore.',
     )
   }
 }
@@ -107,7 +106,7 @@ function indexedDbOf(): IDBFactory {
   const factory: IDBFactory | null | undefined = globalThis.indexedDB
   if (factory === undefined || factory === null) {
     throw new StoreError(
-      'IndexedDbStore needs IndexedDB, which this runtime does not have or does not give to this page. ' +
+      'IndexedDbStore needs IndexedDB, which this runtime does not have, or blocks for this page. ' +
         'Outside browsers, use another store, such as SqliteStore.',
     )
   }
@@ -145,7 +144,7 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
     }
     request.onsuccess = () => {
       clearTimeout(timer)
-      // Nobody waits for this connection any more, and left open it would block others.
+      // No caller waits for this connection any more. Left open, it would block other pages.
       if (over) request.result.close()
       else resolve(request.result)
     }
@@ -160,16 +159,16 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
   return new StoreError(
     `Cannot open the order store in the IndexedDB database "${name}": ` +
       (blocked
-        ? 'another page of this site keeps an older version of it open. Close or reload its other tabs.'
-        : `the browser did not respond within ${timeout} ms. Another page of this site may block it: ` +
-          'close its other tabs and try again.') +
+        ? 'another tab of this site keeps an older version of it open. Close or reload that tab.'
+        : `the browser did not respond within ${timeout} ms. Another tab of this site may block it: ` +
+          'close the other tabs and try again.') +
       ' Nothing was written.',
     { applied: false },
   )
 }
 
 /**
- * The mark of an open database. Rejects if the database belongs to something else, or if the
+ * Returns the mark of an open database. Rejects if another program created the database, or if the
  * browser does not respond.
  */
 function readMark(database: IDBDatabase, timeout: number, late: () => Error): Promise<string> {

@@ -9,17 +9,17 @@ const CAUSES: Readonly<Record<string, string>> = {
     'the browser gives this site no more space: its quota is used up or the disk is full. Remove other data of the ' +
     'site, shorten `retention`, or ask for persistent storage (navigator.storage.persist()).',
   SecurityError:
-    'the browser lets this page store nothing: site data is blocked by a setting or policy, or the page is a frame ' +
-    'without an origin of its own. Allow site data, or use another store, such as MemoryStore, which forgets orders when the page closes.',
+    'the browser lets this page store nothing: a setting or policy blocks site data, or the page is a frame ' +
+    'with an opaque origin. Allow site data, or use another store, such as MemoryStore, which forgets orders when the page closes.',
   VersionError:
     'a newer version of customer-ordering-sdk wrote it. Reload the page, or update the package; nothing was changed.',
   NotFoundError:
-    'its database has other contents, so something else uses the same name. Give the store its own `name`.',
+    'its database has other contents: other code uses the same name. Give the store its own `name`.',
   NotReadableError:
     "its data in the browser is damaged. Keep a copy of the profile, then delete the site data. Compare with the service's orders before you order again.",
-  DataError: 'an id, a time or a page cursor has a value that it cannot search for.',
+  DataError: 'an id, a time or a page cursor has a value that IndexedDB cannot search for.',
   TransactionInactiveError:
-    'the browser ended the transaction early. Another script may have replaced its promises or IndexedDB itself.',
+    'the browser ended the transaction early. Another script may have replaced `Promise` or IndexedDB.',
 }
 
 /** Explanations of errors while opening. */
@@ -40,7 +40,8 @@ const WORKING: Readonly<Record<string, string>> = {
 }
 
 /**
- * Names that prove that a write did not happen: the transaction was rolled back, or never began.
+ * Names of errors that prove that a write did not happen: the transaction was rolled back, or never
+ * began.
  */
 const NOT_DONE: ReadonlySet<string> = new Set([
   'QuotaExceededError',
@@ -51,8 +52,8 @@ const NOT_DONE: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Turns any error of the browser into a {@link StoreError} that says which operation failed. It
- * leaves out the browser's own messages: they contain keys and indexes.
+ * Turns any error of the browser into a {@link StoreError} that names the failed operation. Leaves
+ * out the browser's own messages, which contain keys and indexes.
  */
 export function explain(error: unknown, access: Access, name: string): StoreError {
   if (error instanceof StoreError) return error
@@ -71,7 +72,8 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
 }
 
 /**
- * Returns the error for a transaction that never got its turn, because another page keeps one open.
+ * Returns the error for a transaction that never began, because another page keeps its own
+ * transaction open.
  */
 export function outOfTurn(name: string, timeout: number): StoreError {
   return new StoreError(
@@ -88,7 +90,7 @@ export function codeOf(error: unknown): string {
   return typeof name === 'string' && name !== '' ? name : 'UNKNOWN'
 }
 
-/** A copy of an error that contains nothing but its name, also as `code`. */
+/** Returns a copy of an error with only its name, also as `code`. */
 function plain(error: unknown): Error & { readonly code: string } {
   const code = codeOf(error)
   const copy = Object.assign(new Error(code), { code })

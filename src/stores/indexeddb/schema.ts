@@ -3,7 +3,7 @@ import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../store.ts'
 
 /**
- * Version of the schema that {@link createSchema} makes. Every change adds one, and no change drops
+ * Version of the schema that {@link createSchema} makes. Every change increments it, and none drops
  * anything.
  */
 export const SCHEMA_VERSION = 1
@@ -19,9 +19,9 @@ export const MARKS = 'marks'
 export const MARK = 'mark'
 
 /**
- * Indexes of {@link ROWS}. Each ends with a unique field, or is read by unique keys. A row without
- * one of an index's fields is not in that index, which keeps closed rows out of `open` and open
- * ones out of `closed`.
+ * Indexes of {@link ROWS}. Each ends with a unique field, or is read by unique keys. An index omits
+ * rows that lack one of its fields: this keeps closed rows out of `open` and open rows out of
+ * `closed`.
  */
 const INDEXES = {
   open: ['scope', 'openId'],
@@ -50,7 +50,7 @@ export function createSchema(database: IDBDatabase, mark: string): void {
   database.createObjectStore(MARKS).add(mark, MARK)
 }
 
-/** The copy of a row that is stored. */
+/** Returns the copy of a row to store. */
 export function toIndexed({
   scope,
   id,

@@ -12,10 +12,7 @@ export interface Transacting<T> {
   settle(value: T): void
 }
 
-/**
- * Begins a transaction on the rows. Throws `InvalidStateError`, without having begun, if the
- * connection is closing.
- */
+/** Begins a transaction on the rows. Throws `InvalidStateError` if the connection is closing. */
 export function begin(database: IDBDatabase, mode: 'readonly' | 'readwrite'): IDBTransaction {
   return database.transaction(ROWS, mode, { durability: 'strict' })
 }
@@ -31,11 +28,11 @@ export interface Patience {
  * await nothing else: IndexedDB commits as soon as no request is pending.
  *
  * Resolves when the transaction is complete, which makes a write durable: with `strict` durability
- * it has left the operating system's buffers. Rejects with the error for which it was aborted.
+ * it has left the operating system's buffers. Rejects with the error that aborted it.
  *
  * Transactions take turns, across pages too, and a page that is frozen inside one blocks all
- * others. So a transaction whose first request has no result in time is aborted, which undoes it
- * completely.
+ * others. So a transaction is aborted, and thereby undone, if its first request has no result in
+ * time.
  */
 export function transact<T>(
   transaction: IDBTransaction,
@@ -66,7 +63,7 @@ export function transact<T>(
       if (settled === undefined) reject(new Error('a transaction ended without a result'))
       else resolve(settled.value)
     }
-    // Not in `onerror`, during which the transaction's own error is still null.
+    // Reject here, not in `onerror`: there, the transaction's own error is still null.
     transaction.onabort = () => {
       clearTimeout(timer)
       reject(thrown === undefined ? transaction.error : thrown.error)

@@ -1,10 +1,10 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** An explanation, and the codes that it is for. */
+/** An explanation and the codes to which it applies. */
 type Trouble = readonly [advice: string, ...codes: string[]]
 
-/** The key is missing on a table that was restored without it, or copied by `CREATE TABLE … AS`. */
+/** A table has no key if it was restored without one or copied by `CREATE TABLE … AS`. */
 export const KEYLESS: string =
   'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate rows, ' +
   'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
@@ -43,7 +43,7 @@ const TROUBLES: readonly Trouble[] = [
     'QUERY_TIMEOUT',
   ],
   [
-    'another transaction locks the row for longer than lock_timeout allows. Nothing was written; find the transaction that is left open.',
+    'another transaction locked the row for longer than lock_timeout allows. Nothing was written; find the transaction that is left open.',
     '55P03',
   ],
   ['concurrent transactions kept writing the same row. Nothing was written; try again.', '40001', '40P01'],
@@ -57,11 +57,11 @@ const TROUBLES: readonly Trouble[] = [
     "this role may not use the store's tables, or may not create them in that schema. Grant the right, or run `migrate()` once as a role that has it.",
     '42501',
   ],
-  ['the login was refused. Check user, password and pg_hba.conf.', '28'],
+  ['the login was refused. Check the user, the password and pg_hba.conf.', '28'],
   ['the database does not exist. Check its name.', '3D000'],
   ['the schema does not exist. Create it, or pass another as the option `schema`.', '3F000'],
   [
-    'its tables are missing. If they were dropped, the orders in them are forgotten: restore them before you order again.',
+    'its tables are missing. If they were dropped, their orders are forgotten: restore the tables before you order again.',
     '42P01',
   ],
   [
@@ -73,11 +73,14 @@ const TROUBLES: readonly Trouble[] = [
   ['the server is out of memory. Nothing was written; try again.', '53200'],
   ['a string is too long for the database. Nothing was written.', '54'],
   ['a number is not an integer, or too large. Nothing was written.', '22P02', '22003'],
-  ['the disk or file system of the server failed. Check it; a write may or may not have happened.', '58'],
+  [
+    'the disk or file system of the server failed. A write may or may not have happened; check the disk.',
+    '58',
+  ],
   ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
 ]
 
-/** Turns any error of a client into a {@link StoreError} that says which operation failed. */
+/** Turns any error of a client into a {@link StoreError} that names the failed operation. */
 export function explain(error: unknown, failed: string): StoreError {
   if (error instanceof StoreError) return error
   const code = codeOf(error)
@@ -89,14 +92,14 @@ export function explain(error: unknown, failed: string): StoreError {
 
 /**
  * Codes for which the server rolled the statement back or never ran it, so it will not be applied
- * later either. Codes that end a connection (08, 57P) are not included: a commit may have come
+ * later either. Codes of a lost connection (08, 57P) are not included: the commit may have come
  * first.
  */
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 
 /**
- * Turns the error of a failed write into a {@link StoreError} that says whether the write may still
- * be applied.
+ * Turns the error of a failed write into a {@link StoreError} that tells whether the write may
+ * still be applied.
  */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
@@ -150,7 +153,7 @@ function codeOf(error: unknown): string {
   const code: unknown = Reflect.get(error, 'code')
   if (typeof code === 'string' && code !== '') return code
   if (!(error instanceof Error)) return 'UNKNOWN'
-  // Drizzle wraps what pg throws.
+  // Drizzle wraps the errors of pg.
   if (error.cause instanceof Error) return codeOf(error.cause)
   const message = error.message.toLowerCase()
   return MESSAGES.find(([text]) => message.includes(text))?.[1] ?? error.name

@@ -84,9 +84,9 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
 export const SCHEMA_VERSION: number = MIGRATIONS.length
 
 /**
- * Brings tables of the given version up to date in one statement, and so in one transaction with
- * any client. If several processes start at the same time, one does it. The others wait for its
- * lock and then find the work done.
+ * Returns one statement that brings tables of the given version up to date: with any client, one
+ * statement is one transaction. If several processes start at the same time, one does the work, and
+ * the others wait for its lock.
  */
 export function migration(names: Names, found: number): string {
   const steps = MIGRATIONS.slice(found).map(
@@ -105,7 +105,7 @@ export function migration(names: Names, found: number): string {
   return `DO ${tag}${body}${tag}`
 }
 
-/** The facts about a database that the store checks before it trusts it. */
+/** Returns the query for the facts that the store checks before it trusts a database. */
 export function inspection({ rows, versions, schema }: Names): readonly [text: string, parameters: string[]] {
   return [
     `SELECT pg_is_in_recovery()::text AS standby,
@@ -125,21 +125,21 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
   ]
 }
 
-/** The columns of a row as strings, which no setting of a client converts. */
+/** The columns of a row, cast to strings, which no setting of a client converts. */
 const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
 
 /**
- * Evaluated for every row that is written. It makes the commit durable, whatever the connection's
- * `synchronous_commit`. With `off`, a crash of the server loses the commit. With `local`, a
- * synchronous standby that takes over does not have it. The mark tells {@link CHECK} whether the
- * write was committed.
+ * Evaluated for every row that is written. It makes the commit durable, whatever
+ * `synchronous_commit` the connection has. With `off`, a crash of the server loses the commit. With
+ * `local`, a synchronous standby that takes over does not have it. The mark tells {@link CHECK}
+ * whether the write was committed.
  */
 const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
       THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
     set_config('customer_ordering.mark', 'set', true) AS mark`
 
 /**
- * Sets a mark that disappears with the transaction: outside of a transaction block, with this
+ * Sets a mark that ends with its transaction. Outside a transaction block, it ends with this
  * statement.
  */
 export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
@@ -179,8 +179,8 @@ export function statementsFor({ rows, versions }: Names): Statements {
     // a string.
     list: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
-    // Skips rows that another transaction is writing: they are not old any more, or another process
-    // prunes them.
+    // Skips rows that another transaction is writing: they are no longer old, or another process is
+    // pruning them.
     prune: `WITH batch AS (
         SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint AND ${current}
         LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED

@@ -30,7 +30,7 @@ export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<
 
 /** Runs the statements of one call of the store. */
 export interface Session {
-  /** Runs the action. `writes` tells from the action's result whether it has written. */
+  /** Runs the action. `writes` tells from the result whether the action has written. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 
@@ -46,7 +46,8 @@ interface Pool {
 }
 
 /**
- * The session of a client: each statement commits by itself, and calls inside a transaction reject.
+ * Returns the session of a client: each statement commits separately, and calls inside a
+ * transaction reject.
  */
 export function sessionOf(client: PostgresClient): Session {
   if (isPool(client)) return new PoolSession(client)
@@ -142,7 +143,7 @@ async function useKnown<T>(
 
 /**
  * A client that cannot tell whether it is inside a transaction. The session sets a mark that ends
- * with the transaction: a mark that outlives its statement means that one is open.
+ * with the transaction: a mark that outlives its statement means that a transaction is open.
  */
 class UnknownSession implements Session {
   readonly #client: PostgresClient
@@ -155,13 +156,13 @@ class UnknownSession implements Session {
     const query = queryOf(this.#client)
     if (await asksInTransaction(query)) throw insideTransaction(NOTHING)
     const result = await action(repeating(query))
-    // The statement that wrote left its own mark.
+    // The statement that wrote has set its own mark.
     if (writes?.(result) && (await isMarked(query))) throw insideTransaction(WRITTEN_INSIDE)
     return result
   }
 }
 
-/** A session inside a transaction that the caller commits. */
+/** Returns a session inside a transaction that the caller commits. */
 export function transactionOf(client: PostgresClient): Session {
   return {
     use: async (action) => {
@@ -223,7 +224,10 @@ const NO_ROWS =
   'The database client of the order store returned no rows: its `query` must return `{ rows }`, ' +
   'each row an object keyed by column name.'
 
-/** The rows of `{ rows }`. TypeORM returns the rows themselves, and `[rows, count]` of an UPDATE. */
+/**
+ * Returns the rows of `{ rows }`. TypeORM returns the rows themselves, or `[rows, count]` after an
+ * UPDATE.
+ */
 function rowsOf(result: unknown): readonly unknown[] {
   const rows: unknown = Array.isArray(result) ? result : Reflect.get(Object(result), 'rows')
   if (!Array.isArray(rows)) throw new StoreError(NO_ROWS)
@@ -231,12 +235,15 @@ function rowsOf(result: unknown): readonly unknown[] {
   return rows === result && Array.isArray(first) ? first : rows
 }
 
-/** How often a statement is run that PostgreSQL keeps rolling back because of concurrent ones. */
+/**
+ * Maximum number of runs of a statement that PostgreSQL keeps rolling back because of concurrent
+ * ones.
+ */
 const ATTEMPTS = 5
 
 /**
- * Reruns a statement that was rolled back because of a concurrent one. Only the stricter isolation
- * levels do that to the store's statements, never PostgreSQL's default, `READ COMMITTED`.
+ * Reruns a statement that was rolled back because of a concurrent one. PostgreSQL's default
+ * isolation level, `READ COMMITTED`, never rolls back the store's statements; stricter levels do.
  */
 function repeating(query: Query): Query {
   return async (text, parameters) => {

@@ -9,7 +9,7 @@ export interface NodeRedisScriptOptions {
   arguments: string[]
 }
 
-/** The event by which a client reports a new connection. */
+/** The methods that report new connections of a client. */
 interface Connecting {
   on?(event: string, listener: () => void): unknown
   off?(event: string, listener: () => void): unknown

@@ -14,8 +14,8 @@ const REPLIES: Readonly<Record<string, string>> = {
   MASTERDOWN: 'the server is a replica that lost its primary. Connect the client to the primary.',
   TRYAGAIN:
     'the cluster is moving the slot of these keys to another node. Try again when the move is complete.',
-  MOVED: 'it is a node of a cluster. Pass a cluster client.',
-  ASK: 'it is a node of a cluster. Pass a cluster client.',
+  MOVED: 'the server is a node of a cluster. Pass a cluster client.',
+  ASK: 'the server is a node of a cluster. Pass a cluster client.',
   CROSSSLOT: "the client's key prefix breaks the hash tag of the keys. Remove the braces from that prefix.",
   BUSY: "another client's script blocks the server. Wait until it ends, or stop it with SCRIPT KILL.",
   NOAUTH: 'the server requires a password. Configure one in the client.',
@@ -79,7 +79,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 const NOT_PERMITTED = /The user executing the script|ACL failure in script/
 
 /**
- * Turns any error of a client into a {@link StoreError} that says which operation failed. It never
+ * Turns any error of a client into a {@link StoreError} that names the failed operation. It never
  * includes a message of the server or the client: some contain hosts, keys and parameters.
  */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {

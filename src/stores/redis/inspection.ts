@@ -7,7 +7,7 @@ export interface Vouched {
   readonly eviction: boolean
 }
 
-/** The call that asked for the inspection has not written anything yet. */
+/** The call that needs the inspection has not written anything yet. */
 const NOT_APPLIED = { applied: false } as const
 
 /** Result of an inspection that a server passed. */

@@ -41,8 +41,8 @@ const TIME_DIGITS = 16
 export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
 
 /**
- * A time as it begins an index entry, rounded up. A time before 1970 or above the largest safe
- * integer becomes that limit.
+ * Formats a time for the start of an index entry, rounded up. A time before 1970 becomes 0, and a
+ * time above the largest safe integer becomes that integer.
  */
 export function timeText(time: number): string {
   const whole = Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))
@@ -82,7 +82,7 @@ export function toRow(scope: string, id: string, text: string): StoredRow {
   }
 }
 
-/** A value under a row's key that this version of the package did not write. */
+/** The error for a value under a row's key that this version of the package did not write. */
 export function foreignRow(): StoreError {
   return new StoreError(
     'The order store in Redis found a value that it did not write under the key of a row. Check that nothing else ' +

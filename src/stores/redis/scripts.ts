@@ -29,7 +29,10 @@ export const FORMAT = 1
  */
 const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 
-/** The same for a stored string. Its first line ends with the marks of the last writes. */
+/**
+ * Lua pattern for a stored string. Its first line also has the marks of the last writes, at the
+ * end.
+ */
 const STORED = `'${HEAD} (%S+)\\n'`
 
 /** Length of a mark: the random string that identifies a write. */
@@ -44,7 +47,7 @@ const MARKS = 32
 /** Maximum length of all marks but the newest, in characters. */
 const OLD_MARKS_LENGTH = (MARKS - 1) * (MARK_LENGTH + 1) - 1
 
-/** More characters than the first line of a stored string ever has. */
+/** Upper bound for the length of the first line of a stored string, in characters. */
 const HEAD_LENGTH = 511
 
 /**
@@ -103,8 +106,8 @@ return {'written'}`)
  * this version of the package does not know the row.
  *
  * The script first removes an entry that cannot exist. A server whose memory is full still accepts
- * removals, and lets a script finish once it has written. So the server stores no new orders, but
- * it still stores the outcomes of orders in progress.
+ * removals, and lets a script finish once it has written. So a full server stores no new orders,
+ * but still stores the outcomes of orders in progress.
  */
 export const UPDATE: Script = script(`
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})

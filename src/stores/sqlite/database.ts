@@ -14,7 +14,10 @@ export interface SqliteStatement {
   all(...parameters: (string | number)[]): unknown[]
 }
 
-/** An open SQLite connection: a `DatabaseSync` of `node:sqlite`, a better-sqlite3 `Database`, or anything of their shape. */
+/**
+ * An open SQLite connection: a `DatabaseSync` of `node:sqlite`, a better-sqlite3 `Database`, or any
+ * object with the same methods.
+ */
 export interface SqliteDatabase {
   /** Runs statements without results. */
   exec(sql: string): unknown
@@ -30,7 +33,7 @@ export interface OwnDatabase extends SqliteDatabase {
 /** In milliseconds. */
 export const DEFAULT_BUSY_TIMEOUT = 5_000
 
-/** The absolute path of the database, or `:memory:`. */
+/** Returns the absolute path of the database, or `:memory:`. */
 export function locate(path: unknown): string {
   if (path === ':memory:') return path
   if (typeof path !== 'string' || path === '' || path.startsWith('file:')) {
@@ -77,9 +80,10 @@ function runtimeName(): string {
 }
 
 /**
- * Creates the file with permissions for its owner only, before SQLite can create it with the usual
- * ones. SQLite gives the log and the shared memory the same permissions as the file. An existing
- * file is not even opened: closing it would release the locks of other connections in this process.
+ * Creates the file with permissions for its owner only, before SQLite can create it with the
+ * default permissions. SQLite gives the log and the shared memory the same permissions as the file.
+ * An existing file is not even opened: closing it would release the locks of other connections in
+ * this process.
  */
 function createFile(path: string): void {
   const fs = nodeModule('node:fs')
@@ -126,7 +130,7 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
       // If several processes open a new file at the same time, all but one fail here, whatever the
       // busy timeout.
       if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() - start >= busyTimeout) throw error
-      // SQLite does wait for the write lock, which is free once the other process has switched.
+      // BEGIN IMMEDIATE does wait: it gets the write lock once the other process has switched.
       database.exec('BEGIN IMMEDIATE')
       database.exec('ROLLBACK')
     }
@@ -134,14 +138,14 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
 }
 
 /**
- * Tells whether the rows outlive the process.
+ * Returns whether the rows outlive the process.
  * @throws {StoreError} if the encoding or the journal mode could change or lose rows
  */
 export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
   const encoding = setting(database, 'encoding', 'encoding')
   if (encoding !== 'UTF-8') {
     throw new StoreError(
-      `Cannot open the order store in ${name}: the database has the encoding ${encoding}, and the store needs UTF-8. ` +
+      `Cannot open the order store in ${name}: the database has the encoding ${encoding}, but the store needs UTF-8. ` +
         'Nothing was changed. Convert a copy to UTF-8 with `sqlite3 old.db .dump | sqlite3 new.db`.',
     )
   }
@@ -163,7 +167,7 @@ export function journalModeOf(database: SqliteDatabase, name: string): string {
   const mode = String(setting(database, 'journal_mode', 'journal_mode'))
   if (mode === 'off' || mode === 'memory') {
     throw new StoreError(
-      `Cannot use the order store in ${name}: its journal mode is "${mode}", in which a crash can corrupt the file. ` +
+      `Cannot use the order store in ${name}: with its journal mode "${mode}", a crash can corrupt the file. ` +
         'Nothing was written. Set `PRAGMA journal_mode = WAL` first.',
     )
   }

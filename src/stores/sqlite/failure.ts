@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** SQLite's primary result codes: the number of each, and its explanation. */
+/** SQLite's primary result codes, each with its number and an explanation. */
 const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]>> = {
   SQLITE_BUSY: [
     5,
@@ -12,10 +12,7 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
     8,
     'it is read-only. Nothing was written; give this user write access to the file and its directory.',
   ],
-  SQLITE_IOERR: [
-    10,
-    'the disk or file system failed. The write may or may not have happened; check the disk.',
-  ],
+  SQLITE_IOERR: [10, 'the disk or file system failed. A write may or may not have happened; check the disk.'],
   SQLITE_CORRUPT: [
     11,
     'the file is damaged. Stop writing to it, keep a copy, then recover it or restore a backup.',
@@ -31,7 +28,7 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
   SQLITE_NOTADB: [26, 'the file is not an SQLite database. Check the path; the file was not changed.'],
 }
 
-/** Codes of failures before a commit. SQLite rolls the statement back. */
+/** Codes of failures that come before the commit: SQLite rolls the statement back. */
 const NOT_APPLIED: readonly string[] = [
   'SQLITE_BUSY',
   'SQLITE_LOCKED',
@@ -42,8 +39,8 @@ const NOT_APPLIED: readonly string[] = [
 ]
 
 /**
- * Turns the error of a failed write into a {@link StoreError}. The store throws its own errors
- * before it writes.
+ * Turns the error of a failed write into a {@link StoreError}. The store's own errors come before
+ * the write, so nothing was written.
  */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
@@ -51,7 +48,7 @@ export function explainWrite(error: unknown, failed: string): StoreError {
   return certain ? new StoreError(explained.message, { cause: explained.cause, applied: false }) : explained
 }
 
-/** Turns any error of a database into a {@link StoreError} that says which operation failed. */
+/** Turns any error of a database into a {@link StoreError} that names the failed operation. */
 export function explain(error: unknown, failed: string): StoreError {
   if (error instanceof StoreError) return error
   const cause = plainError(error, codeOf(error))
@@ -62,7 +59,7 @@ export function explain(error: unknown, failed: string): StoreError {
       cause,
     })
   }
-  // SQLite's own messages name tables and columns, never the bound values.
+  // SQLite's own messages are safe to show: they name tables and columns, never the bound values.
   return new StoreError(`${failed}: ${textOf(error)}.`, { cause })
 }
 
@@ -72,8 +69,8 @@ export function isNamed(error: unknown): boolean {
 }
 
 /**
- * `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead. Otherwise the error's
- * own code, or its name.
+ * Returns `SQLITE_…`, also for errors of `node:sqlite`, which have a number instead. Other errors
+ * keep their own code or name.
  */
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN'
@@ -88,12 +85,14 @@ export function codeOf(error: unknown): string {
   return error instanceof Error ? error.name : 'UNKNOWN'
 }
 
-/** better-sqlite3 reports variants, such as `SQLITE_IOERR_FSYNC`. */
+/**
+ * Returns the primary code of a variant, such as `SQLITE_IOERR_FSYNC`, which better-sqlite3
+ * reports.
+ */
 function primaryCode(code: string): string {
   return Object.keys(RESULTS).find((name) => code === name || code.startsWith(`${name}_`)) ?? code
 }
 
-/** The message of the error. */
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

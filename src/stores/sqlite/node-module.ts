@@ -13,7 +13,7 @@ export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModu
   try {
     return globalThis.process?.getBuiltinModule?.(name)
   } catch {
-    // ERR_UNKNOWN_BUILTIN_MODULE. The caller reports what is missing and what to do about it.
+    // ERR_UNKNOWN_BUILTIN_MODULE: the caller reports the missing module.
     return undefined
   }
 }

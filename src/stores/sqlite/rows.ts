@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import type { RowPage, StoredRow } from '../store.ts'
 
-/** A row as a query returned it. */
+/** Reads a row from the result of a query. */
 export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {
   const row: Readonly<Record<string, unknown>> =
     typeof found === 'object' && found !== null ? { ...found } : {}
@@ -13,7 +13,7 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   ) {
     throw new StoreError(
       'The database returned a row that the order store did not write. Check that nothing else writes to its ' +
-        'tables, and that a connection that you passed returns rows as objects.',
+        'tables. If you passed a connection, it must return rows as objects.',
     )
   }
   return {
@@ -41,7 +41,7 @@ export function toPage(
   return last === undefined ? { rows } : { rows, next: cursor(last) }
 }
 
-/** Start of the page after a cursor of `list`. */
+/** Reads a cursor of `list`. The page starts after this position. */
 export function fromCursor(after: string): readonly [updatedAt: number, id: string] {
   const space = after.indexOf(' ')
   const updatedAt = Number(after.slice(0, space))

@@ -78,8 +78,8 @@ export function migrate(database: SqliteDatabase, name: string): void {
   database.exec('BEGIN IMMEDIATE')
   try {
     database.exec('CREATE TABLE IF NOT EXISTS customer_ordering_schema (version INTEGER PRIMARY KEY) STRICT')
-    // Changes nothing, but needs to write: a read-only database must fail now and not with the
-    // first order.
+    // Changes nothing, but needs to write: a read-only database must fail now, not with the first
+    // order.
     database.exec('DELETE FROM customer_ordering_schema WHERE FALSE')
     const found = versionOf(database.prepare(STATEMENTS.version))
     checkVersion(found, `Cannot open the order store in ${name}`)
@@ -100,7 +100,7 @@ export function migrate(database: SqliteDatabase, name: string): void {
   }
 }
 
-/** The version of the tables, 0 if they have none yet. */
+/** Returns the version of the tables, or 0 if they have none yet. */
 export function versionOf(statement: SqliteStatement): number {
   const newest = statement.get()
   return Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
@@ -116,8 +116,8 @@ export function checkVersion(found: number, failed: string): void {
 }
 
 /**
- * Throws if the table was copied without its key (`CREATE TABLE … AS`, a CSV import). It would
- * accept the same order twice, and two processes would both send it.
+ * Throws if the table was copied without its key (`CREATE TABLE … AS`, a CSV import). Without the
+ * key, the table would accept the same order twice, and two processes would both send it.
  */
 function checkKey(database: SqliteDatabase, name: string): void {
   const keys = database
