@@ -1,7 +1,7 @@
 /**
  * Places the orders of a CSV file: `node examples/bulk-orders.ts place orders.csv orders.db`.
- * Ctrl-C stops it cleanly: it finishes the orders in progress and begins no more. Run it again for
- * the rest: it never buys an order twice.
+ * Ctrl-C stops it cleanly: it finishes the orders in progress and begins no more. Run it again to
+ * place the rest: it never buys an order twice.
  *
  * `npm run example bulk-orders` interrupts it and runs it again, against a sandbox that loses
  * responses.
@@ -43,7 +43,7 @@ async function place(file: string, path: string): Promise<void> {
   // next run starts with recover().
   process.once('SIGINT', () => {
     stopping = true
-    console.log('\nstopping: finishing what is at work')
+    console.log('\nstopping: finishing the orders in progress')
   })
 
   for await (const { outcome, record } of client.orders.recover({ takeOver: true }))
@@ -101,7 +101,7 @@ async function run(file: string, path: string, time?: () => Promise<boolean>): P
   return (await ended)[0]
 }
 
-/** Plays the person. */
+/** Simulates the person. */
 async function main(): Promise<void> {
   const file = fileURLToPath(new URL('bulk-orders.csv', import.meta.url))
   const directory = await mkdtemp(join(tmpdir(), 'bulk-orders-'))
@@ -120,7 +120,7 @@ async function main(): Promise<void> {
     // One row orders a sold-out service, which does not stop the others.
     assert.equal(await run(file, path), 1)
 
-    console.log('\nOnce more, to be sure:')
+    console.log('\nThe third run, which must buy nothing:')
     const second = await spent()
     assert.ok(second > first)
     assert.equal(await run(file, path), 1)

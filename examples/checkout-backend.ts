@@ -66,7 +66,7 @@ function refusalStatus(code: string): number {
   if (code === 'invalid_request' || code === 'bad_request' || code === 'not_found') return 400
   if (code === 'order_not_accepted') return 409
   if (code === 'payment_required') return 402
-  return 503 // our own trouble (API key, rate limit, no connection), not the customer's
+  return 503 // the cause is the shop (API key, rate limit, no connection), not the customer
 }
 
 const server = createServer(async (request, response) => {
@@ -86,7 +86,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return text
 }
 
-/** `create()` checks every field that the page sends. */
+/** Reads the cart. `create()` checks every field. */
 function readCart(text: string): CreateOrderRequest {
   const { id, service, target, quantity } = JSON.parse(text)
   return { serviceId: service, target, quantity, metadata: { externalOrderId: id } }
@@ -95,7 +95,7 @@ function readCart(text: string): CreateOrderRequest {
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 
-/** The shop's page. */
+/** Presses the button on the shop's page. */
 async function press(id: string, service: string, quantity: unknown = 1): Promise<Answer> {
   const { port } = server.address() as AddressInfo
   const response = await fetch(`http://127.0.0.1:${port}/checkout`, {
@@ -116,7 +116,8 @@ assert.equal(plain.status, 200)
 const [first, ...others] = await Promise.all([1, 2, 3].map(() => press('cart-2', 'svc_standard')))
 for (const other of others) assert.deepEqual(other, first)
 
-// A gateway responds 502 although the order was made, for longer than the customer waits. He presses again.
+// A gateway responds 502 for longer than the customer waits, although the order was placed. The
+// customer presses again.
 assert.equal((await press('cart-3', 'svc_standard')).status, 202)
 assert.equal((await press('cart-3', 'svc_standard')).status, 200)
 
@@ -126,7 +127,7 @@ assert.equal((await press('cart-6', 'svc_standard', 0)).status, 400)
 assert.equal((await press('cart-1', 'svc_standard', 2)).status, 409)
 
 const spent = before - (await client.balance.retrieve()).amount
-console.log(`three carts were bought, ${spent} minor units were spent`)
+console.log(`three carts were bought for ${spent} minor units`)
 assert.equal(spent, 3 * 250)
 
 server.close()

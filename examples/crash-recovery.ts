@@ -1,8 +1,10 @@
 /**
- * A process is killed while it places orders, and the next one finishes its work: `npm run example crash-recovery` runs
- * this against the sandbox, which responds to some orders so slowly that the killed process never hears that they were charged.
+ * A process is killed while it places orders, and the next process finishes its work. `npm run
+ * example crash-recovery` runs this against a sandbox that responds to some orders slowly: they are
+ * charged, but the killed process never receives the response.
  *
- * What it takes: a store that outlives the process, a reference of one's own for each order, and `recover()` at start-up.
+ * Recovery needs a store that outlives the process, your own reference for each order, and
+ * `recover()` at startup.
  */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -28,7 +30,10 @@ const connect = (path: string): CustomerOrderingClient =>
     store: new SqliteStore({ path }),
   })
 
-/** What a shop's worker does: first finish what an earlier run left open, then place what is still to be placed. */
+/**
+ * Works as a shop's worker does: first recovers the orders that an earlier run left open, then
+ * places all orders.
+ */
 async function work(path: string): Promise<void> {
   const client = connect(path)
   for await (const { outcome, record, order } of client.orders.recover({ takeOver: true }))
@@ -39,14 +44,17 @@ async function work(path: string): Promise<void> {
       console.log(`  ${reference}: ${result.error.message}`)
       process.exitCode = 1
     } else {
-      const known = result.replayed === true ? ', known already' : ''
+      const known = result.replayed === true ? ', placed before' : ''
       console.log(`  ${reference} is order ${result.order.id}${known}`)
     }
   }
   await client.close()
 }
 
-/** Runs a worker until it ends, or until it is to be killed; returns how it ended. */
+/**
+ * Runs a worker until it ends, or until `killed` resolves to true and it is killed. Returns its
+ * exit code or signal.
+ */
 async function run(path: string, killed?: () => Promise<boolean>): Promise<number | string | null> {
   const worker = spawn(
     process.execPath,
@@ -65,7 +73,7 @@ async function run(path: string, killed?: () => Promise<boolean>): Promise<numbe
   return signal ?? code
 }
 
-/** Plays the machine on which workers run, one after the other. */
+/** Simulates the machine, which runs one worker after the other. */
 async function main(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'crash-recovery-'))
   const path = join(directory, 'orders.db')
@@ -79,14 +87,14 @@ async function main(): Promise<void> {
     const open: unknown[] = []
     for await (const { externalOrderId } of watching.orders.unresolved()) open.push(externalOrderId)
     console.log(
-      `  ${await charged()} orders are charged, and of ${open.length} nobody knows what became of them`,
+      `  ${await charged()} orders are charged, and the outcome of ${open.length} orders is unknown`,
     )
     assert.ok(open.length > 0)
 
     console.log('The next worker starts:')
     assert.equal(await run(path), 0)
 
-    console.log('The ledger, as the service has it:')
+    console.log('The orders, as the service lists them:')
     const references: unknown[] = []
     for await (const { kind, record, order } of watching.orders.reconcile()) {
       console.log(`  ${record?.externalOrderId}: order ${order?.id}, ${order?.amount} minor units, ${kind}`)

@@ -1,6 +1,6 @@
 /**
- * The main job, step by step: `npm run quickstart` starts the sandbox as a process of its own and runs this against it.
- * The sandbox is told to charge the first order and then to drop the connection instead of responding.
+ * The basics, step by step. `npm run quickstart` runs this against a sandbox in a separate process.
+ * The sandbox charges the first order, then drops the connection instead of responding.
  */
 import assert from 'node:assert/strict'
 import {
@@ -13,7 +13,8 @@ import {
 const client = new CustomerOrderingClient({
   // baseUrl and apiKey come from the environment: CUSTOMER_ORDERING_BASE_URL, CUSTOMER_ORDERING_API_KEY
   account: 'quickstart',
-  // A label in place of the address, because the sandbox has another port each time. Keys are derived from it.
+  // Identifies the service instead of the address, because the sandbox has a different port each
+  // time. Keys are derived from it.
   server: 'sandbox',
   hooks: {
     onRequest: ({ method, path, idempotencyKey }) => {
@@ -36,7 +37,7 @@ const before = await client.balance.retrieve()
 const { currency } = before
 console.log(`\nBalance ${formatAmount(before, 'en')}`)
 
-console.log('\nAn order whose first response is lost on the wire')
+console.log('\nAn order whose first response is lost')
 const request = {
   serviceId: 'svc_standard',
   target: '@ada',
@@ -52,7 +53,7 @@ console.log(`\nBalance ${formatAmount(after, 'en')}: ${requests} requests, charg
 assert.equal(requests, 2)
 assert.equal(before.amount - after.amount, order.amount)
 
-console.log('\nThe same call again: the order is remembered, nothing is sent')
+console.log('\nThe same call again: the client remembers the order and sends nothing')
 const again = await client.orders.create(request)
 console.log(`  order ${again.id}, ${responseInfo(again)?.attempts} requests`)
 assert.equal(again.id, order.id)
@@ -82,7 +83,7 @@ try {
     quantity: 1,
     metadata: { externalOrderId: 'invoice-1005' },
   })
-  assert.fail('the wallet should not hold that much')
+  assert.fail('the balance should not cover this order')
 } catch (error) {
   if (!isCustomerOrderingError(error)) throw error
   console.log(`  ${error.name}: code ${error.code}, charged ${error.charged}`)

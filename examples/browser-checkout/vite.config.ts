@@ -50,7 +50,7 @@ export default defineConfig({
     rolldownOptions: {
       input: ['index.html', 'react.html'],
       onLog: (level, log, show) => {
-        // "use client" of a package is for frameworks that render on a server.
+        // Ignore "use client" directives, which only matter to frameworks that render on a server.
         if (log.code !== 'MODULE_LEVEL_DIRECTIVE') show(level, log)
       },
     },

@@ -1,6 +1,6 @@
 /**
- * True if the request has the token: `Authorization: Bearer <token>`. Digests are compared, in the same time wherever they
- * differ, so that neither the token nor its length can be guessed from how long a response takes.
+ * True if the request has the token: `Authorization: Bearer <token>`. Compares digests in constant
+ * time: the duration of a response must reveal neither the token nor its length.
  */
 export async function isCaller(request: Request, token: string): Promise<boolean> {
   const [given, expected] = await Promise.all([

@@ -9,12 +9,12 @@ import {
 } from 'customer-ordering-sdk'
 import { type OrderObject, PRUNE_BATCH } from './order-object.ts'
 
-/** Where the objects are found: the binding of their class. */
+/** The binding of the objects' class. */
 export type OrderObjects = Pick<DurableObjectNamespace<OrderObject>, 'getByName'>
 
 /**
- * Remembers orders in Durable Objects, for all workers wherever they run. Each scope, which is an account at a service, has
- * an object of its own, so of all calls about one account there is a single order.
+ * Keeps orders in Durable Objects, which all workers share. Each scope (an account at a service)
+ * has its own object, which handles all calls for that account one after the other.
  */
 export class DurableObjectStore implements OrderStore {
   readonly durability = 'server'
@@ -49,7 +49,7 @@ export class DurableObjectStore implements OrderStore {
     return of(scope, await this.#object(scope).page('all', after, since, limit))
   }
 
-  /** One batch after the other, so that orders get their turn between them. */
+  /** Removes rows in batches, so that orders do not wait until all rows are removed. */
   async prune(scope: string, options: PruneOptions): Promise<number> {
     const { createdBefore, rejectedBefore } = options
     for (let removed = 0; ; ) {
@@ -61,7 +61,7 @@ export class DurableObjectStore implements OrderStore {
 
   async close(): Promise<void> {}
 
-  /** A new stub for each call: one whose object has died stays broken. */
+  /** Returns a new stub for each call, because a stub stays broken after its object has died. */
   #object(scope: string): DurableObjectStub<OrderObject> {
     return this.#objects.getByName(wellFormed(scope))
   }
@@ -72,12 +72,15 @@ function of(scope: string, { rows, next }: RowPage): RowPage {
   return next === undefined ? { rows: own } : { rows: own, next }
 }
 
-/** A copy of the fields, with texts that come back as they are. */
+/** Copies the fields. Throws if `data` would not be read back unchanged. */
 function storable({ scope, id, version, open, state, createdAt, updatedAt, data }: StoredRow): StoredRow {
   return { scope, id, version, open, state, createdAt, updatedAt, data: wellFormed(data) }
 }
 
-/** Half of a surrogate pair has no UTF-8 form, and would come back as another character. */
+/**
+ * Rejects half of a surrogate pair: it has no UTF-8 form, and would be read back as another
+ * character.
+ */
 function wellFormed(text: string): string {
   if (!text.isWellFormed()) throw new StoreError('The order store cannot keep half of a surrogate pair.')
   return text

@@ -2,20 +2,25 @@ import { DurableObject } from 'cloudflare:workers'
 import type { PruneOptions, RowPage, StoredRow } from 'customer-ordering-sdk'
 
 /**
- * Characters of `data` that fit into one row for certain: a row of a Durable Object holds 2 MB, and a character takes up to
- * three bytes. Orders take some hundred; what is longer than this goes on in the table `more`.
+ * Maximum characters of `data` in one row. A row of a Durable Object holds 2 MB, and a character
+ * takes up to three bytes. An order takes a few hundred characters; longer data continues in the
+ * table `more`.
  */
 const MOST_CHARACTERS = 500_000
 
-/** Characters of `data` after which a page ends early: a response of 32 MiB is refused. */
+/** Characters of `data` after which a page ends early. Cloudflare rejects a response of 32 MiB. */
 const MOST_OF_A_PAGE = 4_000_000
 
-/** Most rows that one call of {@link OrderObject.prune} removes. Others wait for it. */
+/**
+ * Maximum rows that one call of {@link OrderObject.prune} removes. Other calls wait until it ends.
+ */
 export const PRUNE_BATCH = 500
 
 type Row = Omit<StoredRow, 'scope'>
 
-/** A row as the table has it; `parts` counts the rows of `more` that hold the rest of its data. */
+/**
+ * A row of the table `orders`. `parts` counts the rows of `more` that hold the rest of its data.
+ */
 type Found = {
   readonly id: string
   readonly version: number
@@ -28,9 +33,9 @@ type Found = {
 }
 
 /**
- * The orders of one scope, which is one account at one service. There is one such object in the world, it works off one
- * call after the other, and each method below runs without waiting for anything: that makes each one atomic. No response
- * leaves the object before what was written is durable.
+ * The orders of one scope (an account at a service). Only one object exists for a scope, and it
+ * handles one call after the other. Each method below is atomic because it awaits nothing. The
+ * object sends no response before its writes are durable.
  */
 export class OrderObject<Env = unknown> extends DurableObject<Env> {
   readonly #storage: DurableObjectStorage
@@ -64,14 +69,14 @@ export class OrderObject<Env = unknown> extends DurableObject<Env> {
     return found && this.#toRow(found)
   }
 
-  /** Puts the row if there is none with its id; else returns the one that is there. */
+  /** Inserts the row, or returns the row that already has its id. */
   insert(row: Row): Row | undefined {
     const current = this.get(row.id)
     if (current === undefined) this.#put(row)
     return current
   }
 
-  /** Replaces the row if it has the version, and tells whether it had. */
+  /** Replaces the row if the stored row has this version. Returns true if it did. */
   update(row: Row, expectedVersion: number): boolean {
     const [found] = this.#storage.sql
       .exec<{ version: number }>('SELECT version FROM orders WHERE id = ?', row.id)
@@ -81,7 +86,10 @@ export class OrderObject<Env = unknown> extends DurableObject<Env> {
     return true
   }
 
-  /** Rows in the order of their ids, which never change: no row is missed because another one was written meanwhile. */
+  /**
+   * Pages through the rows by id. Ids never change, so a write between two pages makes the reader
+   * miss no row.
+   */
   page(which: 'open' | 'all', after: string, since: number, limit: number): RowPage {
     const open = which === 'open' ? 'open = 1 AND' : ''
     const cursor = this.#storage.sql.exec<Found>(
@@ -103,7 +111,10 @@ export class OrderObject<Env = unknown> extends DurableObject<Env> {
     return { rows }
   }
 
-  /** Removes closed rows that were last written before the time for their state, a batch of them; returns how many. */
+  /**
+   * Removes a batch of closed rows last written before the time limit for their state. Returns the
+   * number of rows removed.
+   */
   prune({ createdBefore, rejectedBefore }: PruneOptions): number {
     return this.#storage.transactionSync(() => {
       const ids = this.#storage.sql
@@ -139,7 +150,7 @@ export class OrderObject<Env = unknown> extends DurableObject<Env> {
   #toRow(found: Found): Row {
     const { id, version, open, state, created_at: createdAt, updated_at: updatedAt, parts } = found
     if (state !== 'open' && state !== 'created' && state !== 'rejected')
-      throw new Error('Something else has written into the table of the orders.')
+      throw new Error(`Another program wrote to the table orders: unknown state ${state}.`)
     let { data } = found
     if (parts > 0)
       for (const part of this.#storage.sql.exec<{ data: string }>(
@@ -151,7 +162,7 @@ export class OrderObject<Env = unknown> extends DurableObject<Env> {
   }
 }
 
-/** The text in pieces that fit into a row, none of which ends within a character. */
+/** Cuts a string into pieces that fit into a row. No piece ends within a surrogate pair. */
 function cut(text: string): string[] {
   const pieces: string[] = []
   for (let start = 0; start < text.length; ) {

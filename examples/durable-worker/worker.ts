@@ -1,6 +1,6 @@
 /**
- * `PUT /orders/<reference>` places an order for a program of the shop's own, from wherever in the world the worker runs. Once a
- * minute one of them settles what others have left behind.
+ * `PUT /orders/<reference>` places an order for one of the shop's own programs. Once a minute, the
+ * cron trigger settles the orders that other requests left open.
  */
 import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
 import { isCaller } from './caller.ts'
@@ -13,22 +13,26 @@ export interface Env {
   readonly ORDERS: DurableObjectNamespace<OrderObject>
   readonly ORDERING_BASE_URL: string
   readonly ORDERING_ACCOUNT: string
-  /** A secret: the key of the wallet. */
+  /** Secret: the API key of the wallet. */
   readonly ORDERING_API_KEY?: string
-  /** A secret: what callers of this worker prove themselves by. Without it nobody is served. */
+  /** Secret: the token that callers of this worker send. Without it, every request is rejected. */
   readonly CALLER_TOKEN?: string
-  /** Milliseconds for an order with all its attempts; a request is busy for as long, also one whose worker has died. */
+  /**
+   * Maximum milliseconds for an order with all its attempts. If its worker dies, the order stays
+   * claimed until this time has passed.
+   */
   readonly ORDERING_TOTAL_TIMEOUT: number
 }
 
 /**
- * A client and a store for each request. A worker must not wait for what another request of its has begun, and calls that
- * share a store in one isolate would; in this way the record alone decides, as it does between isolates.
+ * Opens a client and a store for each request. Calls that share a store in one isolate wait for
+ * each other in memory, but a worker must not wait for another request's work. With separate
+ * stores, calls wait by polling the record, as they do between isolates.
  */
 function openClient(env: Env): CustomerOrderingClient {
   return new CustomerOrderingClient({
     baseUrl: env.ORDERING_BASE_URL,
-    // Without a key the client refuses to be made.
+    // The constructor rejects an empty key.
     apiKey: env.ORDERING_API_KEY ?? '',
     account: env.ORDERING_ACCOUNT,
     store: new DurableObjectStore(env.ORDERS),
@@ -40,7 +44,7 @@ function openClient(env: Env): CustomerOrderingClient {
 export default {
   async fetch(request, env, ctx): Promise<Response> {
     if (!env.CALLER_TOKEN || !env.ORDERING_API_KEY) {
-      console.error('Nobody is served until the secrets CALLER_TOKEN and ORDERING_API_KEY are set.')
+      console.error('The request was rejected: set the secrets CALLER_TOKEN and ORDERING_API_KEY.')
       return refused(503, 'not_configured')
     }
     if (!(await isCaller(request, env.CALLER_TOKEN)))
@@ -50,7 +54,8 @@ export default {
     if (request.method !== 'PUT' || reference === undefined) return refused(404, 'not_found')
     const client = openClient(env)
     const placed = place(client, reference, await request.json().catch(() => undefined))
-    // The caller may disconnect: the platform finishes what it can of the order, and recovery does the rest.
+    // If the caller disconnects, keep the request alive as long as the platform allows. Recovery
+    // settles the order if that is not long enough.
     ctx.waitUntil(placed.then(() => client.close()))
     return await placed
   },
@@ -64,7 +69,7 @@ export default {
 } satisfies ExportedHandler<Env>
 
 async function place(client: CustomerOrderingClient, reference: string, cart: unknown): Promise<Response> {
-  // Only what an order is made of; `create()` checks what is in it.
+  // Read these fields and no others. `create()` checks their values.
   const { serviceId, target, quantity } = Object(cart)
   try {
     const metadata = { externalOrderId: reference }
@@ -72,7 +77,7 @@ async function place(client: CustomerOrderingClient, reference: string, cart: un
     return Response.json({ state: 'ordered', orderId: order.id })
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
-    // Another order has this reference; it may be paid, but this one was not placed.
+    // Another order has this reference, and may be paid. This order was not placed.
     if (error.code === 'idempotency_conflict') return refused(409, error.code)
     switch (error.charged) {
       case 'yes':

@@ -1,6 +1,6 @@
 import type { AnyCustomerOrderingError, Order, OrderRecord } from 'customer-ordering-sdk'
 
-/** What the shop tells about an order. */
+/** The shop's response about an order. */
 export type OrderAnswer =
   | {
       readonly state: 'ordered'
@@ -8,33 +8,39 @@ export type OrderAnswer =
       readonly status?: string | undefined
       readonly amount?: number | undefined
     }
-  /** Money may have moved, or may not. Nothing is promised; sending the same request again is safe. */
+  /** The wallet may have been charged. Sending the same request again is safe. */
   | { readonly state: 'pending' }
   | { readonly state: 'refused'; readonly reason: string }
 
-/** What the shop responds with when an order, or something else, did not go as asked. */
+/** The shop's response to an error. */
 export interface ErrorAnswer {
   readonly status: 200 | 202 | 400 | 402 | 404 | 409 | 422 | 502 | 503
   readonly body: OrderAnswer
-  /** Milliseconds after which asking again makes sense. */
+  /** Milliseconds to wait before sending the request again. */
   readonly retryAfter?: number | undefined
 }
 
 const PENDING = { status: 202, body: { state: 'pending' }, retryAfter: 5_000 } as const
 
-/** Of an order that was paid; of what came back, perhaps not even the id could be read. */
+/**
+ * Describes a paid order. Fields are missing, even the id, if the service's response could not be
+ * read.
+ */
 export function ordered({ id, status, amount }: Partial<Order> = {}): OrderAnswer {
   return { state: 'ordered', orderId: id, status, amount }
 }
 
-/** What an error means for the customer: first what is known of the money, then whose fault it was. */
+/**
+ * Turns an error into a response: first by whether the wallet was charged, then by who caused the
+ * error.
+ */
 export function answerOf(error: AnyCustomerOrderingError): ErrorAnswer {
   const refused = { state: 'refused', reason: error.code } as const
-  // This reference is another order, which may well be paid; this one was not placed.
+  // Another order has this reference, and may be paid. This order was not placed.
   if (error.code === 'idempotency_conflict') return { status: 409, body: refused }
   switch (error.charged) {
     case 'yes':
-      // Paid, only the details could not be read. Nobody may pay again.
+      // The order is paid, but its details could not be read. Never let the customer pay again.
       return { status: 200, body: { state: 'ordered', orderId: error.orderId } }
     case 'unknown':
       return PENDING
@@ -56,14 +62,14 @@ export function answerOf(error: AnyCustomerOrderingError): ErrorAnswer {
     case 'authentication':
     case 'permission_denied':
     case 'invalid_response':
-      // The shop's own API key, or the service: trying again does not help.
+      // The cause is the shop's API key or the service, so a retry does not help.
       return { status: 502, body: refused }
     default:
       return { status: 503, body: refused, retryAfter: 5_000 }
   }
 }
 
-/** What is remembered of an order, as an answer; nothing is asked of the service. */
+/** Turns a stored record into a response. Sends no request to the service. */
 export function remembered({ state, order, rejection }: OrderRecord): ErrorAnswer {
   switch (state) {
     case 'created':
@@ -71,7 +77,7 @@ export function remembered({ state, order, rejection }: OrderRecord): ErrorAnswe
     case 'open':
       return PENDING
     case 'rejected':
-      // The service has another order under this reference, which may have been paid.
+      // The service has another order with this reference, and that order may have been paid.
       if (rejection?.kind === 'conflict')
         return { status: 409, body: { state: 'refused', reason: 'idempotency_conflict' } }
       return {

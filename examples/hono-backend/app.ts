@@ -9,10 +9,12 @@ interface Env {
   Variables: RequestIdVariables
 }
 
-/** One line of the log. */
+/** Writes one line to the log. */
 export type Log = (line: Readonly<Record<string, unknown>>) => void
 
-/** The routes. The reference in the path is the shop's own: `PUT` may be repeated, and buys once. */
+/**
+ * Creates the routes. The reference in the path is the shop's own, so a repeated `PUT` buys once.
+ */
 export function createApp(client: CustomerOrderingClient, log: Log) {
   return new Hono<Env>()
     .use(requestId())
@@ -26,21 +28,21 @@ export function createApp(client: CustomerOrderingClient, log: Log) {
     })
     .put('/orders/:reference', newOrder, async (c) => {
       const metadata = { externalOrderId: c.req.param('reference') }
-      // Without the signal of the request: a customer who closes the page has not cancelled what is being bought, and an
-      // order that was aborted half way is one that recovery must not finish by itself.
+      // Do not pass the request's signal: a customer who closes the page has not cancelled the
+      // order, and recovery does not send an aborted order again.
       const order = await client.orders.create({ ...c.req.valid('json'), metadata }, traced(c))
       return c.json(ordered(order), 200)
     })
     .get('/orders/:reference', async (c) => {
       const record = await find(client, c.req.param('reference'))
       if (record === undefined) throw new HTTPException(404, { message: 'there is no such order' })
-      // What is remembered is the order as it was when it was placed; the service knows what became of it.
+      // The record shows the order as it was placed. Only the service knows its current status.
       const id = record.state === 'created' ? record.order?.id : undefined
       if (id === undefined) return send(c, remembered(record))
       return await client.orders.retrieve(id, read(c)).then(
         (order) => c.json(ordered(order), 200),
         (error: unknown) => {
-          // An order that cannot be read now is still paid.
+          // The order is paid, even if the service cannot show it now.
           if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
           return send(c, remembered(record))
         },
@@ -54,14 +56,14 @@ export function createApp(client: CustomerOrderingClient, log: Log) {
         log({ ...line, error: error.name })
         return c.json({ state: 'failed' }, 500)
       }
-      // Never the whole error into the response: what support asks for belongs in the log.
+      // Log the details that support needs. The response must not contain the whole error.
       const { code, charged, attempts, supportReference } = error
       log({ ...line, code, charged, attempts, ...supportReference, serviceRequestId: error.requestId })
       return send(c, answerOf(error))
     })
 }
 
-/** Lets a page call these routes with `hc<App>(url)`, typed. */
+/** The type of the routes, for Hono's typed client in a page: `hc<App>(url)`. */
 export type App = ReturnType<typeof createApp>
 
 async function find(
@@ -77,12 +79,12 @@ function send(c: Context<Env>, { status, body, retryAfter }: ErrorAnswer) {
   return c.json(body, status)
 }
 
-/** The id of the customer's request goes along to the service, so that both logs can be read side by side. */
+/** Sends the id of the customer's request to the service, so that both logs contain it. */
 function traced(c: Context<Env>) {
   return { headers: { 'X-Request-Id': c.get('requestId') } }
 }
 
-/** Reading ends when the caller disconnects. */
+/** Options for a read, which stops when the caller disconnects. */
 function read(c: Context<Env>) {
   return { ...traced(c), signal: c.req.raw.signal }
 }
@@ -92,10 +94,13 @@ const paging = validator('query', (query) => ({
   offset: Number(query['offset'] ?? 0),
 }))
 
-/** Takes these fields and no others, for the client sends on what it is given. `create()` checks what is in them. */
+/**
+ * Reads these fields and no others, because the client sends every field that it is given.
+ * `create()` checks their values.
+ */
 const newOrder = validator('json', (body: unknown) => {
   const { serviceId, target, quantity }: Record<string, unknown> = Object(body)
   if (typeof serviceId !== 'string' || typeof target !== 'string' || typeof quantity !== 'number')
-    throw new HTTPException(400, { message: 'serviceId, target and quantity are needed' })
+    throw new HTTPException(400, { message: 'serviceId, target and quantity are required' })
   return { serviceId, target, quantity }
 })

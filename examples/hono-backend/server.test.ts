@@ -1,4 +1,7 @@
-/** The backend as a process of its own, against the sandbox over HTTP: what is lost, killed and repeated is paid once. */
+/**
+ * Runs the backend as a separate process against the sandbox. Each order is paid once, even if
+ * responses are lost, requests are repeated, or the process is killed.
+ */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +37,7 @@ afterEach(async () => {
 
 type Line = Readonly<Record<string, unknown>>
 
-/** The process, and what it has written to its log. */
+/** The process and its log. */
 class Backend {
   readonly lines: Line[] = []
   readonly #process: ChildProcess
@@ -73,7 +76,7 @@ class Backend {
     return hc<App>(this.url)
   }
 
-  /** The first line of its log, written or to come, that fits. */
+  /** Waits for the first log line that fits. The line may already be written. */
   line(fits: (line: Line) => boolean): Promise<Line> {
     return new Promise((resolve, reject) => {
       const check = (): void => {
@@ -82,7 +85,7 @@ class Backend {
         this.#waiting.delete(check)
         resolve(found)
       }
-      this.#process.once('exit', () => reject(new Error('the backend ended before it wrote that')))
+      this.#process.once('exit', () => reject(new Error('the backend ended before it wrote the expected line')))
       this.#waiting.add(check)
       check()
     })
@@ -104,7 +107,7 @@ async function charge(reference: string): Promise<void> {
   while (!references().includes(reference)) await pause(5)
 }
 
-/** What the backend's page sends; `cart-1` is the shop's own name for the order. */
+/** Orders as a page does. `cart-1` is the shop's own reference for the order. */
 async function put(backend: Backend, reference = 'cart-1', json = order) {
   const response = await backend.api.orders[':reference'].$put({ param: { reference }, json })
   return { status: response.status, body: await response.json(), headers: response.headers }
@@ -115,7 +118,7 @@ async function get(backend: Backend, reference = 'cart-1') {
   return { status: response.status, body: await response.json() }
 }
 
-test('an order whose response is lost is paid once, and stays the same order when it is asked for again', async () => {
+test('an order whose response is lost is paid once, and a repeated request returns the same order', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
 
@@ -127,7 +130,7 @@ test('an order whose response is lost is paid once, and stays the same order whe
   assert.deepEqual([first.status, again.status, again.body], [200, 200, first.body])
 })
 
-test('an order in flight when the process is killed is settled by the next one before it serves', async () => {
+test('after a kill, the next process settles the order in flight before it serves requests', async () => {
   const killed = await Backend.start()
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
   const answer = put(killed).catch(() => 'none')
@@ -144,7 +147,7 @@ test('an order in flight when the process is killed is settled by the next one b
   sandbox.expectChargedOnce('cart-1')
 })
 
-test('an order that cannot be read just now is still the paid one', async () => {
+test('a paid order is still reported as ordered while the service cannot show it', async () => {
   const backend = await Backend.start()
   const placed = await put(backend)
   sandbox.faults.add({
@@ -155,7 +158,7 @@ test('an order that cannot be read just now is still the paid one', async () => 
   assert.deepEqual(await get(backend), { status: 200, body: placed.body })
 })
 
-test('an order that may have been paid is pending, both for the caller who orders and for one who looks', async () => {
+test('an order that may have been paid is pending, for PUT and for GET', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({
     match: { operation: 'createOrder' },
@@ -172,7 +175,7 @@ test('an order that may have been paid is pending, both for the caller who order
   sandbox.expectChargedOnce('cart-1')
 })
 
-test('what was surely not paid is a response of its own for each reason', async () => {
+test('an order that was certainly not charged gets a response that depends on the reason', async () => {
   const backend = await Backend.start()
   const premium = { ...order, serviceId: 'svc_premium' }
   const soldOut = { ...order, serviceId: 'svc_sold_out' }
@@ -188,13 +191,13 @@ test('what was surely not paid is a response of its own for each reason', async 
   })
   assert.equal((await get(backend, 'cart-5')).status, 404)
 
-  // The same reference cannot become another order.
+  // A reference cannot be used for another order.
   assert.equal((await put(backend, 'cart-6')).status, 200)
   assert.equal((await put(backend, 'cart-6', { ...order, quantity: 2 })).status, 409)
   sandbox.expectChargedOnce('cart-6')
 })
 
-test('the id of a request is in the response, in the log, and in what the service is sent', async () => {
+test('the id of a request is in the response, in the log, and in the request to the service', async () => {
   const backend = await Backend.start()
   sandbox.revokeApiKey(sandbox.apiKey)
   const response = await fetch(`${backend.url}/balance`, { headers: { 'x-request-id': 'page-7' } })
@@ -207,7 +210,7 @@ test('the id of a request is in the response, in the log, and in what the servic
   assert.ok(!JSON.stringify(backend.lines).includes(sandbox.apiKey))
 })
 
-test('reading stops when the caller disconnects; buying does not', async () => {
+test('a read stops when the caller disconnects, but an order does not', async () => {
   const backend = await Backend.start()
   const gone = new AbortController()
   let open = 0
@@ -239,7 +242,7 @@ test('reading stops when the caller disconnects; buying does not', async () => {
   assert.deepEqual([(await get(backend)).status, references()], [200, ['cart-1']])
 })
 
-test('at SIGTERM the order under way gets its response, and the process ends', async () => {
+test('at SIGTERM the process finishes the order in progress, then ends', async () => {
   const backend = await Backend.start()
   sandbox.faults.add({
     match: { operation: 'createOrder' },
@@ -253,7 +256,7 @@ test('at SIGTERM the order under way gets its response, and the process ends', a
   sandbox.expectChargedOnce('cart-1')
 })
 
-test('lists what is for sale, and the balance', async () => {
+test('the backend lists the services for sale and shows the balance', async () => {
   const { api } = await Backend.start()
   const services = await (await api.services.$get({ query: { limit: '2', offset: '0' } })).json()
   assert.deepEqual(services[0], { productId: 'svc_standard', amount: 250, currency: 'EUR' })

@@ -1,7 +1,9 @@
 /**
- * The process: opens the store, settles what the last one left, serves, and ends in good order.
+ * The process: opens the store, settles the orders that the last process left open, serves
+ * requests, and shuts down cleanly.
  *
- * PORT, ORDERS_DB, CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY come from the environment.
+ * The environment variables PORT, ORDERS_DB, CUSTOMER_ORDERING_BASE_URL and
+ * CUSTOMER_ORDERING_API_KEY configure it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { serve } from '@hono/node-server'
@@ -16,7 +18,8 @@ const log: Log = (line) => console.log(JSON.stringify(line))
 const client = new CustomerOrderingClient({
   account: 'shop-eu',
   store: new SqliteStore({ path: process.env['ORDERS_DB'] ?? 'orders.db' }),
-  // A person is waiting: respond within ten seconds, and leave to recovery what is open then.
+  // A person is waiting: respond within ten seconds, and let recovery finish orders that are still
+  // open.
   totalTimeout: 10_000,
   maxRetries: 1,
 })
@@ -33,7 +36,10 @@ async function recover(options: RecoverOptions): Promise<void> {
   }
 }
 
-/** What the process before this one left open, before anything new is sold; from then on, once a minute. */
+/**
+ * Recover the orders that the last process left open, before selling anything new. Then recover
+ * once a minute.
+ */
 await recover({ takeOver: true })
 const recovery = (async () => {
   const { signal } = stopping
@@ -48,7 +54,9 @@ const server = serve(
   ({ port }) => log({ listening: port }),
 )
 
-/** No new requests; those under way get their responses; then the store is closed, and nothing is left to run. */
+/**
+ * Accept no new requests, finish those in progress, then close the store. The process then ends.
+ */
 process.once('SIGTERM', () => {
   stopping.abort()
   server.close(async () => {

@@ -1,4 +1,6 @@
-/** The program with its real exporters, in front of a collector that keeps what it is sent. */
+/**
+ * Runs the program with its real exporters. A test collector records everything that it receives.
+ */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -43,7 +45,7 @@ beforeEach(async () => {
 })
 afterEach(() => service.close())
 
-test('a collector gets the spans and metrics of a program that ends at once', async () => {
+test('the collector receives the spans and metrics of a program that ends immediately', async () => {
   const received = new Map<string, unknown>()
   const collector = createServer(async (request, response) => {
     received.set(request.url ?? '', await json(request))
@@ -77,8 +79,8 @@ test('a collector gets the spans and metrics of a program that ends at once', as
   }
 })
 
-test('an order is not lost with its telemetry', async () => {
-  // A port where nobody listens.
+test('an order succeeds although its telemetry is lost', async () => {
+  // No collector listens on this port.
   const { code, output } = await runApp(service, sandbox.apiKey, 'http://127.0.0.1:1')
   assert.equal(code, 0, output)
   assert.match(output, /cart-1 is order/)

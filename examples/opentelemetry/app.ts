@@ -1,4 +1,4 @@
-/** Places an order in a trace of its own: `node --import ./instrumentation.ts app.ts REFERENCE`. */
+/** Places an order in its own trace: `node --import ./instrumentation.ts app.ts REFERENCE`. */
 import { SpanStatusCode, trace } from '@opentelemetry/api'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { observeOpenOrders, telemetryHooks, traceHeaders } from 'customer-ordering-sdk/opentelemetry'
@@ -7,7 +7,7 @@ import { telemetry } from './instrumentation.ts'
 const [, , externalOrderId] = process.argv
 const { CUSTOMER_ORDERING_BASE_URL: baseUrl, CUSTOMER_ORDERING_API_KEY: apiKey } = process.env
 if (!externalOrderId || !baseUrl || !apiKey)
-  throw new Error('Needs a reference, CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY.')
+  throw new Error('Pass a reference, and set CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY.')
 
 const client = new CustomerOrderingClient({
   baseUrl,
@@ -30,7 +30,8 @@ await trace.getTracer('shop').startActiveSpan('checkout', async (span) => {
     span.end()
   }
 })
-// Spans and numbers wait for the next batch: a program that just ended would lose its last ones.
+// Send the spans and metrics that wait for the next batch: without this, the program would lose
+// them at its end.
 await telemetry.shutdown()
 stop()
 await client.close()

@@ -1,6 +1,7 @@
 /**
- * Sends spans and metrics to a collector as OTLP over HTTP: to localhost:4318, or where OTEL_EXPORTER_OTLP_ENDPOINT and
- * OTEL_EXPORTER_OTLP_HEADERS say. `node --import` loads it before the program.
+ * Sends spans and metrics to a collector as OTLP over HTTP. The default address is localhost:4318.
+ * Change it with OTEL_EXPORTER_OTLP_ENDPOINT, and add headers with OTEL_EXPORTER_OTLP_HEADERS.
+ * `node --import` loads this file before the program.
  */
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'

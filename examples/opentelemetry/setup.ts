@@ -12,9 +12,11 @@ import { type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { ATTR_SERVICE_NAME } from '@opentelemetry/semantic-conventions'
 
 /**
- * Starts OpenTelemetry for the process. `telemetryHooks()` and `observeOpenOrders()` come after it: an instrument that was made before counts nothing.
+ * Starts OpenTelemetry for the process. Call `telemetryHooks()` and `observeOpenOrders()` after
+ * this: instruments created earlier record nothing.
  *
- * @param options.serviceName what your program is called where its spans are looked at; OTEL_SERVICE_NAME wins over it
+ * @param options.serviceName the name of your program in traces and metrics. OTEL_SERVICE_NAME
+ * overrides it.
  */
 export function startTelemetry(options: {
   readonly serviceName: string
@@ -24,7 +26,7 @@ export function startTelemetry(options: {
   const resource = defaultResource()
     .merge(resourceFromAttributes({ [ATTR_SERVICE_NAME]: options.serviceName }))
     .merge(detectResources({ detectors: [envDetector] }))
-  // With it the span that is active around a call of the client is active in its hooks, also after waits and retries.
+  // Keeps the caller's span active in the client's hooks, even after waits and retries.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   propagation.setGlobalPropagator(new W3CTraceContextPropagator())
   const tracing = new TracerProvider({ resource, spanProcessors: [options.spanProcessor] })
@@ -32,7 +34,7 @@ export function startTelemetry(options: {
   const metering = new MeterProvider({ resource, readers: [options.reader] })
   metrics.setGlobalMeterProvider(metering)
   return {
-    // A program that has done its work does not fail because nobody took its telemetry.
+    // The program does not fail if the collector does not accept its telemetry.
     shutdown: async () => {
       for (const ending of await Promise.allSettled([tracing.shutdown(), metering.shutdown()]))
         if (ending.status === 'rejected') console.error('Telemetry was lost:', String(ending.reason))

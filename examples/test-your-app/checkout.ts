@@ -1,29 +1,29 @@
 import { type CustomerOrderingClient, isCustomerOrderingError, type Order } from 'customer-ordering-sdk'
 
-/** What a shop's page sends. */
+/** The body that a shop's page sends. */
 export interface Cart {
-  /** Made when the cart is filled and kept with it: pressing the button twice is the same purchase. */
+  /** Created with the cart and kept with it, so pressing the button twice buys once. */
   readonly id: string
   readonly service: string
   readonly target: string
   readonly quantity: number
 }
 
-/** What the shop tells its customer. */
+/** The shop's response to its customer. */
 export type Checkout =
   | { readonly state: 'ordered'; readonly orderId: string | undefined }
-  /** Money may have moved. Nothing is promised; asking again with the same cart is safe. */
+  /** The wallet may have been charged. Calling again with the same cart is safe. */
   | { readonly state: 'pending' }
   | { readonly state: 'refused'; readonly reason: string }
 
-/** Buys what is in the cart, once. */
+/** Buys the cart once. */
 export async function checkout(client: CustomerOrderingClient, cart: Cart): Promise<Checkout> {
   try {
     const order = await placeOrder(client, cart, cart.id)
     return { state: 'ordered', orderId: order.id }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
-    // The cart was changed after it was ordered. What is charged is the order as it was; this one was not placed.
+    // The cart was changed after it was ordered: `charged` is about the original cart.
     if (error.code === 'idempotency_conflict') return { state: 'refused', reason: error.code }
     switch (error.charged) {
       case 'yes':
@@ -36,7 +36,7 @@ export async function checkout(client: CustomerOrderingClient, cart: Cart): Prom
   }
 }
 
-/** Orders under this reference. */
+/** Places the cart's order with this reference. */
 export function placeOrder(
   client: CustomerOrderingClient,
   { service, target, quantity }: Cart,

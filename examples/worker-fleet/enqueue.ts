@@ -1,4 +1,7 @@
-/** Adds jobs to the queue. The id of a job is the reference of its order, so adding it twice is one job, and one order. */
+/**
+ * Adds jobs to the queue. A job's id is the reference of its order, so adding a job twice results
+ * in one job and one order.
+ */
 import { Queue } from 'bullmq'
 import { type OrderJob, QUEUE, redis } from './queue.ts'
 
@@ -9,9 +12,9 @@ export async function enqueue(orders: ReadonlyMap<string, OrderJob>): Promise<vo
       name: 'order',
       data,
       opts: {
-        // No colon in it: BullMQ refuses that.
+        // A job id must not contain a colon: BullMQ rejects it.
         jobId: reference,
-        // Trying again is safe, however often: it is the same order each time.
+        // Any number of retries is safe: each retry requests the same order.
         attempts: 50,
         backoff: { type: 'fixed', delay: 250 },
       },

@@ -1,7 +1,8 @@
 /**
- * Plays the machines on which workers run: starts four, kills one after the other in the middle of its work, starts another in
- * its place, and at the end asks the service what it has charged. `npm run example worker-fleet` runs it against the sandbox,
- * which is slow and loses responses, with a Redis and a PostgreSQL of its own. SEED=5 is another sequence of kills.
+ * Simulates a fleet of four workers. Kills workers at random while they work, replaces each, and
+ * checks the service's charges at the end. `npm run example worker-fleet` starts Redis, PostgreSQL,
+ * and a sandbox that is slow and loses responses. A seed, such as SEED=5, selects another sequence
+ * of kills.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -23,13 +24,13 @@ for (let number = 1; number <= 120; number++)
 
 const seed = Number(process.env['SEED'] ?? 1)
 let state = seed
-/** The next number from 0 to 1 of the seed's sequence. */
+/** Returns the seed's next random number, from 0 to 1. */
 function random(): number {
   state = (state * 1_103_515_245 + 12_345) % 2 ** 31
   return state / 2 ** 31
 }
 
-/** The workers that run, by number. */
+/** The running workers, by number. */
 const workers = new Map<number, ChildProcess>()
 function startWorker(number: number): void {
   const script = fileURLToPath(new URL('worker.ts', import.meta.url))
@@ -41,28 +42,29 @@ function startWorker(number: number): void {
 
 async function endWorker(number: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
   const worker = workers.get(number)
-  assert.equal(worker?.exitCode, null, `worker ${number} has ended by itself`)
+  assert.equal(worker?.exitCode, null, `worker ${number} ended before it was told to`)
   const ended = once(worker, 'exit')
   worker.kill(signal)
   const [code] = await ended
-  assert.ok(code === 0 || code === null, `worker ${number} failed at its end`)
+  assert.ok(code === 0 || code === null, `worker ${number} failed during shutdown`)
 }
 
 const queue = new Queue<OrderJob, string>(QUEUE, { connection: redis })
 const done = async (): Promise<number> => (await queue.getJobCounts('completed'))['completed'] ?? 0
 
 await enqueue(orders)
-// A program that adds the jobs again, because it is not sure whether it has, adds nothing.
+// Add the jobs again, as a program does that does not know whether it has added them. This adds
+// nothing.
 await enqueue(orders)
 console.log(`${orders.size} jobs, ${WORKERS} workers, seed ${seed}`)
 for (let number = 1; number <= WORKERS; number++) startWorker(number)
 
 const begin = Date.now()
 let kills = 0
-/** So many jobs are done when the next worker is killed. */
+/** The next worker is killed when this number of jobs is done. */
 let next = 5
 for (let count = 0; count < orders.size; count = await done()) {
-  assert.ok(Date.now() - begin < TIME_LIMIT, 'the jobs are not done in time')
+  assert.ok(Date.now() - begin < TIME_LIMIT, 'the jobs were not done in time')
   await pause(50)
   if (count < next || kills >= KILLS) continue
   const number = 1 + Math.floor(random() * WORKERS)
@@ -74,13 +76,16 @@ for (let count = 0; count < orders.size; count = await done()) {
 }
 await Promise.all([...workers.keys()].map((number) => endWorker(number, 'SIGTERM')))
 
-/** What the service has charged. Only the sandbox tells; elsewhere, `client.orders.reconcile()` compares both sides. */
+/**
+ * The service's charges. Only the sandbox reveals them; with the real service, use
+ * `client.orders.reconcile()`.
+ */
 const response = await fetch(`${process.env['CUSTOMER_ORDERING_BASE_URL']}/__sandbox/ledger`)
 const ledger = (await response.json()) as { orderId: string; externalOrderId: string; amount: number }[]
 const ids = new Map(ledger.map(({ externalOrderId, orderId }) => [externalOrderId, orderId]))
 for (const reference of orders.keys()) {
   const job = await queue.getJob(reference)
-  assert.equal(job?.returnvalue, ids.get(reference), `${reference} has another order than its job returned`)
+  assert.equal(job?.returnvalue, ids.get(reference), `the job of ${reference} returned another order than the service has`)
 }
 console.log(
   `${await done()} jobs done, ${kills} workers killed: ${ledger.length} charges, one for each order`,

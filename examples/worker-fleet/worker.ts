@@ -1,8 +1,9 @@
 /**
- * A worker: takes jobs out of the queue and places their orders. Run as many as you like, on any number of machines.
+ * A worker: takes jobs from the queue and places their orders. Run any number of workers, on any
+ * number of machines.
  *
- * BullMQ does a job again when its worker dies or its attempt fails. That is safe because the job's id is the order's
- * reference: a worker that does it again requests the same order, and gets it.
+ * BullMQ repeats a job if its worker dies or its attempt fails. That is safe, because the job's id
+ * is the order's reference: the next worker requests the same order.
  */
 import { type Job, UnrecoverableError, Worker } from 'bullmq'
 import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
@@ -16,7 +17,8 @@ pool.on('error', (error) => console.error(`database: ${error.message}`))
 const client = new CustomerOrderingClient({
   account: 'shop-eu',
   store: new PostgresStore({ client: pool }),
-  // Shorter than the two minutes of the default, so that nobody waits for long for the order of a worker that died.
+  // Shorter than the default of two minutes: other workers must wait this long before they take
+  // over the order of a dead worker.
   totalTimeout: 4_000,
   maxRetries: 1,
 })
@@ -28,7 +30,8 @@ async function place(job: Job<OrderJob, string>): Promise<string> {
     return order.id
   } catch (error) {
     const refused = isCustomerOrderingError(error) && error.charged === 'no' && REFUSED.has(error.status ?? 0)
-    // The service has looked at it and said no. All else is tried again, above all what may have been charged.
+    // The service refused the order, so a retry does not help. Retry every other error: the wallet
+    // may have been charged.
     if (refused) throw new UnrecoverableError(error.message)
     throw error
   }
@@ -39,21 +42,24 @@ const REFUSED: ReadonlySet<number> = new Set([400, 402, 404, 422])
 const worker = new Worker<OrderJob, string>(QUEUE, place, {
   connection: redis,
   concurrency: 4,
-  // How soon another worker takes over the jobs of one that died, and how often that may happen to one job.
+  // How soon another worker takes over the jobs of a dead worker, and how often that may happen to
+  // one job.
   lockDuration: 2_000,
   stalledInterval: 1_000,
   maxStalledCount: 100,
 })
 worker.on('error', (error) => console.error(`queue: ${error.message}`))
 
-/** Settles orders whose jobs nobody does any more, because they were removed or have run out of attempts. */
+/**
+ * Settles orders whose jobs will not run again, because they were removed or have no attempts left.
+ */
 async function recover(): Promise<void> {
   for await (const { outcome, record, reason } of client.orders.recover())
     if (outcome === 'needs_attention') console.error(`${record.externalOrderId} needs a person: ${reason}`)
 }
 const recovered = recover().catch((error) => console.error(`recovery: ${error}`))
 
-/** Finishes what is at work, then ends. */
+/** Finishes the jobs in progress, then ends. */
 async function stop(): Promise<void> {
   await Promise.all([worker.close(), recovered])
   await client.close()

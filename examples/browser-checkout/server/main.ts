@@ -3,10 +3,10 @@
  * configure it. Those without a default are required.
  *
  * CUSTOMER_ORDERING_BASE_URL, CUSTOMER_ORDERING_API_KEY: the service, and the key of the wallet
- * that pays. SHOP_ORIGIN: what visitors see in the address bar, such as https://shop.example.com;
- * several with commas. SHOP_PASSWORD: the password of all visitors, until you replace
- * `visitors.ts`. PORT (default 8080), HOST (default 127.0.0.1): where this server listens. Put one
- * with https in front of it.
+ * that pays. SHOP_ORIGIN: the origin that visitors see in the address bar, such as
+ * https://shop.example.com. Separate several with commas. SHOP_PASSWORD: the password of all
+ * visitors, until you replace `visitors.ts`. PORT (default 8080), HOST (default 127.0.0.1): where
+ * this server listens. Put an HTTPS server in front of it.
  */
 import { fileURLToPath } from 'node:url'
 import { createSite } from './site.ts'
@@ -28,7 +28,7 @@ function required(name: string): string {
 
 function originOf(address: string): string {
   const url = URL.parse(address.trim())
-  return url && /^https?:$/.test(url.protocol) ? url.origin : stop(`SHOP_ORIGIN is no address: ${address}`)
+  return url && /^https?:$/.test(url.protocol) ? url.origin : stop(`SHOP_ORIGIN must be an http or https address (got ${address}).`)
 }
 
 function stop(reason: string): never {

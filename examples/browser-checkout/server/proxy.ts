@@ -7,13 +7,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { createProxy } from 'customer-ordering-sdk/proxy'
 
-/** Where calls go. */
+/** The service, and the pages and visitors that may call it. */
 export interface Upstream {
   /** Address of the service, before `/v1`. */
   readonly baseUrl: string
   /** Origins of the page, as browsers name them: `https://shop.example.com`. */
   readonly origins: readonly string[]
-  /** The API key of the wallet that this visitor may read and spend; undefined refuses the call. */
+  /**
+   * Returns the API key of the wallet that this visitor may read and spend, or undefined to reject
+   * the call.
+   */
   readonly apiKeyFor: (request: IncomingMessage) => string | undefined
 }
 

@@ -1,4 +1,6 @@
-/** The service that development and tests talk to: in memory, with a catalogue of a shop and a funded wallet. */
+/**
+ * The service for development and tests: a sandbox in memory, with a catalogue and a funded wallet.
+ */
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 
 export function createShopSandbox(): Sandbox {

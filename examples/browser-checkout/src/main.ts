@@ -9,7 +9,8 @@ import { client } from './shop-client.ts'
 import { readingFailed } from './words.ts'
 
 /**
- * Milliseconds before the first retry of settling open orders. Each later wait is twice as long.
+ * Milliseconds before the first retry of settling open orders. Each later wait doubles, up to
+ * LATEST.
  */
 const SOONEST = 2_000
 const LATEST = 30_000
@@ -88,7 +89,7 @@ function storeFailed(error: unknown): void {
   console.error(error)
   show(
     byId('orders-note', HTMLElement),
-    'This browser does not let the shop remember orders, so none can be placed here.',
+    'This browser does not let the shop store orders, so you cannot order here.',
   )
 }
 

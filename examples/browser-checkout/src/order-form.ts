@@ -175,7 +175,7 @@ export function startOrderForm(order: (filled: Filled) => void): OrderForm {
       return
     }
     const wanted = target.value.trim()
-    show(targetProblem, wanted === '' ? 'Enter the handle that gets it.' : '')
+    show(targetProblem, wanted === '' ? 'Enter the handle of the recipient.' : '')
     if (wanted === '') target.setAttribute('aria-invalid', 'true')
     if (!showQuantityProblem()) quantity.focus()
     if (wanted === '') target.focus()

@@ -171,7 +171,7 @@ function contentOf(
       )
       return {
         heading: 'Order placed',
-        content: [make('p', '', 'Thank you. It was charged once.'), details(about)],
+        content: [make('p', '', 'Thank you. Your order was charged once.'), details(about)],
       }
     }
     case 'checking':
@@ -181,12 +181,12 @@ function contentOf(
           make(
             'p',
             '',
-            'No answer has reached us yet. Your order may have been placed and charged, or not. Please do not order it again, here or elsewhere.',
+            'We have no confirmation yet. Your order may have been placed and charged, or not. Please do not order it again, here or elsewhere.',
           ),
           make(
             'p',
             '',
-            'We ask again whenever there is a connection, until we know, and will never charge it twice. You may close this page; we go on when you come back.',
+            'We keep checking until we know, and never charge an order twice. You may close this page: we continue when you come back.',
           ),
           details(about),
         ],
@@ -199,7 +199,7 @@ function contentOf(
           make(
             'p',
             '',
-            'We could not find out whether this order was charged. Do not order it again. Our support can look it up with these details:',
+            'We could not find out whether this order was charged. Do not order it again. Our support can find it with these details:',
           ),
           details(about),
         ],

@@ -1,4 +1,4 @@
-/** All texts of the page in one place, for translation and review. */
+/** Texts about services and orders, in one place for translation and review. */
 import type { CustomerOrderingError, Service } from 'customer-ordering-sdk'
 
 /** Why an order was refused. Used only if nothing was charged. */
@@ -11,19 +11,19 @@ function reasonOf(error: CustomerOrderingError | undefined): string {
     case 'payment_required':
       return 'Your balance does not cover this order.'
     case 'order_not_accepted':
-      return 'This cannot be ordered at the moment. It may be sold out, or not be sold in this quantity.'
+      return 'This service cannot be ordered at the moment. It may be sold out, or not be available in this quantity.'
     case 'not_found':
-      return 'This service is not offered any more.'
+      return 'This service is no longer available.'
     case 'authentication':
     case 'permission_denied':
-      return 'You may not order with this account. Sign in again.'
+      return 'You cannot order with this account. Sign in again.'
     case 'invalid_request':
     case 'bad_request':
       return 'The shop did not understand this order. Check what you entered.'
     case 'rate_limit':
-      return 'There are too many orders at the moment. Wait a little, then try again.'
+      return 'There are too many orders at the moment. Try again in a moment.'
     case 'store':
-      return 'This browser has no room to keep your order safe, or may not keep anything for this site, so it was not sent.'
+      return 'Your order was not sent, because this browser could not store it. Free some space, or allow this site to store data.'
     case 'connection':
     case 'timeout':
       return 'The shop could not be reached. Check your connection, then try again.'
@@ -36,7 +36,7 @@ function reasonOf(error: CustomerOrderingError | undefined): string {
 export const CLOSED = {
   form: '',
   placing: 'Your order is being placed.',
-  checking: 'You can order something else once we know what became of your order.',
+  checking: 'You can order something else once we know the outcome of your order.',
   placed: 'Press “Order something else” to choose again.',
   attention: 'Press “Order something else” to choose again.',
 } as const

@@ -1,11 +1,13 @@
-/** A Chromium, and what its pages complain about: errors, and whatever their policy forbids. */
+/** Starts Chromium, and collects script errors and violations of the page's policy. */
 import type { BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
 import { chromium } from 'playwright-core'
 
-/** Where Chromium is: the environment variable `CHROMIUM`. */
+/** Path of Chromium, from the environment variable `CHROMIUM`. */
 const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
-/** Only what a page needs: no sandbox that a container forbids, and no traffic of the browser's own. */
+/**
+ * Disables the browser's sandbox, which containers forbid, and the browser's own network traffic.
+ */
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-quic', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -13,12 +15,12 @@ const FLAGS = [
 
 const LOCALE = { locale: 'en-GB', reducedMotion: 'reduce' } as const satisfies BrowserContextOptions
 
-/** A browser whose profile is in a folder, where a later one finds it again. */
+/** Opens a browser whose profile is in `folder`, so that a later browser can use it. */
 export async function openProfile(folder: string): Promise<BrowserContext> {
   return await chromium.launchPersistentContext(folder, { executablePath, args: FLAGS, ...LOCALE })
 }
 
-/** A browser in which every context is a visitor of its own. */
+/** Opens a browser. Each of its contexts is a separate visitor. */
 export async function openBrowser() {
   const browser = await chromium.launch({ executablePath, args: FLAGS })
   return {
@@ -27,7 +29,10 @@ export async function openBrowser() {
   }
 }
 
-/** Errors of the script, and violations of the policy. A lost connection is no fault of the page. */
+/**
+ * Collects script errors and policy violations. Ignores lost connections, which are not the page's
+ * fault.
+ */
 export function complaintsOf(page: Page): string[] {
   const complaints: string[] = []
   page.on('console', (message) => {

@@ -1,6 +1,6 @@
 /**
- * Buys in the built shop, mostly by keyboard, and makes things go wrong in the middle of it. What counts is the ledger of the
- * service: one charge for one order.
+ * Orders in the built shop, mostly by keyboard, while faults happen. Checks the service's ledger:
+ * one charge for each order.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -20,16 +20,16 @@ async function tabTo(page: Page, role: 'radio' | 'textbox' | 'button', name: Reg
     if (await wanted.evaluateAll((found) => found.includes(document.activeElement as HTMLElement))) return
     await page.keyboard.press('Tab')
   }
-  assert.fail(`${role} ${name} cannot be reached with Tab`)
+  assert.fail(`Tab does not reach the ${role} ${name}`)
 }
 
-/** Waits until the service has charged, whatever the page knows of it. */
+/** Waits until the service has charged an order. The page may not know yet. */
 async function charged(): Promise<void> {
   while (charges() === 0) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
-describe('an order', () => {
-  test('is filled in, placed and read back with nothing but the keyboard', async () => {
+describe('the checkout', () => {
+  test('an order can be filled in and placed by keyboard alone', async () => {
     const page = await open()
     await page.getByText('€1,000.00', { exact: true }).waitFor()
     await tabTo(page, 'radio', /Profile boost/)
@@ -50,7 +50,7 @@ describe('an order', () => {
     assert.equal(
       await heading(page, 'Order placed').evaluate((title) => title === document.activeElement),
       true,
-      'the focus is where it goes on',
+      'the focus is on the outcome',
     )
     const [charge] = shop.sandbox.ledger
     await page.locator('#ending').getByText(String(charge?.orderId)).waitFor()
@@ -64,11 +64,11 @@ describe('an order', () => {
     await page.getByLabel('For whom').fill('@bob')
     await page.getByLabel('For whom').press('Enter')
     await heading(page, 'Order placed').waitFor()
-    assert.equal(charges(), 2, 'what was ordered on purpose is another order')
+    assert.equal(charges(), 2, 'a second order on purpose is charged separately')
     await page.locator('#orders li').nth(1).waitFor()
   })
 
-  test('keeps to the bounds and the step of its service', async () => {
+  test('an order accepts only quantities within the limits and steps of its service', async () => {
     const page = await open()
     await page.getByRole('radio', { name: /Review credits/ }).check()
     const quantity = page.getByLabel('Quantity')
@@ -108,14 +108,14 @@ describe('an order', () => {
     await page.getByText('Enter a whole number.').waitFor()
     assert.equal(charges(), 0)
 
-    // Only half of the steps of this one are whole.
+    // Only every second step of this service is a whole number.
     await page.getByRole('button', { name: 'Show more services' }).click()
     await page.getByRole('radio', { name: /Studio day.*1 to 50$/ }).check()
     assert.equal(await quantity.inputValue(), '1')
     assert.equal(await page.getByRole('radio', { name: /Event seat/ }).isDisabled(), true)
   })
 
-  test('that the balance does not cover says so before and after, and charges nothing', async () => {
+  test('the page announces that the balance does not cover an order, and nothing is charged', async () => {
     const page = await open()
     await fill(page, /Brand campaign/, 1)
     await page.getByText('Your balance is short by').waitFor()
@@ -134,7 +134,7 @@ describe('an order', () => {
     assert.equal(charges(), 1)
   })
 
-  test('is one, however often the button is pressed', async () => {
+  test('an order is charged once if the button is pressed repeatedly', async () => {
     shop.sandbox.faults.add({
       match: { operation: 'createOrder' },
       action: { type: 'delay', ms: 300, when: 'after' },
@@ -146,10 +146,10 @@ describe('an order', () => {
     assert.equal(charges(), 1)
   })
 
-  test('does not change any more once it is on its way', async () => {
+  test('an order cannot be changed after it was sent', async () => {
     const page = await open()
     await fill(page, /Profile boost/, 3)
-    // In one go, before any response can be there.
+    // Click both in one task, before any response can arrive.
     const shown = await page.evaluate(() => {
       const [place, more] = ['#place', '#more-of-it'].map((id) => document.querySelector<HTMLElement>(id))
       place?.click()
@@ -161,7 +161,7 @@ describe('an order', () => {
     assert.equal(shop.sandbox.ledger[0]?.amount, 750)
   })
 
-  test('is one where a double click is slower than the response', async () => {
+  test('an order is charged once if the second click of a double click comes after the response', async () => {
     const page = await open()
     await fill(page, /Profile boost/, 1)
     const box = await place(page).boundingBox()
@@ -173,7 +173,7 @@ describe('an order', () => {
     assert.equal(charges(), 1)
   })
 
-  test('is one, pressed in two tabs at once', async () => {
+  test('an order is charged once if the button is pressed in two tabs at the same time', async () => {
     shop.sandbox.faults.add({
       match: { operation: 'createOrder' },
       action: { type: 'delay', ms: 300, when: 'after' },
@@ -185,7 +185,7 @@ describe('an order', () => {
     assert.equal(charges(), 1)
   })
 
-  test('shows in the other tab, and another one placed there on purpose is another', async () => {
+  test('an order is shown in the other tab, where a second order can be placed on purpose', async () => {
     const [one, two] = [await open(), await open()]
     await fill(two, /Profile boost/, 7)
     await fill(one, /Profile boost/, 1)
@@ -204,8 +204,8 @@ describe('an order', () => {
   })
 })
 
-describe('an order whose response is lost', () => {
-  test('is checked until it is known, and cannot be ordered again meanwhile', async () => {
+describe('a lost response', () => {
+  test('an order whose response is lost blocks other orders until its outcome is known', async () => {
     const lose = shop.sandbox.faults.add({
       match: { operation: 'createOrder' },
       times: Number.POSITIVE_INFINITY,
@@ -218,7 +218,7 @@ describe('an order whose response is lost', () => {
     await page.getByText('may have been placed and charged, or not. Please do not order it again').waitFor()
     await page.locator('#orders').getByText('Being checked').waitFor()
     assert.equal(await place(page).isVisible(), false)
-    // In a tab that is opened now, too.
+    // A tab that is opened now shows the same.
     const other = await open()
     await heading(other, 'We are checking your order').waitFor()
     assert.equal(await place(other).isVisible(), false)
@@ -230,7 +230,7 @@ describe('an order whose response is lost', () => {
     assert.equal(charges(), 1)
   })
 
-  test('is found by the next page after its tab has crashed in the middle', async () => {
+  test('after a tab crash, the next page settles the order', async () => {
     shop.sandbox.faults.add({
       match: { operation: 'createOrder' },
       action: { type: 'stall', commit: true },
@@ -251,14 +251,14 @@ describe('an order whose response is lost', () => {
     assert.equal(await next.locator('#orders li').count(), 1)
     assert.equal(charges(), 1)
 
-    // The person was told; the page after that is for the next order.
+    // The person has seen the outcome, so the page after a reload is for the next order.
     await next.reload()
     await next.locator('#orders').getByText('Placed', { exact: true }).waitFor()
     await heading(next, 'Your order').waitFor()
     assert.equal(charges(), 1)
   })
 
-  test('is found by the next browser after this one was killed, while the service cannot be reached at first', async () => {
+  test('after a kill, the next browser settles the order, even if the service is unreachable at first', async () => {
     shop.sandbox.faults.add({
       match: { operation: 'createOrder' },
       action: { type: 'stall', commit: true },
@@ -295,13 +295,13 @@ describe('an order whose response is lost', () => {
     }
   })
 
-  test('is placed when the browser is online again, if it never left', async () => {
+  test('an order that was never sent is placed when the browser is online again', async () => {
     const page = await open()
     await fill(page, /Profile boost/, 3)
     await visitor.setOffline(true)
     await place(page).press('Enter')
     await heading(page, 'We are checking your order').waitFor()
-    // Nothing left this browser, which it cannot know: it must claim neither.
+    // The order was never sent, but the page cannot know that, so it must claim neither.
     await page.getByText('Your order may have been placed and charged, or not.').waitFor()
     assert.equal(charges(), 0)
     await visitor.setOffline(false)

@@ -1,12 +1,12 @@
-/** `npm run dev`: Vite, with the same proxy in front of a sandbox of its own. */
+/** `npm run dev`: Vite, with the same proxy in front of its own sandbox. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { createServer } from 'vite'
 import { openBrowser } from './browser.ts'
 
-test('sells while it is being developed', async () => {
-  // Whatever this shell has set for production: a test buys nothing for money.
+test('the development server places an order in its sandbox', async () => {
+  // Ignore the shell's settings for production: a test must not spend money.
   delete process.env['CUSTOMER_ORDERING_BASE_URL']
   const root = fileURLToPath(new URL('..', import.meta.url))
   const server = await createServer({ root, logLevel: 'error', server: { port: 0 } })

@@ -1,4 +1,4 @@
-/** The server as it is started in production: what it insists on, and whom it lets in. */
+/** The server as started in production: its required variables, and who may use it. */
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -58,7 +58,7 @@ describe('the server in production', () => {
 
   const signIn = (password: string) => `Basic ${Buffer.from(`ada:${password}`).toString('base64')}`
 
-  test('does not start before it knows all that it must', async () => {
+  test('the server does not start if a required variable is missing or wrong', async () => {
     for (const [name, value] of [
       ['CUSTOMER_ORDERING_BASE_URL', ''],
       ['CUSTOMER_ORDERING_API_KEY', ''],
@@ -76,7 +76,7 @@ describe('the server in production', () => {
     }
   })
 
-  test('lets nobody in without the password, also not from this machine, where a server in front of it would be', async () => {
+  test('the server rejects requests without the password, even from this machine', async () => {
     const page = { 'sec-fetch-site': 'same-origin', origin }
     for (const headers of [
       page,
@@ -92,7 +92,7 @@ describe('the server in production', () => {
     assert.equal(sandbox.requests.length, 0)
   })
 
-  test('lets pages of its own origins order, and no others', async () => {
+  test('the server accepts orders only from pages of its own origins', async () => {
     const authorization = signIn('öffne: dich')
     const order = async (from: string) =>
       await ask({
@@ -103,12 +103,12 @@ describe('the server in production', () => {
     assert.equal((await ask({ path: '/', headers: { authorization } })).status, 200)
     assert.equal((await order('https://other.example')).status, 403)
     assert.equal(sandbox.requests.length, 0)
-    // What is wrong with it is for the service to say.
+    // The service rejects the order, which is incomplete.
     for (const own of [origin, 'https://shop.example']) assert.equal((await order(own)).status, 400)
     assert.equal(sandbox.requests.length, 2)
   })
 
-  test('sells to a visitor whose browser was told the password', async () => {
+  test('the server sells to a visitor whose browser sends the password', async () => {
     const browser = await openBrowser()
     try {
       const httpCredentials = { username: 'ada', password: 'öffne: dich' }

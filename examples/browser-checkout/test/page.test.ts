@@ -1,4 +1,7 @@
-/** Looks at every state of the built page: for people who use no mouse, no light colours, no wide screen. */
+/**
+ * Checks the accessibility and layout of the built page in every state, in light and dark colours,
+ * on wide and narrow screens.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import axe, { type AxeResults, type RunOptions } from 'axe-core'
@@ -40,7 +43,7 @@ for (const colorScheme of ['light', 'dark'] as const)
         assert.deepEqual(complaints, [])
       }
 
-      /** What has just become of an order is seen without scrolling, and heard. */
+      /** Checks that the outcome is visible without scrolling, and announced. */
       async function isShown(heading: string): Promise<void> {
         const title = page.getByRole('heading', { name: heading })
         await title.waitFor()
@@ -48,10 +51,10 @@ for (const colorScheme of ['light', 'dark'] as const)
         assert.ok(y >= 0 && y + height <= 812, `${heading} is at ${y}`)
         const said = await page.getByRole('status').textContent()
         const focused = await title.evaluate((element) => element === document.activeElement)
-        assert.ok(focused || said?.startsWith(heading), `${heading} is not told`)
+        assert.ok(focused || said?.startsWith(heading), `${heading} is not announced`)
       }
 
-      /** That nothing can be chosen, and why. */
+      /** Checks that no service can be chosen, and that the page shows this reason. */
       async function isClosed(reason: string): Promise<void> {
         const services = page.getByRole('group', { name: 'Services' })
         assert.equal(await services.getByRole('radio', { disabled: false }).count(), 0)
@@ -64,7 +67,7 @@ for (const colorScheme of ['light', 'dark'] as const)
         await page.getByRole('button', { name: 'Place order' }).press('Enter')
       }
 
-      test('before anything is chosen, and with the whole catalogue', async () => {
+      test('the page is accessible before a service is chosen, and with the whole catalogue', async () => {
         await looksRight()
         await page.getByRole('button', { name: 'Place order' }).press('Enter')
         await page.getByText('Choose a service first.').waitFor()
@@ -76,22 +79,22 @@ for (const colorScheme of ['light', 'dark'] as const)
         await looksRight()
       })
 
-      test('with mistakes in the form', async () => {
+      test('the page is accessible with mistakes in the form', async () => {
         await page.getByRole('radio', { name: /Impressions/ }).check()
         await page.getByLabel('Quantity').fill('150')
         await page.getByLabel('Quantity').press('Enter')
-        await page.getByText('Enter the handle that gets it.').waitFor()
+        await page.getByText('Enter the handle of the recipient.').waitFor()
         await page.getByText('Choose 100 to 100,000, in steps of 100.').waitFor()
         assert.equal(
           await page.getByLabel('For whom').evaluate((input) => input === document.activeElement),
           true,
-          'the focus is at the first mistake',
+          'the focus is on the first mistake',
         )
         await looksRight()
         await page.getByRole('button', { name: 'Take 100', exact: true }).press('Enter')
       })
 
-      test('with an order that was refused', async () => {
+      test('the page is accessible with a refused order', async () => {
         shop.sandbox.setBalance('cus_personal', 1)
         await page.getByRole('radio', { name: /Brand campaign/ }).check()
         await page.getByLabel('Quantity').fill('10')
@@ -104,7 +107,7 @@ for (const colorScheme of ['light', 'dark'] as const)
         await page.getByRole('radio', { name: /Impressions/ }).check()
       })
 
-      test('with an order that is being checked, and was placed', async () => {
+      test('the page is accessible with an order that is being checked, then placed', async () => {
         const lose = shop.sandbox.faults.add({
           match: { operation: 'createOrder' },
           times: Number.POSITIVE_INFINITY,
@@ -112,13 +115,13 @@ for (const colorScheme of ['light', 'dark'] as const)
         })
         await order(`@${'long-handle-'.repeat(12)}`)
         await isShown('We are checking your order')
-        await isClosed('You can order something else once we know what became of your order.')
+        await isClosed('You can order something else once we know the outcome of your order.')
         await page.locator('#orders').getByText('Being checked').waitFor()
         await looksRight()
         await page.reload()
         await page.getByRole('radio', { name: /Profile boost/ }).waitFor()
         await isShown('We are checking your order')
-        await isClosed('You can order something else once we know what became of your order.')
+        await isClosed('You can order something else once we know the outcome of your order.')
         lose()
         await isShown('Order placed')
         await isClosed('Press “Order something else” to choose again.')
@@ -127,8 +130,8 @@ for (const colorScheme of ['light', 'dark'] as const)
         await page.getByRole('button', { name: 'Order something else' }).press('Enter')
       })
 
-      test('with an order that only a person can find out about', async () => {
-        // The refusal may be there because the first attempt was charged.
+      test('the page is accessible with an order whose outcome only a person can find out', async () => {
+        // The service may refuse the second attempt because the first was charged.
         shop.sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
         shop.sandbox.faults.add({
           match: { operation: 'createOrder' },
@@ -145,7 +148,7 @@ for (const colorScheme of ['light', 'dark'] as const)
         for (const id of await page.locator('code').all())
           assert.ok(((await id.boundingBox())?.height ?? 99) < 30, 'an id is broken in two')
         await page.getByRole('button', { name: 'Order something else' }).press('Enter')
-        // That order keeps nobody from another one, also after a reload.
+        // That order does not prevent another order, even after a reload.
         shop.sandbox.faults.clear()
         await page.getByRole('radio', { name: /Impressions/ }).check()
         await order('@carl')
@@ -156,7 +159,7 @@ for (const colorScheme of ['light', 'dark'] as const)
         await page.getByRole('heading', { name: 'Order placed' }).waitFor()
       })
 
-      test('refuses whatever its policy does not name', async () => {
+      test('the page has a policy that blocks markup from strings and inline styles', async () => {
         const violated = await page.evaluate(async () => {
           const directives: string[] = []
           document.addEventListener('securitypolicyviolation', ({ effectiveDirective }) =>
@@ -176,7 +179,7 @@ for (const colorScheme of ['light', 'dark'] as const)
       })
     })
 
-/** What reaches beyond its place from side to side. */
+/** Elements whose content is wider than the element. */
 async function tooWide(page: Page): Promise<readonly string[]> {
   return await page.evaluate(() =>
     [...document.querySelectorAll('html, main, section, form, li, .card, dl, button')]
@@ -185,7 +188,7 @@ async function tooWide(page: Page): Promise<readonly string[]> {
   )
 }
 
-/** What axe finds, tests that it could not decide included. */
+/** The problems that axe finds, including checks that it could not decide. */
 async function accessibilityProblems(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   const options: RunOptions = {

@@ -1,4 +1,4 @@
-/** What the proxy lets through, and what it keeps. */
+/** What the example's proxy forwards, and what it rejects. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type Server } from 'node:http'
@@ -20,7 +20,7 @@ interface Answer {
 }
 
 describe('the proxy', () => {
-  /** Stands for the service: tells what it was asked, or what a test wants. */
+  /** The requests that the simulated service received. */
   const seen: { method: string; url: string; headers: IncomingMessage['headers']; body: string }[] = []
   let service: Server
   let site: Server
@@ -83,7 +83,7 @@ describe('the proxy', () => {
     return { status: incoming.statusCode ?? 0, headers: incoming.headers, body: await text(incoming) }
   }
 
-  test('adds the API key, and passes body and Idempotency-Key on as they came', async () => {
+  test('the proxy adds the API key, and forwards body and Idempotency-Key unchanged', async () => {
     const body = JSON.stringify({ serviceId: 'a', note: 'ü'.repeat(100_000) })
     const answer = await ask(
       'POST',
@@ -111,7 +111,7 @@ describe('the proxy', () => {
     assert.equal(JSON.stringify(answer).includes(API_KEY), false)
   })
 
-  test('passes the calls of the API on, and no other', async () => {
+  test('the proxy forwards the calls of the API, and no others', async () => {
     for (const [method, path] of [
       ['GET', '/v1/services?limit=2&offset=4'],
       ['GET', '/v1/services/svc_1'],
@@ -141,7 +141,7 @@ describe('the proxy', () => {
     assert.equal(seen.length, before)
   })
 
-  test('serves no other site, and nobody without a key', async () => {
+  test('the proxy rejects other sites, and visitors without a key', async () => {
     const before = seen.length
     const { origin } = PAGE
     for (const headers of [
@@ -168,23 +168,23 @@ describe('the proxy', () => {
     assert.equal(seen.length, before)
   })
 
-  test('says nothing about the order where no response came', async () => {
+  test('the proxy makes no statement about the order if no response came', async () => {
     const { status, body } = await ask('GET', '/api/v1/orders?limit=12')
     assert.deepEqual([status, JSON.parse(body).code], [502, 'SERVICE_LOST'])
   })
 
-  test('responds 504 instead of what makes a browser repeat an order by itself', async () => {
+  test('the proxy responds 504 instead of a status that makes browsers repeat a request', async () => {
     for (const repeated of ['408', '421']) {
       const { status, body } = await ask('GET', `/api/v1/orders?sourceSystem=status-${repeated}`)
       assert.deepEqual([status, JSON.parse(body).code], [504, 'SERVICE_LOST'])
     }
   })
 
-  test('never passes half a response on', async () => {
+  test('the proxy never forwards half a response', async () => {
     assert.equal((await ask('GET', '/api/v1/orders?limit=13')).status, 502)
   })
 
-  test('serves the page with strict headers, and no file beside it', async () => {
+  test('the site serves the page with strict headers, and no files outside its folder', async () => {
     const page = await ask('GET', '/?from=mail')
     assert.equal(page.status, 200)
     assert.match(

@@ -1,4 +1,4 @@
-/** Buys in the shop's page in React. What counts is the ledger of the service: one charge for one order. */
+/** Orders in the React page. Checks the service's ledger: one charge for each order. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import axe from 'axe-core'
@@ -22,10 +22,10 @@ test('an order whose response is lost is repeated by create() with its key, and 
   await fill(page, /Profile boost/, 2)
   await place(page).click()
   await heading(page, 'Order placed').waitFor()
-  assert.equal(shop.sandbox.ledger.length, 2, 'what was ordered on purpose is another order')
+  assert.equal(shop.sandbox.ledger.length, 2, 'a second order on purpose is charged separately')
 })
 
-test('an order whose every response is lost is checked, also after a reload, until it is known', async () => {
+test('an order whose responses are all lost is checked until its outcome is known, even after a reload', async () => {
   const stopLosing = shop.sandbox.faults.add({
     match: { operation: 'createOrder' },
     times: Number.POSITIVE_INFINITY,
@@ -43,7 +43,7 @@ test('an order whose every response is lost is checked, also after a reload, unt
   assert.equal(shop.sandbox.ledger.length, 1)
 })
 
-test('an order that is refused charges nothing, and the form stays as it was', async () => {
+test('a refused order charges nothing, and the form keeps its values', async () => {
   shop.sandbox.setBalance(shop.sandbox.customerId, 100)
   const page = await open('/react.html')
   await fill(page, /Profile boost/, 2)
@@ -59,7 +59,7 @@ test('an order that is refused charges nothing, and the form stays as it was', a
   assert.equal(shop.sandbox.ledger.length, 1)
 })
 
-test('axe finds nothing to complain about', async () => {
+test('axe finds no problems in the React page', async () => {
   const page = await open('/react.html')
   await fill(page, /Profile boost/, 2)
   await page.evaluate(axe.source)

@@ -1,4 +1,7 @@
-/** The shop as in production, built and with its proxy, in front of a sandbox that can be looked into. */
+/**
+ * Starts the shop as in production, built and with its proxy, in front of a sandbox that tests can
+ * inspect.
+ */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'

@@ -1,6 +1,6 @@
 /**
- * One browser for the tests of a file. Each test has a shop and a visitor of its own, whose pages must not complain.
- * To import this file is to set that up.
+ * Importing this file sets up one browser for the tests of a file. Each test has its own shop and
+ * visitor, and its pages must log no errors or warnings.
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach } from 'node:test'
@@ -27,7 +27,7 @@ afterEach(async () => {
   assert.deepEqual(complaints.splice(0), [])
 })
 
-/** A page of the shop, which shows what can be bought. */
+/** Opens a page of the shop, and waits until it shows the services. */
 export async function open(path = '/', context: BrowserContext = visitor): Promise<Page> {
   const page = await context.newPage()
   page.setDefaultTimeout(20_000)
@@ -37,7 +37,7 @@ export async function open(path = '/', context: BrowserContext = visitor): Promi
   return page
 }
 
-/** Fills the form in. */
+/** Fills in the form. */
 export async function fill(page: Page, service: RegExp, quantity: number): Promise<void> {
   await page.getByRole('radio', { name: service }).check()
   await page.getByLabel('For whom').fill('@ada')

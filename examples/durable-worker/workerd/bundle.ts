@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
-/** A worker as one module, as wrangler would upload it; the entry is a file of this example's folder. */
+/** Bundles a worker as one module, as wrangler does. `entry` is a file in this example's folder. */
 export async function bundle(
   entry: string,
 ): Promise<{ readonly type: 'ESModule'; readonly path: string; readonly contents: string }> {
@@ -12,7 +12,8 @@ export async function bundle(
     conditions: ['workerd', 'worker', 'browser'],
     external: ['cloudflare:workers'],
     write: false,
-    // The package is a link to the project here, so esbuild takes its files for this program's own and tells about them.
+    // The package is a link to the project, so esbuild treats its files as this program's own and
+    // warns about them.
     logOverride: { 'ignored-bare-import': 'silent' },
   })
   return { type: 'ESModule', path: 'worker.mjs', contents: outputFiles[0]?.text ?? '' }

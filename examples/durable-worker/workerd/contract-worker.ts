@@ -1,6 +1,6 @@
 /**
- * Runs the suite that every store must pass inside of workerd, where the store will run. Each test has objects of its own.
- * `GET /` lists the tests; `GET /?run=3` runs the fourth.
+ * Runs the suite that every store must pass inside workerd. Each test has its own objects. `GET /`
+ * lists the tests; `GET /?run=3` runs the fourth.
  */
 import { RpcTarget, WorkerEntrypoint } from 'cloudflare:workers'
 import type { ListRowsOptions, OrderStore, PruneOptions, StoredRow } from 'customer-ordering-sdk'
@@ -8,7 +8,7 @@ import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { DurableObjectStore, type OrderObjects } from '../durable-object-store.ts'
 import { OrderObject } from '../order-object.ts'
 
-/** The object, which a test can make forget all that is not stored. */
+/** An object that a test can restart, so that it forgets everything it has not stored. */
 export class TestedObject extends OrderObject {
   restart(): void {
     this.ctx.abort('started again by a test')
@@ -17,7 +17,7 @@ export class TestedObject extends OrderObject {
 
 interface Env {
   readonly ORDERS: DurableObjectNamespace<TestedObject>
-  /** {@link OtherWorker} in another worker, with an isolate of its own. */
+  /** {@link OtherWorker}, in another worker with its own isolate. */
   readonly OTHER: Service<OtherWorker>
 }
 
@@ -37,7 +37,7 @@ class TestObjects implements OrderObjects {
     return this.#env.ORDERS.getByName(`${this.test}:${name}`)
   }
 
-  /** Ends all objects that were used; the next call starts them from what is on the disk. */
+  /** Ends all objects that the test used. The next call starts them again from the disk. */
   async restart(): Promise<void> {
     for (const name of this.#used) {
       const ended = await this.getByName(name)
@@ -46,12 +46,12 @@ class TestObjects implements OrderObjects {
           () => false,
           () => true,
         )
-      if (!ended) throw new Error('The object has not ended.')
+      if (!ended) throw new Error('The object did not end.')
     }
   }
 }
 
-/** A store as another worker lends it. */
+/** A store that another worker calls over RPC. */
 class LentStore extends RpcTarget {
   readonly #store: DurableObjectStore
 

@@ -1,4 +1,7 @@
-/** The suite that every store must pass, run in workerd: two workers with an isolate each, over the same objects. */
+/**
+ * Runs the suite that every store must pass in workerd: two workers, each with its own isolate,
+ * share the objects.
+ */
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { Miniflare } from 'miniflare'

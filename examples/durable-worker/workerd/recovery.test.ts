@@ -41,7 +41,7 @@ afterEach(async () => {
 
 const CALLER_TOKEN = 'token-of-the-shop'
 
-/** Starts workerd over the objects that are on the disk. */
+/** Starts workerd with the objects on the disk. */
 function start(bindings: Readonly<Record<string, string>> = {}): Miniflare {
   const miniflare = new Miniflare({
     name: config.name,
@@ -54,7 +54,7 @@ function start(bindings: Readonly<Record<string, string>> = {}): Miniflare {
       ORDERING_BASE_URL: service.url,
       ORDERING_API_KEY: sandbox.apiKey,
       CALLER_TOKEN,
-      // Nobody may take the order of a worker that died from it before this is over.
+      // No other worker takes over the order of a dead worker before this time has passed.
       ORDERING_TOTAL_TIMEOUT: 3000,
       ...bindings,
     },
@@ -84,10 +84,10 @@ async function tick(miniflare: Miniflare): Promise<void> {
   assert.equal(outcome, 'ok')
 }
 
-/** How often the service was asked to make an order. */
+/** The number of create requests that the service received. */
 const sent = (): number => sandbox.requests.filter(({ method }) => method === 'POST').length
 
-test('nobody orders without the token', async () => {
+test('a caller without the token cannot order', async () => {
   const miniflare = start()
   for (const authorization of ['', 'Bearer ', 'Bearer undefined', CALLER_TOKEN, `Bearer ${CALLER_TOKEN}s`])
     assert.deepEqual(await put(miniflare, 'cart-1', authorization), {
@@ -97,7 +97,7 @@ test('nobody orders without the token', async () => {
   assert.equal(sandbox.requests.length, 0)
 })
 
-test('nobody orders while a secret is not set', async () => {
+test('no caller can order while a secret is missing', async () => {
   for (const missing of ['CALLER_TOKEN', 'ORDERING_API_KEY'])
     for (const authorization of ['Bearer ', `Bearer ${CALLER_TOKEN}`])
       assert.deepEqual(await put(start({ [missing]: '' }), 'cart-1', authorization), {
@@ -117,7 +117,7 @@ test('an order whose responses are lost is placed once', async () => {
   assert.equal(sent(), 3)
 })
 
-test('requests for one reference at the same time are one order', async () => {
+test('concurrent requests with one reference place one order', async () => {
   const miniflare = start()
   sandbox.faults.add({
     match: { operation: 'createOrder' },
@@ -128,7 +128,7 @@ test('requests for one reference at the same time are one order', async () => {
   assert.deepEqual(answers, Array(4).fill({ status: 200, body: { state: 'ordered', orderId } }))
 })
 
-test('an order in flight when workerd is killed is settled by a scheduled run of the next one', {
+test('after workerd is killed, a scheduled run settles the order in flight', {
   timeout: 60_000,
 }, async () => {
   const killed = start()
@@ -136,13 +136,14 @@ test('an order in flight when workerd is killed is settled by a scheduled run of
   const answer = put(killed, 'cart-1').catch(() => 'none')
   while (sandbox.ledger.length === 0) await pause(10)
   running.delete(killed)
-  // Miniflare ends workerd with SIGKILL.
+  // Miniflare kills workerd with SIGKILL.
   await killed.dispose()
   assert.equal(await answer, 'none')
   const before = sent()
 
   const next = start()
-  // The record is busy until the time of the call that died is over; until then a run leaves it alone.
+  // The record stays claimed until the dead call's time limit has passed. Until then, a run skips
+  // it.
   while (sent() === before) {
     await tick(next)
     await pause(100)
@@ -154,7 +155,7 @@ test('an order in flight when workerd is killed is settled by a scheduled run of
   sandbox.expectChargedOnce('cart-1')
 })
 
-test('an order that may have been paid is pending until a scheduled run has settled it', async () => {
+test('an order that may have been paid is pending until a scheduled run settles it', async () => {
   const miniflare = start()
   sandbox.faults.add({
     match: { operation: 'createOrder' },
@@ -169,7 +170,7 @@ test('an order that may have been paid is pending until a scheduled run has sett
   assert.equal(sent(), after)
 })
 
-test('what was surely not paid is refused', async () => {
+test('an order that was certainly not charged is reported as refused', async () => {
   const miniflare = start()
   sandbox.setBalance(sandbox.customerId, 10)
   assert.deepEqual(await put(miniflare, 'cart-1'), {

@@ -1,4 +1,7 @@
-/** The shop in React: the same client, checkout and proxy as `main.ts`, and TanStack Query in place of its own state. */
+/**
+ * The shop in React. It uses the same client, checkout and proxy as `main.ts`, and TanStack Query
+ * for its state.
+ */
 import { QueryClientProvider } from '@tanstack/react-query'
 import { formatAmount } from 'customer-ordering-sdk'
 import { StrictMode, type SubmitEvent, useState } from 'react'
@@ -32,7 +35,7 @@ function Shop() {
       <main>
         <h1>Order services</h1>
         {standing.isError && (
-          <p role="alert">This browser cannot keep your order safe. Allow this site to store data.</p>
+          <p role="alert">This browser cannot store your order, so you cannot order here. Allow this site to store data.</p>
         )}
         {standing.data && state !== 'refused' && <Outcome ending={standing.data} />}
         {standing.isSuccess && (state === undefined || state === 'refused') && (
@@ -119,7 +122,7 @@ function OrderForm({ ending }: { readonly ending: Ending | null }) {
 const TITLES = {
   placed: 'Order placed',
   checking: 'We are checking your order',
-  attention: 'Please ask us about this order',
+  attention: 'Please contact us about this order',
 } as const
 
 function Outcome({ ending }: { readonly ending: Ending }) {
