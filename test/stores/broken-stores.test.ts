@@ -128,7 +128,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     },
   },
-  'of racing inserts exactly one wins, and the losers get its row': {
+  'exactly one of several racing inserts wins, and the losers get its row': {
     'insert returns the row of the loser': (plain) => ({
       insert: async (row) => {
         const result = await plain.insert(row)
@@ -162,10 +162,10 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     },
   },
-  'of racing updates of one version exactly one wins': {
+  'exactly one of several racing updates of one version wins': {
     'update looks before it leaps': updateLooksBeforeItLeaps,
   },
-  'clients that read and update until they succeed lose no update': {
+  'clients that read and update in a loop lose no update': {
     'update looks before it leaps': updateLooksBeforeItLeaps,
   },
   'update changes nothing and returns false for any other version': {
@@ -195,13 +195,13 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       },
     }),
   },
-  'update replaces every field but scope and id, and no other row': {
+  'update replaces every field except scope and id, and changes no other row': {
     'update keeps the time of creation': (plain) => ({
       update: (row, expectedVersion) =>
         plain.update({ ...row, createdAt: plain.find(row.scope, row.id)?.createdAt ?? 0 }, expectedVersion),
     }),
   },
-  'update stores the version that it is given, and the next update must expect it': {
+  'update stores the given version, which the next update must expect': {
     'update always says yes': (plain) => ({
       update: async (row, expectedVersion) => {
         await plain.update(row, expectedVersion)
@@ -209,17 +209,17 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       },
     }),
   },
-  'changing a row after passing it in does not change the stored one': {
+  'changing a row after a write does not change the stored row': {
     'rows are shared with who hands them in': (plain) => ({
       put: (row) => void plain.rows.set(plain.name(row.scope, row.id), row),
     }),
   },
-  'changing a row that was handed out does not change the stored one': {
+  'changing a row that a read returned does not change the stored row': {
     'rows are shared with whom they are handed out to': (plain) => ({
       get: async (scope, id) => plain.find(scope, id),
     }),
   },
-  'listOpen never omits a row that stays open while others change between pages': {
+  'listOpen never omits a row that stays open, even if other rows change between pages': {
     'listOpen goes by offset': listOpenByOffset,
     'listOpen goes by time': ({ rows }) => ({
       listOpen: async (scope, options) =>
@@ -230,10 +230,10 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         ),
     }),
   },
-  'listOpen reaches every row while its caller closes each one, as recovery does': {
+  'listOpen reaches every row even if its caller closes each row, as recovery does': {
     'listOpen goes by offset': listOpenByOffset,
   },
-  'listOpen follows rows that are closed and opened again': {
+  'listOpen reflects that a row was closed or reopened': {
     'listOpen forgets rows that were opened again': (plain) => {
       const everClosed = new Set<string>()
       return {
@@ -246,7 +246,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     },
   },
-  'listOpen returns the open rows of its scope, each once, whatever the limit': {
+  'listOpen returns each open row of its scope once, for any limit': {
     'listOpen goes by state': (plain) => ({
       listOpen: async (scope, options) => plain.page(scope, options, (row) => row.state === 'open'),
     }),
@@ -254,12 +254,12 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       listOpen: (scope) => plain.listOpen(scope, { limit: 1_000 }),
     }),
   },
-  'listOpen and list of an empty scope are one empty page': {
+  'listOpen and list return one empty page for an empty scope': {
     'listOpen never ends': (plain) => ({
       listOpen: async (scope, options) => ({ next: '', ...(await plain.listOpen(scope, options)) }),
     }),
   },
-  'pages do not depend on who else is reading': {
+  "concurrent readers do not affect each other's pages": {
     'listOpen keeps a cursor of its own': (plain) => {
       let last = ''
       return {
@@ -272,7 +272,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     },
   },
-  'list with since returns the rows written at that time or later': {
+  'list returns the rows last written at `since` or later': {
     'list ignores since': (plain) => ({
       list: (scope, options) => plain.list(scope, { ...options, since: 0 }),
     }),
@@ -281,7 +281,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         plain.list(scope, { ...options, since: (options.since ?? -1) + 1 }),
     }),
   },
-  'list and prune take times as numbers, however many digits they have': {
+  'list and prune compare times as numbers, whatever their number of digits': {
     'list goes on after a cursor that is a string': ({ rows }) => ({
       list: async (scope, options: ListOptions) =>
         pageByKey(
@@ -299,7 +299,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       (row, limit, scope) => row.scope === scope && !row.open && String(row.updatedAt) < String(limit),
     ),
   },
-  'list never omits a row that stays as it is while others change between pages': {
+  'list never omits an unchanged row, even if other rows change between pages': {
     'list goes by offset': ({ rows }) => ({
       list: async (scope, options: ListOptions) =>
         pageByOffset(
@@ -308,34 +308,34 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         ),
     }),
   },
-  'list returns all rows of its scope, open and closed, each once, whatever the limit': {
+  'list returns each row of its scope once, open or closed, for any limit': {
     'list leaves out closed rows': (plain) => ({
       list: (scope, options) => plain.listOpen(scope, options),
     }),
   },
-  'prune never removes an open row, whatever its state and age': {
+  'prune never removes an open row, regardless of its state and age': {
     'prune removes open rows': pruning((row, limit, scope) => row.scope === scope && row.updatedAt < limit),
     'prune goes by state': pruning(
       (row, limit, scope) => row.scope === scope && row.state !== 'open' && row.updatedAt < limit,
     ),
   },
-  'prune keeps the times of the two states apart': {
+  'prune applies a separate time limit to each state': {
     'prune knows one time': () => ({ limitFor: (_row, { createdBefore }) => createdBefore }),
   },
-  'prune removes closed rows last written before the time given for their state': {
+  'prune removes the closed rows last written before the time limit for their state': {
     'prune includes the time': (plain) => ({
       limitFor: (row, options) => plain.limitFor(row, options) + 1,
     }),
   },
-  'prune goes by the last write of a row': {
+  "prune compares the time of a row's last write": {
     'prune goes by creation': pruning(
       (row, limit, scope) => row.scope === scope && !row.open && row.createdAt < limit,
     ),
   },
-  'prune stays in its scope': {
+  'prune removes no row of another scope': {
     'prune leaves its scope': pruning((row, limit) => !row.open && row.updatedAt < limit),
   },
-  'prune returns how many rows it removed, and none the second time': {
+  'prune returns the number of removed rows, and 0 the second time': {
     'prune counts what is left': (plain) => ({
       prune: async (scope, options) => {
         await plain.prune(scope, options)
@@ -343,7 +343,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       },
     }),
   },
-  'of a racing prune and update exactly one gets the row': {
+  'either a racing prune or a racing update gets the row, but not both': {
     'prune looks before it leaps': (plain) => ({
       prune: async (scope, options) => {
         const old = [...plain.rows.values()].filter((row) => row.scope === scope && plain.isOld(row, options))
@@ -352,7 +352,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       },
     }),
   },
-  'a row that was pruned and inserted anew is not overwritten by another insert': {
+  'another insert does not overwrite a row that was inserted again after a prune': {
     'inserts overwrite what was pruned': (plain) => {
       const pruned = new Set<string>()
       return {
@@ -370,7 +370,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     },
   },
-  'listOpen and list reach every one of many rows, small and large, with the limit that the client uses': {
+  "listOpen and list reach every row of a large scope with the client's limit": {
     'listOpen skips rows beyond its cap': (plain) => ({
       listOpen: async (scope, options) => capped(await plain.listOpen(scope, options)),
     }),
@@ -387,7 +387,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       },
     }),
   },
-  'ids are compared exactly: upper and lower case, blanks and accents make another row': {
+  'ids are compared exactly: case, whitespace and accents distinguish rows': {
     // As a column with a collation, such as SQL Server's default.
     'ids ignore case': comparing(exactly, (id) => id.toLowerCase()),
     // As a column of fixed width, or MySQL's comparison with padding.
@@ -402,12 +402,12 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         ),
     }),
   },
-  'scopes never see or change each other, however alike their names are': {
+  'a scope never sees or changes rows of another scope, however similar their names are': {
     'scopes ignore trailing blanks': comparing((scope) => scope.trimEnd()),
     'scopes ignore case': comparing((scope) => scope.toLowerCase()),
     'scopes end at NUL': comparing((scope) => scope.split('\0', 1)[0] ?? ''),
   },
-  'list and prune keep to their scope, however similar the names of other scopes are': {
+  'list and prune access only their own scope, however similar other scope names are': {
     'prune ignores the case of scopes': pruning(
       (row, limit, scope) =>
         row.scope.toLowerCase() === scope.toLowerCase() && !row.open && row.updatedAt < limit,
@@ -420,11 +420,11 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
         ),
     }),
   },
-  'text with half of a surrogate pair comes back exactly or is refused, never altered': {
+  'half of a surrogate pair is returned exactly or rejected, never altered': {
     'data is UTF-8': keeping(({ data }) => ({ data: inUtf8(data) })),
     'scopes are UTF-8': comparing(inUtf8),
   },
-  'data comes back exactly as it was written, whatever it looks like': {
+  'data is returned exactly as written, whatever it contains': {
     'data that is JSON is parsed': keeping(({ data }) => {
       try {
         return { data: JSON.stringify(JSON.parse(data)) }
@@ -434,13 +434,13 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     }),
   },
-  'data of every Unicode character, more than 4 MB, comes back exactly': {
+  'more than 4 MB of data with every Unicode character is returned exactly': {
     'data is cut': keeping(({ data }) => ({ data: data.slice(0, 65_535) })),
   },
-  'numbers come back exactly, up to the largest safe integer': {
+  'numbers are returned exactly, up to the largest safe integer': {
     'numbers are rounded': keeping(({ version }) => ({ version: Math.fround(version) })),
   },
-  'a store that is not opened again by the suite claims no more than memory': {
+  'a store that the suite cannot reopen declares durability memory': {
     'it claims the device': claimsTheDevice,
   },
   'close can be called again': {
@@ -457,18 +457,18 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
 }
 
 describe('the store contract', () => {
-  it('is kept by the store that the broken ones derive from', async () => {
+  it('the reference store, from which the broken stores derive, passes the contract', async () => {
     expect(await failuresOf({ createStore: () => new PlainStore() })).toEqual(new Map())
   })
 
-  describe.each(Object.entries(MISTAKES))('catches, by "%s",', (title, mistakes) => {
-    it.each(Object.entries(mistakes))('a store where %s', async (_, mistake) => {
+  describe.each(Object.entries(MISTAKES))('the contract test "%s"', (title, mistakes) => {
+    it.each(Object.entries(mistakes))('detects a store where %s', async (_, mistake) => {
       const failures = await failuresOf({ createStore: () => storeWith(mistake) }, title)
       expect([...failures.keys()]).toEqual([title])
     })
   })
 
-  it('catches a second handle that reads from a copy', async () => {
+  it('the contract detects a second handle that reads from a copy', async () => {
     const cached = (origin: OrderStore): PlainStore =>
       storeWith(() => {
         const cache = new Map<string, StoredRow>()
@@ -487,21 +487,21 @@ describe('the store contract', () => {
       openSecond: cached,
     })
     expect([...failures.keys()]).toEqual([
-      'a resolved write is seen by the next read through another handle',
-      'clients of two handles that read and update until they succeed lose no update',
+      'the next read through another handle sees a resolved write',
+      'clients of two handles that read and update in a loop lose no update',
       'concurrent histories through two handles are linearizable for every row',
     ])
   })
 
-  it('catches a store whose rows are gone after opening again', async () => {
+  it('the contract detects a store that loses its rows when it is reopened', async () => {
     const failures = await failuresOf({
       createStore: () => storeWith(claimsTheDevice),
       reopenStore: () => storeWith(claimsTheDevice),
     })
-    expect([...failures.keys()]).toEqual(['what was written is there after closing and opening again'])
+    expect([...failures.keys()]).toEqual(['rows survive closing and reopening the store'])
   })
 
-  it('tells what a racing writer saw, and the seed to see it again', async () => {
+  it('a failure of a race shows what the writer saw, and the seed to repeat it', async () => {
     const failures = await failuresOf({ createStore: () => storeWith(updateLooksBeforeItLeaps), seed: 7 })
     const message = failures.get('concurrent histories are linearizable for every row')
     expect(message).toContain('with seed 7: no order of the calls on row')
@@ -510,7 +510,7 @@ describe('the store contract', () => {
     )
   })
 
-  it('fails a store whose calls are rejected, with the reason', async () => {
+  it('a store whose calls are rejected fails the contract with the reason', async () => {
     const rejects: Mistake = () => ({
       update: () => Promise.reject(new Error('the disk is on fire')),
     })
@@ -521,7 +521,7 @@ describe('the store contract', () => {
     )
   })
 
-  it('shows the failure of a test and not that of cleaning up after it', async () => {
+  it('the contract reports the failure of a test, not a later failure of its cleanup', async () => {
     const failsTwice: Mistake = () => ({
       get: async () => {
         await nextTurn()
@@ -533,11 +533,11 @@ describe('the store contract', () => {
       createStore: () => storeWith(failsTwice),
       history: { clients: 1, operations: 1 },
     })
-    expect(failures.get('get returns undefined for a row that nobody wrote')).toBe('cannot read')
+    expect(failures.get('get returns undefined for a row that was never written')).toBe('cannot read')
     expect(failures.get('durability is memory, device or server')).toBe('cannot close')
   })
 
-  it('closes every handle and then removes the store, also after a failure', async () => {
+  it('the contract closes every handle, then removes the store, even after a failure', async () => {
     const events: string[] = []
     const watched = (name: string): PlainStore =>
       storeWith((plain) => ({
@@ -550,7 +550,7 @@ describe('the store contract', () => {
         openSecond: () => watched('second'),
         removeStore: () => events.push('remove'),
       },
-      'of racing inserts through two handles exactly one wins, and the losers get its row',
+      'exactly one of several racing inserts through two handles wins, and the losers get its row',
     )
     expect(failures.size).toBe(1)
     expect(events).toEqual(['close first', 'close second', 'remove'])

@@ -71,28 +71,28 @@ async function abortNextInsert(store: IndexedDbStore, name: string): Promise<voi
   })
 }
 
-describe('IndexedDbStore on an imitation of IndexedDB', () => {
+describe('IndexedDbStore on a simulated IndexedDB', () => {
   storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
 })
 
 describe('the options of IndexedDbStore', () => {
-  it.each([undefined, '', 7, null])('refuse the name %j', (name) => {
+  it.each([undefined, '', 7, null])('IndexedDbStore rejects the name %j', (name) => {
     const options = { name } as unknown as { name: string }
     expect(() => new IndexedDbStore(options)).toThrow(/must be the name of a database/)
   })
 
-  it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('refuse %d as a time limit', (openTimeout) => {
+  it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('IndexedDbStore rejects the time limit %d', (openTimeout) => {
     expect(() => new IndexedDbStore({ name: NAME, openTimeout })).toThrow(/whole number of milliseconds/)
   })
 
-  it('are checked without a look at the platform', () => {
+  it('IndexedDbStore checks its options without access to IndexedDB', () => {
     vi.stubGlobal('indexedDB', undefined)
     expect(open().durability).toBe('device')
   })
 })
 
 describe('a transaction of IndexedDbStore', () => {
-  it('asks for strict durability, once for each call', async () => {
+  it('every call runs one transaction with strict durability', async () => {
     const store = open()
     await store.get(SCOPE, 'warm up')
     const begun = vi.spyOn(ImitatedDatabase.prototype, 'transaction')
@@ -106,7 +106,7 @@ describe('a transaction of IndexedDbStore', () => {
     for (const write of writes) expect(write).toEqual(['readwrite', { durability: 'strict' }])
   })
 
-  it('is complete before a write resolves', async () => {
+  it('a write resolves only after its transaction is complete', async () => {
     const store = open()
     await store.get(SCOPE, 'warm up')
     const order: string[] = []
@@ -124,7 +124,7 @@ describe('a transaction of IndexedDbStore', () => {
   })
 
   it.each(['QuotaExceededError', 'DataError'])(
-    'that ends with %s says that nothing was written, and the store goes on',
+    'if a transaction fails with %s, the error states that nothing was written, and the store recovers',
     async (name) => {
       const store = open()
       await abortNextInsert(store, name)
@@ -138,7 +138,7 @@ describe('a transaction of IndexedDbStore', () => {
   )
 
   it.each(['AbortError', 'UnknownError', 'SomethingNewError'])(
-    'that ends with %s says that nobody knows, and the store goes on',
+    'if a transaction fails with %s, the error states that the outcome is unknown, and the store recovers',
     async (name) => {
       const store = open()
       await abortNextInsert(store, name)
@@ -147,7 +147,7 @@ describe('a transaction of IndexedDbStore', () => {
     },
   )
 
-  it('takes a connection of its own after one that failed, and closes that', async () => {
+  it('after a failed transaction, the next call opens a new connection, and closes the old one', async () => {
     const opened = watchOpening()
     const store = open()
     await abortNextInsert(store, 'UnknownError')
@@ -157,7 +157,7 @@ describe('a transaction of IndexedDbStore', () => {
     expect(() => opened[0]?.transaction('rows')).toThrow()
   })
 
-  it('begins on a new connection when the browser has closed the old one without a word', async () => {
+  it('the store reconnects if the browser has closed its connection without an event', async () => {
     const opened = watchOpening()
     const store = open()
     await store.insert(makeRow(1))
@@ -166,7 +166,7 @@ describe('a transaction of IndexedDbStore', () => {
     expect(opened).toHaveLength(2)
   })
 
-  it('begins on a new connection when the browser has closed the old one and said so', async () => {
+  it('the store reconnects after the browser reported a closed connection', async () => {
     const opened = watchOpening()
     const store = open()
     await store.insert(makeRow(1))
@@ -176,7 +176,7 @@ describe('a transaction of IndexedDbStore', () => {
     expect(opened).toHaveLength(2)
   })
 
-  it('refuses what is no row instead of passing it on', async () => {
+  it('the store rejects a value that is not a row instead of returning it', async () => {
     const store = open()
     await store.insert(makeRow(1))
     const database = await openElsewhere()
@@ -197,7 +197,7 @@ describe('a transaction of IndexedDbStore', () => {
 })
 
 describe('pages and batches of IndexedDbStore', () => {
-  it('have no more than some hundred rows, however many are asked for', async () => {
+  it('a page or a pruning batch has a few hundred rows at most, whatever the limit', async () => {
     const store = open()
     const rows = makeRows(501, { open: false, state: 'created' })
     for (const row of rows) await store.insert(row)
@@ -210,11 +210,11 @@ describe('pages and batches of IndexedDbStore', () => {
     expect(begun).toHaveBeenCalledTimes(3)
   })
 
-  it('do not go on from something that is no end of a page', async () => {
+  it('the store rejects a cursor that is not the end of a page', async () => {
     await expectFailure(() => open().list(SCOPE, { limit: 1, after: 'x' }), /`after`/)
   })
 
-  it('keep apart rows that changed at the same time, whatever is in their ids', async () => {
+  it('list returns each of several rows with the same update time, whatever their ids', async () => {
     const store = open()
     const rows = ['a b', 'a\nb', '', ' '].map((id) => ({ ...makeRow(1), id }))
     for (const row of rows) await store.insert(row)
@@ -223,15 +223,15 @@ describe('pages and batches of IndexedDbStore', () => {
   })
 })
 
-describe('opening', () => {
-  it('needs a platform with IndexedDB', async () => {
+describe('opening the database', () => {
+  it('opening requires a platform with IndexedDB', async () => {
     for (const none of [undefined, null]) {
       vi.stubGlobal('indexedDB', none)
       await expectFailure(() => open().insert(makeRow(1)), /needs IndexedDB/)
     }
   })
 
-  it('says so where the browser refuses even the look at IndexedDB', async () => {
+  it('the error states that the browser denies access to IndexedDB', async () => {
     const original = Object.getOwnPropertyDescriptor(globalThis, 'indexedDB')
     Object.defineProperty(globalThis, 'indexedDB', {
       configurable: true,
@@ -252,7 +252,7 @@ describe('opening', () => {
     ['UnknownError', /cannot open its files/],
     ['VersionError', /a newer version of customer-ordering-sdk/],
     ['SomethingNewError', /the browser reports SomethingNewError/],
-  ])('that ends with %s says what that means', async (name, meaning) => {
+  ])('the error explains an opening that failed with %s', async (name, meaning) => {
     refuseOpening(name)
     const failure = await failureOf(() => open().insert(makeRow(1)))
     expect(codeOf(failure)).toBe(name)
@@ -261,7 +261,7 @@ describe('opening', () => {
     expect(failure.message).not.toContain('secret')
   })
 
-  it('is tried again by the next call', async () => {
+  it('the next call tries to open the database again', async () => {
     const store = open()
     refuseOpening('UnknownError')
     await failureOf(() => store.insert(makeRow(1)))
@@ -269,14 +269,14 @@ describe('opening', () => {
     expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
   })
 
-  it('is done once for calls that are made at once', async () => {
+  it('concurrent calls open the database once', async () => {
     const opened = watchOpening()
     const store = open()
     await Promise.all(makeRows(10).map((row) => store.insert(row)))
     expect(opened).toHaveLength(1)
   })
 
-  it('ends in time without an answer, and closes what comes too late', async () => {
+  it('opening gives up in time if the browser does not respond, and closes a late connection', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const close = vi.fn()
     const request = { result: { close } } as unknown as IDBOpenDBRequest
@@ -288,7 +288,7 @@ describe('opening', () => {
     expect(close).toHaveBeenCalledOnce()
   })
 
-  it('leaves no timer behind when it is done', async () => {
+  it('opening leaves no timer behind', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const store = open()
     await store.insert(makeRow(1))
@@ -297,7 +297,7 @@ describe('opening', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('says who stands in the way of a change of the database', async () => {
+  it('the error names what blocks an upgrade of the database', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const request = {} as IDBOpenDBRequest
     vi.spyOn(indexedDB, 'open').mockReturnValue(request)
@@ -308,19 +308,19 @@ describe('opening', () => {
     expect((await failure).message).toMatch(/another tab of this site keeps an older version of it open/)
   })
 
-  it('refuses a database that is something else', async () => {
+  it('the store rejects a database of another program', async () => {
     ;(await openElsewhere()).close()
     await expectFailure(() => open().insert(makeRow(1)), /other code uses the same name/, 'NotFoundError')
   })
 
-  it('refuses a database that a newer version made', async () => {
+  it('the store rejects a database that a newer version created', async () => {
     ;(await openElsewhere(2)).close()
     await expectFailure(() => open().insert(makeRow(1)), /a newer version of customer-ordering-sdk/)
   })
 })
 
-describe('a database that somebody else changes', () => {
-  it('is given up for a newer version, without being in its way', async () => {
+describe('a database that another page changes', () => {
+  it('the store releases its connection so that a newer version can upgrade the database', async () => {
     const store = open()
     await store.insert(makeRow(1))
     const newer = await openElsewhere(2)
@@ -329,7 +329,7 @@ describe('a database that somebody else changes', () => {
     await expectFailure(() => store.get(SCOPE, makeRow(1).id), /a newer version/)
   })
 
-  it('is given up to be deleted, and not made anew by this store', async () => {
+  it('the store releases its connection for a deletion, and does not create the database again', async () => {
     const store = open()
     await store.insert(makeRow(1))
     expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
@@ -340,7 +340,7 @@ describe('a database that somebody else changes', () => {
     expect(await open().insert(makeRow(1))).toEqual({ inserted: true })
   })
 
-  it('is not made anew if the browser deleted it while it was closed', async () => {
+  it('the store does not recreate a database that the browser deleted while it was closed', async () => {
     const opened = watchOpening()
     const store = open()
     await store.insert(makeRow(1))
@@ -350,7 +350,7 @@ describe('a database that somebody else changes', () => {
     expect(await indexedDB.databases()).toEqual([])
   })
 
-  it('is not taken for the old one if it was deleted and made anew while it was closed', async () => {
+  it('the store detects that its database was deleted and recreated while it was closed', async () => {
     const opened = watchOpening()
     const store = open()
     await store.insert(makeRow(1))
@@ -361,8 +361,8 @@ describe('a database that somebody else changes', () => {
   })
 })
 
-describe('closing', () => {
-  it('ends in time although the browser never lets the mark of the database be read', async () => {
+describe('closing the store', () => {
+  it("close ends in time even if the browser never responds to the read of the database's mark", async () => {
     await open().insert(makeRow(1))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const stuck = { objectStore: () => ({ get: () => ({}) }) } as unknown as IDBTransaction
@@ -384,14 +384,14 @@ describe('closing', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('lets others delete the database', async () => {
+  it('after close, other pages can delete the database', async () => {
     const store = open()
     await store.insert(makeRow(1))
     await store.close()
     expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
   })
 
-  it('lets calls finish that were made before, and none after', async () => {
+  it('close lets earlier calls finish and rejects later ones', async () => {
     const store = open()
     const [result] = await Promise.all([store.insert(makeRow(1)), store.close()])
     expect(result).toEqual({ inserted: true })
@@ -399,7 +399,7 @@ describe('closing', () => {
     expect(await open().get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 
-  it('does nothing to a store that was never used, or never opened', async () => {
+  it('close does nothing if the store was never opened', async () => {
     await open().close()
     expect(await indexedDB.databases()).toEqual([])
     const store = open()

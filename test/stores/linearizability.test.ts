@@ -85,7 +85,7 @@ function isExplainedByBruteForce(calls: readonly RecordedCall[]): boolean {
 }
 
 describe('explainHistory', () => {
-  it('accepts calls that were made one after the other', () => {
+  it('explainHistory accepts calls that ran one after the other', () => {
     const calls = [
       get(1, 2),
       insert(3, 4),
@@ -97,36 +97,36 @@ describe('explainHistory', () => {
     expect(explainHistory(calls)).toBeUndefined()
   })
 
-  it('accepts a read at the same time as a write, before and after it', () => {
+  it('explainHistory accepts a read before or after a concurrent write', () => {
     expect(explainHistory([insert(1, 4), get(2, 3)])).toBeUndefined()
     expect(explainHistory([insert(1, 4), get(2, 3, row(1))])).toBeUndefined()
   })
 
-  it('refuses a read that misses a write that had returned', () => {
+  it('explainHistory rejects a read that misses a write that had returned', () => {
     expect(explainHistory([insert(1, 2), get(3, 4)])).toContain('get found nothing')
   })
 
-  it('refuses reads that go back in time', () => {
+  it('explainHistory rejects reads that go back in time', () => {
     const calls = [insert(1, 2), update(3, 10, 1, true), get(4, 5, row(2)), get(6, 7, row(1))]
     expect(explainHistory(calls)).toContain('get found version 1')
   })
 
-  it('refuses two winners of one version', () => {
+  it('explainHistory rejects two winning updates of one version', () => {
     const calls = [insert(1, 2), update(3, 6, 1, true, 'a'), update(4, 5, 1, true, 'b')]
     expect(explainHistory(calls)).toContain('update from version 1')
   })
 
-  it('refuses two winners of an insert, and a loser who got a row that never was', () => {
+  it('explainHistory rejects two winning inserts, and a loser that got a row that never existed', () => {
     expect(explainHistory([insert(1, 4, 'a'), insert(2, 3, 'b')])).toBeDefined()
     expect(explainHistory([insert(1, 2, 'a'), insert(3, 4, 'b', row(1, 'b'))])).toBeDefined()
   })
 
-  it('looks at each row for itself', () => {
+  it('explainHistory checks each row separately', () => {
     const elsewhere: RecordedCall = { ...at(3, 4), kind: 'get', scope: 's', id: 'other', found: undefined }
     expect(explainHistory([insert(1, 2), elsewhere])).toBeUndefined()
   })
 
-  it('lets a write with an unknown result happen at any later time, or never', () => {
+  it('explainHistory lets a write with an unknown result take effect later, or never', () => {
     const lost: RecordedCall = {
       ...at(1, Number.POSITIVE_INFINITY),
       kind: 'insert',
@@ -138,14 +138,14 @@ describe('explainHistory', () => {
     expect(explainHistory([lost, get(2, 3, row(1)), get(4, 5)])).toBeDefined()
   })
 
-  it('names the first call that contradicts, not a later one', () => {
+  it('explainHistory names the first call that contradicts the history', () => {
     const calls = [insert(1, 2), get(3, 4), get(5, 6, row(1)), update(7, 8, 1, true)]
     expect(explainHistory(calls)).toMatch(
       /The first to contradict is\n +3 to +4, client 0: get found nothing\n/,
     )
   })
 
-  it('agrees with trying every order, on any small history', () => {
+  it('explainHistory agrees with an exhaustive search on every small history', () => {
     const written = fc.constantFrom(
       undefined,
       row(1, 'a'),
@@ -196,7 +196,7 @@ describe('explainHistory', () => {
 })
 
 describe('recordHistory', () => {
-  it('repeats a history exactly, given the seed and a store that is always as fast', async () => {
+  it('recordHistory repeats a history exactly for the same seed and store timing', async () => {
     const one = await recordHistory([new MemoryStore()], { seed: 5 })
     const again = await recordHistory([new MemoryStore()], { seed: 5 })
     const other = await recordHistory([new MemoryStore()], { seed: 6 })
@@ -204,7 +204,7 @@ describe('recordHistory', () => {
     expect(other).not.toEqual(one)
   })
 
-  it('makes calls that overlap, and writes that lose', async () => {
+  it('recordHistory produces overlapping calls and losing writes', async () => {
     const { calls, failures } = await recordHistory([new MemoryStore()])
     expect(failures).toEqual([])
     expect(calls).toHaveLength(1_600)
@@ -218,7 +218,7 @@ describe('recordHistory', () => {
     for (const some of [overlapping, refused, late]) expect(some.length).toBeGreaterThan(100)
   })
 
-  it('records rejected writes as unknown and goes on', async () => {
+  it('recordHistory records rejected writes as unknown and continues', async () => {
     class Flaky extends MemoryStore {
       #calls = 0
       override async update(next: StoredRow, expectedVersion: number): Promise<boolean> {

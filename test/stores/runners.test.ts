@@ -33,26 +33,26 @@ if (FULL)
     expect(exitCode).toBe(0)
   })
 
-it('every test of the contract has a title of its own', () => {
+it('every test of the contract has a unique title', () => {
   const openAnother = () => new MemoryStore()
   const titles = registeredTitles({ openSecond: openAnother, reopenStore: openAnother })
   expect(new Set(titles).size).toBe(titles.length)
 })
 
-it('the contract leaves out exactly what needs the options not given', () => {
+it('the contract omits exactly the tests whose options are missing', () => {
   const openAnother = () => new MemoryStore()
   const without = registeredTitles({})
   const all = registeredTitles({ openSecond: openAnother, reopenStore: openAnother })
   expect(all.filter((title) => !without.includes(title))).toEqual([
-    'a resolved write is seen by the next read through another handle',
-    'of racing inserts through two handles exactly one wins, and the losers get its row',
-    'of racing updates through two handles exactly one wins',
-    'clients of two handles that read and update until they succeed lose no update',
+    'the next read through another handle sees a resolved write',
+    'exactly one of several racing inserts through two handles wins, and the losers get its row',
+    'exactly one of several racing updates through two handles wins',
+    'clients of two handles that read and update in a loop lose no update',
     'concurrent histories through two handles are linearizable for every row',
     'closing one handle leaves the other working',
-    'what was written is there after closing and opening again',
+    'rows survive closing and reopening the store',
   ])
   expect(without.filter((title) => !all.includes(title))).toEqual([
-    'a store that is not opened again by the suite claims no more than memory',
+    'a store that the suite cannot reopen declares durability memory',
   ])
 })

@@ -124,14 +124,14 @@ describe('SqliteStore in memory', () => {
 })
 
 if (FULL)
-  describe('SqliteStore with a connection handed in', { timeout: 60_000 }, () => {
+  describe("SqliteStore with the caller's connection", { timeout: 60_000 }, () => {
     // Integers as BigInt, as an application with large numbers of its own may have set it up.
     const open = () => new SqliteStore({ database: new DatabaseSync(path, { readBigInts: true }) })
     storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
   })
 
 describe('opening a file', () => {
-  it('creates it, and what SQLite puts beside it, readable and writable by the owner only', async () => {
+  it('a new database and its companion files are readable and writable only by the owner', async () => {
     const store = openStore()
     await store.insert(makeRow(1))
     const modes = readdirSync(directory).map((name) => [name, statSync(join(directory, name)).mode & 0o777])
@@ -142,7 +142,7 @@ describe('opening a file', () => {
     ])
   })
 
-  it('creates the file that a dangling symbolic link names for the owner only', async () => {
+  it('a new file behind a dangling symbolic link is readable and writable only by the owner', async () => {
     symlinkSync('target.db', path)
     const store = openStore()
     await store.insert(makeRow(1))
@@ -156,13 +156,13 @@ describe('opening a file', () => {
     ])
   })
 
-  it('says that the directory is missing to which a dangling symbolic link leads', async () => {
+  it('the error states that the directory behind a dangling symbolic link is missing', async () => {
     symlinkSync(join(directory, 'missing', 'orders.db'), path)
     const error = await failureOf(() => new SqliteStore({ path }))
     expect(error.message).toMatch(/its directory does not exist\. Create the directory first\.$/)
   })
 
-  it('leaves the permissions of a file that exists as they are', async () => {
+  it('the store does not change the permissions of an existing file', async () => {
     await new SqliteStore({ path }).close()
     chmodSync(path, 0o640)
     const store = openStore()
@@ -170,7 +170,7 @@ describe('opening a file', () => {
     expect(statSync(path).mode & 0o777).toBe(0o640)
   })
 
-  it('sets a write-ahead log, a sync of every commit, the busy timeout and overwriting of deleted data', async () => {
+  it('the store sets a write-ahead log, full sync, a busy timeout and secure deletion', async () => {
     const opened = watchOpening()
     openStore()
     const hasty = new SqliteStore({ path, busyTimeout: 1 })
@@ -186,7 +186,7 @@ describe('opening a file', () => {
     await hasty.close()
   })
 
-  it('claims that rows survive on the device for a file, and not for a database in memory', async () => {
+  it('the store declares durability device for a file, and memory for a database in memory', async () => {
     const inFile = new SqliteStore({ path })
     const inMemory = new SqliteStore({ path: ':memory:' })
     expect(inFile.durability).toBe('device')
@@ -196,7 +196,7 @@ describe('opening a file', () => {
     await inMemory.close()
   })
 
-  it('keeps to the file when the working directory changes', async () => {
+  it('the store uses the same file after a change of the working directory', async () => {
     const elsewhere = vi.spyOn(process, 'cwd').mockReturnValue(directory)
     const store = new SqliteStore({ path: 'relative.db' })
     elsewhere.mockRestore()
@@ -205,7 +205,7 @@ describe('opening a file', () => {
     expect(countRows(join(directory, 'relative.db'))).toBe(1)
   })
 
-  it('says that the directory is missing', async () => {
+  it('the error states that the directory is missing', async () => {
     const error = await failureOf(() => new SqliteStore({ path: join(directory, 'missing', 'orders.db') }))
     expect(error.message).toMatch(
       /missing\/orders\.db: its directory does not exist\. Create the directory first\.$/,
@@ -213,33 +213,33 @@ describe('opening a file', () => {
     expect(codeOf(error)).toBe('ENOENT')
   })
 
-  it('says that the path is a directory', async () => {
+  it('the error states that the path is a directory', async () => {
     const error = await failureOf(() => new SqliteStore({ path: directory }))
     expect(error.message).toMatch(/the file cannot be opened\. Check that the path names a file/)
     expect(codeOf(error)).toBe('SQLITE_CANTOPEN')
   })
 
-  it('says that a file cannot be created there', async () => {
+  it('the error states that a file cannot be created at the path', async () => {
     writeFileSync(path, '')
     const error = await failureOf(() => new SqliteStore({ path: join(path, 'orders.db') }))
     expect(error.message).toMatch(/the file cannot be created \(ENOTDIR\)/)
   })
 
   it.each(['', 'file:orders.db', 'file:///tmp/orders.db?mode=memory'])(
-    'refuses %j as a path',
+    'SqliteStore rejects the path %j',
     async (wrong) => {
       const error = await failureOf(() => new SqliteStore({ path: wrong }))
       expect(error.message).toMatch(/`path` of SqliteStore must be the path of a file/)
     },
   )
 
-  it.each([-1, 0.5, Number.NaN, 2 ** 31])('refuses a busy timeout of %d', async (busyTimeout) => {
+  it.each([-1, 0.5, Number.NaN, 2 ** 31])('SqliteStore rejects the busy timeout %d', async (busyTimeout) => {
     const error = await failureOf(() => new SqliteStore({ path, busyTimeout }))
     expect(error.message).toMatch(/`busyTimeout` of SqliteStore must be a whole number of milliseconds/)
     expect(existsSync(path)).toBe(false)
   })
 
-  it('refuses a file that is no database, and leaves it as it is', async () => {
+  it('the store rejects a file that is not a database, and does not change it', async () => {
     const content = 'This is a text, long enough to be read as the header of a database file. '.repeat(100)
     writeFileSync(path, content)
     const opened = watchOpening()
@@ -251,7 +251,7 @@ describe('opening a file', () => {
     expect(readdirSync(directory)).toEqual(['orders.db'])
   })
 
-  it('refuses a database that a newer version wrote, and leaves it as it is', async () => {
+  it('the store rejects a database that a newer version wrote, and does not change it', async () => {
     await new SqliteStore({ path }).close()
     const database = new DatabaseSync(path)
     database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
@@ -266,7 +266,7 @@ describe('opening a file', () => {
     expect(readdirSync(directory)).toEqual(['orders.db'])
   })
 
-  it('refuses a database in UTF-16, whose rows it could never read again, and leaves it as it is', async () => {
+  it('the store rejects a database in UTF-16, whose rows it could never read, and does not change it', async () => {
     const database = new DatabaseSync(path)
     database.exec("PRAGMA encoding = 'UTF-16'; CREATE TABLE theirs (id TEXT)")
     database.close()
@@ -296,7 +296,7 @@ describe('opening a file', () => {
       'has a key that takes upper and lower case for the same',
       'CREATE TABLE customer_ordering_rows (scope TEXT, id TEXT COLLATE NOCASE, version INTEGER, open INTEGER, state TEXT, created_at INTEGER, updated_at INTEGER, data TEXT, PRIMARY KEY (scope, id)) STRICT',
     ],
-  ])('refuses a table that %s, and leaves it as it is', async (_, restore) => {
+  ])('the store rejects a table that %s, and does not change it', async (_, restore) => {
     const store = new SqliteStore({ path })
     await store.insert(makeRow(1))
     await store.close()
@@ -308,7 +308,7 @@ describe('opening a file', () => {
     expect(database.prepare('SELECT sql FROM sqlite_schema').all()).toEqual(before)
   })
 
-  describe('that a newer version updates while this one has it open', () => {
+  describe('a database that a newer version updates while this version has it open', () => {
     keepsFromNewerTables({
       open: openStore,
       query: async (sql) => {
@@ -322,7 +322,7 @@ describe('opening a file', () => {
       schema: 'SELECT count(*) AS count FROM sqlite_schema',
     })
 
-    it('takes no order of this version, and sends none', async () => {
+    it('after the update, this version stores no order and sends none', async () => {
       const store = new SqliteStore({ path })
       const database = new DatabaseSync(path)
       database.exec('INSERT INTO customer_ordering_schema (version) VALUES (2)')
@@ -331,7 +331,7 @@ describe('opening a file', () => {
     })
   })
 
-  it('finishes what an opening that was interrupted had begun', async () => {
+  it('the store completes an interrupted creation of its tables', async () => {
     const store = new SqliteStore({ path })
     await store.insert(makeRow(1))
     await store.close()
@@ -347,7 +347,7 @@ describe('opening a file', () => {
     expect(indexes.all()).toHaveLength(1)
   })
 
-  it('leaves the tables of others alone', async () => {
+  it('the store does not change other tables', async () => {
     const database = new DatabaseSync(path)
     database.exec("CREATE TABLE orders (id TEXT); INSERT INTO orders VALUES ('theirs')")
     database.close()
@@ -361,7 +361,7 @@ describe('opening a file', () => {
     expect({ ...new DatabaseSync(path).prepare('SELECT id FROM orders').get() }).toEqual({ id: 'theirs' })
   })
 
-  it('says what to do where node:sqlite is missing, and creates nothing', async () => {
+  it('the error explains what to do if node:sqlite is missing, and creates nothing', async () => {
     replaceNodeSqlite(undefined)
     const error = await failureOf(() => new SqliteStore({ path }))
     expect(error.message).toContain(
@@ -371,7 +371,7 @@ describe('opening a file', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('says the same where the runtime throws for a module that it does not have', async () => {
+  it('the error is the same if the runtime throws for an unknown module', async () => {
     const original = process.getBuiltinModule.bind(process)
     vi.spyOn(process, 'getBuiltinModule').mockImplementation(((name: string) => {
       if (name === 'node:sqlite') throw new Error(`No such built-in module: ${name}`)
@@ -381,7 +381,7 @@ describe('opening a file', () => {
     expect(readdirSync(directory)).toEqual([])
   })
 
-  it('says the same where there is no Node at all', async () => {
+  it('the error is the same on a runtime other than Node', async () => {
     vi.stubGlobal('process', undefined)
     let message = ''
     try {
@@ -396,7 +396,7 @@ describe('opening a file', () => {
 })
 
 describe('failures', () => {
-  it('reject when another process keeps the database locked for longer than the busy timeout', async () => {
+  it('a write rejects if another process holds the lock longer than the busy timeout', async () => {
     const store = new SqliteStore({ path, busyTimeout: 30 })
     await store.insert(makeRow(1))
     const child = await start('lock', path)
@@ -417,7 +417,7 @@ describe('failures', () => {
     await store.close()
   })
 
-  it('wait for another process that releases the database in time', async () => {
+  it('a write waits for another process that releases its lock in time', async () => {
     const store = new SqliteStore({ path, busyTimeout: 30_000 })
     const child = await start('lock', path)
     child.send('release')
@@ -425,7 +425,7 @@ describe('failures', () => {
     await store.close()
   })
 
-  it('reject when the disk is full, keep what was acknowledged, and end when there is room again', async () => {
+  it('writes reject while the disk is full, and acknowledged rows survive', async () => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
     database.exec('PRAGMA max_page_count = 40')
@@ -452,7 +452,7 @@ describe('failures', () => {
     expect(await store.insert(refused)).toEqual({ inserted: true })
   })
 
-  it('reject on a damaged page instead of returning something else', async () => {
+  it('a read rejects on a damaged page instead of returning wrong data', async () => {
     const store = new SqliteStore({ path })
     for (const row of makeRows(50)) await store.insert({ ...row, data: 'x'.repeat(1_000) })
     await store.close()
@@ -472,7 +472,7 @@ describe('failures', () => {
     await damaged.close()
   })
 
-  it('reject on text that is no UTF-8 instead of putting other characters in its place', async () => {
+  it('a read rejects text that is not UTF-8 instead of replacing characters', async () => {
     const store = openStore()
     await store.insert(makeRow(1))
     const database = openDatabase()
@@ -481,7 +481,7 @@ describe('failures', () => {
     expect(codeOf(error)).toBe('ERR_ENCODING_INVALID_ENCODED_DATA')
   })
 
-  it('reject when the tables were changed by hand', async () => {
+  it('calls reject if the tables were changed by hand', async () => {
     const store = openStore()
     await store.insert(makeRow(1))
     const database = openDatabase()
@@ -492,25 +492,25 @@ describe('failures', () => {
     await expectFailure(() => store.insert(makeRow(2)), 'no such table: customer_ordering_rows')
   })
 
-  it('reject when a number is not a whole one', async () => {
+  it('a read rejects a number that is not an integer', async () => {
     const store = openStore()
     const error = await failureOf(() => store.insert(makeRow(1, { updatedAt: 1.5 })))
     expect(error.message).toContain('cannot store REAL value in INTEGER column')
     expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
   })
 
-  it('reject text with half of a surrogate pair in every argument', async () => {
+  it('the store rejects half of a surrogate pair in every argument', async () => {
     const store = openStore()
     await expectFailures(callsWithHalfACharacter(store), 'half of a surrogate pair')
   })
 
-  it('reject a cursor that is none', async () => {
+  it('the store rejects a cursor that it did not create', async () => {
     const store = openStore()
     const error = await failureOf(() => store.list(SCOPE, { limit: 1, after: 'nonsense' }))
     expect(error.message).toContain('`after` must be the `next` of a page that this store returned')
   })
 
-  it('have a cause with nothing but a name and a code', async () => {
+  it('the cause of an error has only a name and a code', async () => {
     writeFileSync(path, 'x'.repeat(4_096))
     const { cause } = await failureOf(() => new SqliteStore({ path }))
     expect(cause).toBeInstanceOf(Error)
@@ -518,14 +518,14 @@ describe('failures', () => {
     expect(cause).toMatchObject({ name: 'Error', message: 'SQLITE_NOTADB', code: 'SQLITE_NOTADB' })
   })
 
-  it('reject every call after close', async () => {
+  it('every call after close rejects', async () => {
     const store = new SqliteStore({ path })
     await store.close()
     await expectFailures(callsOf(store), 'was closed. Create a new SqliteStore')
   })
 })
 
-describe('a file that is taken away while the store is open', () => {
+describe('a file that is removed while the store is open', () => {
   const link = (): string => join(directory, 'link.db')
   /** How the files under a connection go, and what the store names then. */
   const TAKEN: readonly (readonly [how: string, take: () => void, named: () => string])[] = [
@@ -539,11 +539,11 @@ describe('a file that is taken away while the store is open', () => {
       () => path,
     ],
     ['deleted with its directory', () => rmSync(directory, { recursive: true }), () => path],
-    ['robbed of its write-ahead log', () => rmSync(`${path}-wal`), () => `${path}-wal`],
-    ['robbed of its shared memory', () => rmSync(`${path}-shm`), () => `${path}-shm`],
+    ['stripped of its write-ahead log', () => rmSync(`${path}-wal`), () => `${path}-wal`],
+    ['stripped of its shared memory', () => rmSync(`${path}-shm`), () => `${path}-shm`],
   ]
 
-  it.each(TAKEN)('acknowledges no write when it was %s', async (_, take, named) => {
+  it.each(TAKEN)('the store acknowledges no write after its file was %s', async (_, take, named) => {
     const handedIn = new DatabaseSync(path)
     handedIn.exec('PRAGMA journal_mode = WAL')
     const stores = [new SqliteStore({ path }), new SqliteStore({ database: handedIn })]
@@ -562,7 +562,7 @@ describe('a file that is taken away while the store is open', () => {
     await stores[0]?.close().catch(() => {})
   })
 
-  it('acknowledges no write when the symbolic link that named it leads to another file', async () => {
+  it('the store acknowledges no write after its symbolic link was moved to another file', async () => {
     symlinkSync('orders.db', link())
     const store = new SqliteStore({ path: link() })
     await store.insert(makeRow(1))
@@ -573,7 +573,7 @@ describe('a file that is taken away while the store is open', () => {
     await store.close()
   })
 
-  it('goes on when the file is back', async () => {
+  it('the store works again when the file is back', async () => {
     const store = new SqliteStore({ path })
     renameSync(path, `${path}.moved`)
     await failureOf(() => store.insert(makeRow(1)))
@@ -583,7 +583,7 @@ describe('a file that is taken away while the store is open', () => {
     expect(countRows(path)).toBe(1)
   })
 
-  it('buys nothing: create() sends no request', async () => {
+  it('create() sends no request after the database file was deleted', async () => {
     const sandbox = createSandbox()
     const store = new SqliteStore({ path })
     const client = new CustomerOrderingClient({
@@ -603,7 +603,7 @@ describe('a file that is taken away while the store is open', () => {
     await client.close()
   })
 
-  it('is not looked for where SQLite itself keeps others from deleting it, on Windows', async () => {
+  it('on Windows, the store does not check whether its file exists, because SQLite prevents deletion', async () => {
     const platform = vi.spyOn(process, 'platform', 'get').mockReturnValue('win32')
     const store = openStore()
     platform.mockRestore()
@@ -616,7 +616,7 @@ it.each([
   ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
   ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
 ])(
-  'a new order that the file cannot take is told as not charged, without a doubt, where the file %s',
+  'a new order is reported as not charged, with certainty, if the file %s',
   async (_, pragma, reason) => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
@@ -638,8 +638,8 @@ it.each([
   },
 )
 
-describe('closing', () => {
-  it('moves the log into the file, even while another connection is open', async () => {
+describe('closing the store', () => {
+  it('close merges the log into the file, even while another connection is open', async () => {
     const store = new SqliteStore({ path })
     const other = new SqliteStore({ path })
     await store.insert(makeRow(1))
@@ -651,7 +651,7 @@ describe('closing', () => {
     expect(readdirSync(directory)).not.toContain('orders.db-wal')
   })
 
-  it('leaves nothing of data that was replaced or pruned in the file', async () => {
+  it('the file contains nothing of replaced or pruned data', async () => {
     const store = new SqliteStore({ path })
     const secret = '@private-handle'
     // The second is so long that SQLite keeps it on pages of its own, which it frees.
@@ -667,7 +667,7 @@ describe('closing', () => {
     expect(readFileSync(path).includes(secret)).toBe(false)
   })
 
-  it('does not close a connection that was handed in', async () => {
+  it("close does not close the caller's connection", async () => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
     await store.close()
@@ -676,8 +676,8 @@ describe('closing', () => {
   })
 })
 
-describe('a connection handed in', () => {
-  it('keeps its settings, but for the strongest sync', async () => {
+describe('a connection of the caller', () => {
+  it("the caller's connection keeps its settings, except for the strongest sync", async () => {
     const database = openDatabase()
     database.exec('PRAGMA busy_timeout = 77; PRAGMA synchronous = OFF')
     const store = new SqliteStore({ database })
@@ -693,7 +693,7 @@ describe('a connection handed in', () => {
     expect(pragma('synchronous')).toBe(EXTRA)
   })
 
-  it('cannot be used while it is inside a transaction', async () => {
+  it("a call rejects while the caller's connection is inside a transaction", async () => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
     await store.insert(makeRow(1))
@@ -705,7 +705,7 @@ describe('a connection handed in', () => {
     expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
   })
 
-  it('is refused at once if it is read-only', async () => {
+  it('the constructor rejects a read-only connection', async () => {
     await new SqliteStore({ path }).close()
     const database = new DatabaseSync(path, { readOnly: true })
     const error = await failureOf(() => new SqliteStore({ database }))
@@ -716,7 +716,7 @@ describe('a connection handed in', () => {
     database.close()
   })
 
-  it('rejects writes, and still reads, if it becomes read-only', async () => {
+  it('if the connection becomes read-only, writes reject and reads succeed', async () => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
     await store.insert(makeRow(1))
@@ -728,7 +728,7 @@ describe('a connection handed in', () => {
   })
 
   it.each(['OFF', 'MEMORY'])(
-    'is refused with journal mode %s, with which a crash ruins the file',
+    'the constructor rejects journal mode %s, with which a crash can corrupt the file',
     async (mode) => {
       // Newer versions of Node ignore OFF unless told otherwise.
       const database = new DatabaseSync(path, { defensive: false })
@@ -743,7 +743,7 @@ describe('a connection handed in', () => {
   )
 
   it.each(['OFF', 'MEMORY'])(
-    'acknowledges nothing once its journal mode is set to %s, and goes on when that is undone',
+    'writes reject while the journal mode is %s, and succeed when it is changed back',
     async (mode) => {
       const database = new DatabaseSync(path, { defensive: false })
       const store = new SqliteStore({ database })
@@ -759,7 +759,7 @@ describe('a connection handed in', () => {
     },
   )
 
-  it('is left without an open transaction when its tables cannot be made', async () => {
+  it('a failed creation of the tables leaves no open transaction', async () => {
     const database = openDatabase()
     database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
     const error = await failureOf(() => new SqliteStore({ database }))
@@ -769,7 +769,7 @@ describe('a connection handed in', () => {
     expect(database.isTransaction).toBe(false)
   })
 
-  it('may be one of better-sqlite3, whose errors have names for codes', async () => {
+  it('the store accepts a connection of better-sqlite3, whose error codes are names', async () => {
     const database = openDatabase()
     let failure: Error | undefined
     const likeBetterSqlite: SqliteDatabase = {
@@ -802,7 +802,7 @@ describe('a connection handed in', () => {
     expect(closed.message).toContain('the connection was closed. Keep it open while the store is in use')
   })
 
-  it('that its owner has closed is reported as closed', async () => {
+  it('the error states that the owner has closed the connection', async () => {
     const database = new DatabaseSync(path)
     const store = new SqliteStore({ database })
     database.close()
@@ -821,7 +821,7 @@ describe('many rows', () => {
       SELECT '${SCOPE}', printf('filled-%08d', n), 2, 0, 'created', n, n, '{}' FROM number`)
   }
 
-  it('are pruned in batches between which other work gets its turn', async () => {
+  it('prune removes many rows in batches, and other work runs in between', async () => {
     const database = openDatabase()
     const store = new SqliteStore({ database })
     fill(database, 1_200)
@@ -839,7 +839,7 @@ describe('many rows', () => {
     expect(countRows(path)).toBe(102)
   })
 
-  it('do not slow down any call: every statement finds its rows by an index', async () => {
+  it('every statement uses an index, whatever the number of rows', async () => {
     const database = openDatabase()
     const prepared = new Set<string>()
     const watched: SqliteDatabase = {
@@ -875,7 +875,7 @@ describe('many rows', () => {
 })
 
 describe('several processes', { timeout: 120_000 }, () => {
-  it('that open new files at once all succeed', async () => {
+  it('several processes can create the same file at the same time', async () => {
     const racers = await Promise.all([1, 2, 3, 4].map(() => start('open')))
     for (let file = 0; file < effort(10, 60); file++) {
       const answers = racers.map(nextMessage)

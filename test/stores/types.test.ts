@@ -67,7 +67,7 @@ describeWith('clients', 'the types of stores on servers', () => {
   it.each([
     ['PostgresStore', 'pg, PGlite and postgres.js', POSTGRES],
     ['RedisStore', 'node-redis and ioredis', REDIS],
-  ])('%s takes what %s declare, and nothing else', (_store, _clients, program) => {
+  ])('%s accepts exactly the clients that %s declare', (_store, _clients, program) => {
     // In there the packages are found.
     const folder = mkdtempSync(fileURLToPath(new URL('node_modules/.types-', enginesFolder)))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -30,7 +30,7 @@ export const lifetime: readonly ContractCase[] = [
     },
   },
   {
-    title: 'changing a row after passing it in does not change the stored one',
+    title: 'changing a row after a write does not change the stored row',
     run: async ({ store }) => {
       const inserted = makeRow(1)
       await insertAll(store, [inserted])
@@ -45,7 +45,7 @@ export const lifetime: readonly ContractCase[] = [
     },
   },
   {
-    title: 'changing a row that was handed out does not change the stored one',
+    title: 'changing a row that a read returned does not change the stored row',
     run: async ({ store }) => {
       const row = makeRow(1)
       await insertAll(store, [row])
@@ -84,7 +84,7 @@ export const lifetime: readonly ContractCase[] = [
     },
   },
   {
-    title: 'what was written is there after closing and opening again',
+    title: 'rows survive closing and reopening the store',
     needs: 'reopenStore',
     run: async ({ store, reopen }) => {
       const rows = makeRows(20)
@@ -125,7 +125,7 @@ export const lifetime: readonly ContractCase[] = [
 
 /** Replaces the cases that reopen a store, if the suite cannot do that. */
 export const claimsNoMoreThanMemory: ContractCase = {
-  title: 'a store that is not opened again by the suite claims no more than memory',
+  title: 'a store that the suite cannot reopen declares durability memory',
   run: async ({ store }) => {
     if (store.durability === 'memory') return
     throw new Error(

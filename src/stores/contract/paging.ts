@@ -91,7 +91,7 @@ const LARGE = 100_000
 /** Rules for walks through the rows of a scope, page by page. */
 export const paging: readonly ContractCase[] = [
   {
-    title: 'listOpen and list of an empty scope are one empty page',
+    title: 'listOpen and list return one empty page for an empty scope',
     run: async ({ store }) => {
       await insertAll(store, [makeRow(1, { scope: 'another scope' })])
       expectIds(await walk(openPages(store), 5), [], 'listOpen()')
@@ -99,7 +99,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'listOpen returns the open rows of its scope, each once, whatever the limit',
+    title: 'listOpen returns each open row of its scope once, for any limit',
     run: async ({ store }) => {
       const open = makeRows(23)
       const created = makeRow(24, { state: 'created' })
@@ -115,7 +115,7 @@ export const paging: readonly ContractCase[] = [
   },
   {
     title:
-      'listOpen and list reach every one of many rows, small and large, with the limit that the client uses',
+      "listOpen and list reach every row of a large scope with the client's limit",
     run: async ({ store }) => {
       const rows = makeRows(MANY_ROWS).map((row, index) =>
         index % 10 === 0 ? { ...row, data: 'x'.repeat(LARGE) } : row,
@@ -127,7 +127,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'listOpen returns rows as they were last written, in every field',
+    title: 'listOpen returns every field as it was last written',
     run: async ({ store }) => {
       const first = makeRow(1)
       await insertAll(store, [first, makeRow(2, { open: false, state: 'created' })])
@@ -139,7 +139,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'listOpen follows rows that are closed and opened again',
+    title: 'listOpen reflects that a row was closed or reopened',
     run: async ({ store }) => {
       const closing = makeRow(1)
       const opening = makeRow(2, { open: false, state: 'created' })
@@ -162,7 +162,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'listOpen reaches every row while its caller closes each one, as recovery does',
+    title: 'listOpen reaches every row even if its caller closes each row, as recovery does',
     run: async ({ store }) => {
       for (const [round, limit] of [1, 2, 5].entries()) {
         const rows = makeRows(round * 100 + 20).slice(round * 100)
@@ -178,7 +178,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'listOpen never omits a row that stays open while others change between pages',
+    title: 'listOpen never omits a row that stays open, even if other rows change between pages',
     run: async ({ store, seed }) => {
       // Alternate the rows, so that a row that appears or disappears shifts the staying ones in the
       // list.
@@ -201,7 +201,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'pages do not depend on who else is reading',
+    title: "concurrent readers do not affect each other's pages",
     run: async ({ store }) => {
       const rows = makeRows(12)
       await insertAll(store, rows)
@@ -218,7 +218,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'list returns all rows of its scope, open and closed, each once, whatever the limit',
+    title: 'list returns each row of its scope once, open or closed, for any limit',
     run: async ({ store }) => {
       // Several rows share each time, as they do when orders are placed in bulk.
       const rows = makeRows(23).map((row, index) => ({
@@ -241,7 +241,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'list with since returns the rows written at that time or later',
+    title: 'list returns the rows last written at `since` or later',
     run: async ({ store }) => {
       const rows = makeRows(12).map((row, index) => ({
         ...row,
@@ -268,7 +268,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'list and prune take times as numbers, however many digits they have',
+    title: 'list and prune compare times as numbers, whatever their number of digits',
     run: async ({ store }) => {
       // As strings, 1000 and 10000 sort before 999. Pages of one row reveal an order in which a
       // cursor skips rows.
@@ -293,7 +293,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title: 'list never omits a row that stays as it is while others change between pages',
+    title: 'list never omits an unchanged row, even if other rows change between pages',
     run: async ({ store }) => {
       const rows = makeRows(30).map((row, index) => ({ ...row, updatedAt: WRITTEN_AT + index }))
       const staying = rows.filter((_, index) => index % 2 === 0)

@@ -19,7 +19,7 @@ const NOTHING = { createdBefore: 0, rejectedBefore: 0 } as const
 /** Rules for the removal of old rows. */
 export const pruning: readonly ContractCase[] = [
   {
-    title: 'prune removes closed rows last written before the time given for their state',
+    title: 'prune removes the closed rows last written before the time limit for their state',
     run: async ({ store }) => {
       const [createdBefore, rejectedBefore] = [WRITTEN_AT + 10, WRITTEN_AT + 20]
       const removed = [
@@ -44,7 +44,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'prune keeps the times of the two states apart',
+    title: 'prune applies a separate time limit to each state',
     run: async ({ store }) => {
       const [created, rejected] = [makeRow(1, CREATED), makeRow(2, REJECTED)]
       await insertAll(store, [created, rejected])
@@ -65,7 +65,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'prune never removes an open row, whatever its state and age',
+    title: 'prune never removes an open row, regardless of its state and age',
     run: async ({ store }) => {
       const open = [
         makeRow(1, { updatedAt: 1 }),
@@ -86,7 +86,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'prune goes by the last write of a row',
+    title: "prune compares the time of a row's last write",
     run: async ({ store }) => {
       const touched = nextVersion(makeRow(1), { ...CREATED, updatedAt: WRITTEN_AT + 50 })
       await insertAll(store, [makeRow(1), makeRow(2, CREATED)])
@@ -100,7 +100,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'prune stays in its scope',
+    title: 'prune removes no row of another scope',
     run: async ({ store }) => {
       const elsewhere = makeRow(1, { ...CREATED, scope: 'another scope' })
       await insertAll(store, [makeRow(1, CREATED), elsewhere])
@@ -114,7 +114,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'prune returns how many rows it removed, and none the second time',
+    title: 'prune returns the number of removed rows, and 0 the second time',
     run: async ({ store }) => {
       await insertAll(store, [...makeRows(150, CREATED), ...makeRows(180).slice(150), makeRow(200, REJECTED)])
       expectSame(await store.prune(SCOPE, EVERYTHING), 151, 'the number of rows pruned')
@@ -122,7 +122,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'a pruned row can be inserted anew',
+    title: 'a pruned row can be inserted again',
     run: async ({ store }) => {
       await insertAll(store, [makeRow(1, CREATED)])
       await store.prune(SCOPE, EVERYTHING)
@@ -134,7 +134,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'a row that was pruned and inserted anew is not overwritten by another insert',
+    title: 'another insert does not overwrite a row that was inserted again after a prune',
     run: async ({ store }) => {
       await insertAll(store, [makeRow(1, CREATED)])
       expectSame(await store.prune(SCOPE, EVERYTHING), 1, 'the number of rows pruned')

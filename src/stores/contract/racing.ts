@@ -94,19 +94,19 @@ function handleOf(stores: readonly OrderStore[], client: number): OrderStore {
 /** Rules for concurrent reads and writes of the same rows. */
 export const racing: readonly ContractCase[] = [
   {
-    title: 'of racing inserts exactly one wins, and the losers get its row',
+    title: 'exactly one of several racing inserts wins, and the losers get its row',
     run: ({ store }) => raceInserts([store]),
   },
   {
-    title: 'of racing updates of one version exactly one wins',
+    title: 'exactly one of several racing updates of one version wins',
     run: ({ store }) => raceUpdates([store]),
   },
   {
-    title: 'clients that read and update until they succeed lose no update',
+    title: 'clients that read and update in a loop lose no update',
     run: ({ store }) => count([store]),
   },
   {
-    title: 'racing writes of different rows do not disturb each other',
+    title: 'racing writes of different rows do not affect each other',
     run: async ({ store }) => {
       const rows = makeRows(40)
       await insertAll(store, rows)
@@ -117,7 +117,7 @@ export const racing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'of a racing prune and update exactly one gets the row',
+    title: 'either a racing prune or a racing update gets the row, but not both',
     run: async ({ store }) => {
       const rows = makeRows(20, { open: false, state: 'rejected' })
       await insertAll(store, rows)
@@ -141,7 +141,7 @@ export const racing: readonly ContractCase[] = [
     run: ({ store, seed, history }) => checkHistory([store], seed, history),
   },
   {
-    title: 'a resolved write is seen by the next read through another handle',
+    title: 'the next read through another handle sees a resolved write',
     needs: 'openSecond',
     run: async ({ store, openSecond }) => {
       const second = await openSecond()
@@ -159,17 +159,17 @@ export const racing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'of racing inserts through two handles exactly one wins, and the losers get its row',
+    title: 'exactly one of several racing inserts through two handles wins, and the losers get its row',
     needs: 'openSecond',
     run: async ({ store, openSecond }) => raceInserts([store, await openSecond()]),
   },
   {
-    title: 'of racing updates through two handles exactly one wins',
+    title: 'exactly one of several racing updates through two handles wins',
     needs: 'openSecond',
     run: async ({ store, openSecond }) => raceUpdates([store, await openSecond()]),
   },
   {
-    title: 'clients of two handles that read and update until they succeed lose no update',
+    title: 'clients of two handles that read and update in a loop lose no update',
     needs: 'openSecond',
     run: async ({ store, openSecond }) => count([store, await openSecond()]),
   },

@@ -85,7 +85,7 @@ function everyCharacter(): string {
 /** Rules for a single caller that reads and writes rows. */
 export const writing: readonly ContractCase[] = [
   {
-    title: 'get returns undefined for a row that nobody wrote',
+    title: 'get returns undefined for a row that was never written',
     run: async ({ store }) => {
       expectSame(await store.get(SCOPE, makeRow(1).id), undefined, 'get() of an empty store')
       await insertAll(store, [makeRow(1)])
@@ -93,7 +93,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'insert puts a row that get then returns',
+    title: 'get returns an inserted row',
     run: async ({ store }) => {
       const result = await store.insert(makeRow(1))
       expectSame(result.inserted, true, 'inserted')
@@ -164,7 +164,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'update replaces every field but scope and id, and no other row',
+    title: 'update replaces every field except scope and id, and changes no other row',
     run: async ({ store }) => {
       const [first, other] = [makeRow(1), makeRow(2)]
       await insertAll(store, [first, other])
@@ -184,7 +184,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'update stores the version that it is given, and the next update must expect it',
+    title: 'update stores the given version, which the next update must expect',
     run: async ({ store }) => {
       let row = makeRow(1)
       await insertAll(store, [row])
@@ -219,7 +219,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'data comes back exactly as it was written, whatever it looks like',
+    title: 'data is returned exactly as written, whatever it contains',
     run: async ({ store }) => {
       const rows = OPAQUE_TEXTS.map((data, index) => makeRow(index, { data }))
       await insertAll(store, rows)
@@ -232,7 +232,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'data of every Unicode character, more than 4 MB, comes back exactly',
+    title: 'more than 4 MB of data with every Unicode character is returned exactly',
     run: async ({ store }) => {
       const row = makeRow(1, { data: everyCharacter() })
       await insertAll(store, [row])
@@ -246,7 +246,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'text with half of a surrogate pair comes back exactly or is refused, never altered',
+    title: 'half of a surrogate pair is returned exactly or rejected, never altered',
     run: async ({ store }) => {
       const rows = [
         makeRow(1, { data: 'high \ud83d alone' }),
@@ -267,7 +267,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'numbers come back exactly, up to the largest safe integer',
+    title: 'numbers are returned exactly, up to the largest safe integer',
     run: async ({ store }) => {
       const largest = Number.MAX_SAFE_INTEGER
       const row = makeRow(1, { version: largest - 1, createdAt: 0, updatedAt: largest })
@@ -281,7 +281,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'scopes never see or change each other, however alike their names are',
+    title: 'a scope never sees or changes rows of another scope, however similar their names are',
     run: async ({ store }) => {
       const rows = ALIKE_SCOPES.map((scope, index) => makeRow(1, { scope, data: `scope ${index}` }))
       await insertAll(store, rows)
@@ -302,7 +302,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'ids are compared exactly: upper and lower case, blanks and accents make another row',
+    title: 'ids are compared exactly: case, whitespace and accents distinguish rows',
     run: async ({ store }) => {
       const rows = ALIKE_IDS.map((id, index) => makeRow(index, { id, data: `row ${index}` }))
       await insertAll(store, rows)
@@ -323,7 +323,7 @@ export const writing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'list and prune keep to their scope, however similar the names of other scopes are',
+    title: 'list and prune access only their own scope, however similar other scope names are',
     run: async ({ store }) => {
       const closed = { open: false, state: 'created' } as const
       const rows = ALIKE_SCOPES.map((scope) => makeRow(1, { ...closed, scope }))

@@ -21,12 +21,12 @@ describeWith('postgres', 'the command over PostgreSQL', () => {
     await server.stop()
   }, HOOK_TIMEOUT)
 
-  it("settles an order in doubt through the project's pg, and closes its connections", async () => {
+  it("the command settles an order in doubt with the project's pg, and closes its connections", async () => {
     await settlesThroughCommand(new PostgresStore({ client: pool }), `--postgres ${server.url}`, folder)
     await expect.poll(others).toBe(0)
   })
 
-  it('ends with 1 and without the password where no server listens', async () => {
+  it('the command exits with 1, and prints no password, if no server listens', async () => {
     const line = 'unresolved --postgres postgres://ada:secret-word@127.0.0.1:1/x --account shop'
     const { code, out, err } = await command(line, folder)
     expect({ code, out }).toEqual({ code: 1, out: '' })

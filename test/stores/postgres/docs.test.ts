@@ -54,7 +54,7 @@ describeWith('clients', 'what the documentation shows of PostgresStore', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('works', async () => {
+  it('the documented Postgres code works', async () => {
     const { openClient, adapt, openShop } = shown
     if (database === undefined || !openClient || !adapt || !openShop) throw new Error('a block is missing')
     const pglite = database

@@ -215,7 +215,7 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
     TypeORM: async () => await typeorm(await shown('TypeORM'), store, server.url),
   }
 
-  it('compiles with the types of each ORM', async () => {
+  it('the documented code compiles with the types of each ORM', async () => {
     const config = {
       extends: join(root, 'tsconfig.test.json'),
       compilerOptions: {
@@ -234,12 +234,12 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
     expect(said).toBe('')
   })
 
-  it('has a block for each ORM that is tried, and no other', () => {
+  it('the page has a block for each tested ORM, and for no other', () => {
     expect([...blocks.keys()]).toEqual([...new Set(Object.keys(ORMS).map((name) => name.split(' ')[0]))])
   })
 
   it.each(Object.keys(ORMS))(
-    '%s commits, rolls back and writes an order down again with its own rows',
+    "%s commits and rolls back an enqueued order together with the application's rows",
     async (name) => {
       const orm = await ORMS[name]?.()
       if (orm === undefined) throw new Error('unreachable')

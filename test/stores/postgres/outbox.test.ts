@@ -45,7 +45,7 @@ describeWith('clients', 'orders written in a transaction of an embedded database
     return () => database?.close()
   }, HOOK_TIMEOUT)
 
-  it('are sent by recover() after the commit, once, and never after a rollback', async () => {
+  it('recover() sends an enqueued order once after the commit, and never after a rollback', async () => {
     const sandbox = makeSandbox()
     const store = new PostgresStore({ client: open() })
     await store.migrate()
@@ -77,7 +77,7 @@ describeWith('clients', 'orders written in a transaction of an embedded database
     sandbox.expectCharges(1)
   })
 
-  it('cannot be placed by a client, which would send them before the commit', async () => {
+  it('the client of a transaction cannot place an order, which would be sent before the commit', async () => {
     await open().transaction(async (transaction) => {
       const outbox: OrderOutbox = new PostgresStore({ client: open() }).within(transaction)
       // @ts-expect-error It is no whole store.
@@ -150,7 +150,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     }
   }
 
-  it('disappear with a process that is killed before the commit', async () => {
+  it('an enqueued order disappears if its process is killed before the commit', async () => {
     const child = start('buy', 'killed-1')
     await once(child, 'message')
     // Nobody else can see it yet.
@@ -163,7 +163,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     expect((await execute(server?.url ?? '', 'SELECT id FROM checkouts')).length).toBe(0)
   })
 
-  it('are sent once by two processes that recover at the same time, one of which is killed', async () => {
+  it('two concurrent recoveries send an enqueued order once, even if one process is killed', async () => {
     const references = Array.from({ length: 40 }, (_, index) => `fleet-${index}`)
     const before = sandbox.ledger.length
     for (const reference of references) {
@@ -180,7 +180,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     for await (const record of client().orders.unresolved()) throw new Error(`${record.slot} is still open`)
   })
 
-  it('that were refused are written down again, or stay refused with the transaction', async () => {
+  it('a refused order can be enqueued again, and stays refused if that transaction rolls back', async () => {
     sandbox.setBalance(sandbox.customerId, 0)
     await expect(client().orders.create(request('refused-1'))).rejects.toMatchObject({ charged: 'no' })
     sandbox.setBalance(sandbox.customerId, 1_000_000)
@@ -202,7 +202,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     expect(sandbox.expectChargedOnce('refused-1').amount).toBe(750)
   })
 
-  it('are one order for two transactions at the same time, of which the second waits for the first', async () => {
+  it('two concurrent transactions enqueue one order, the second after waiting for the first', async () => {
     const enqueue = (connection: PostgresClient) =>
       client().orders.enqueue(request('twin-1'), { within: store.within(connection) })
     let second: Promise<unknown> = Promise.resolve()
@@ -217,7 +217,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     sandbox.expectChargedOnce('twin-1')
   })
 
-  it('are continued by create() as soon as the transaction is committed', async () => {
+  it('create() continues an enqueued order as soon as its transaction is committed', async () => {
     let placed: Promise<unknown> = Promise.resolve()
     const { key } = await inTransaction(async (connection) => {
       const record = await client().orders.enqueue(request('now-1'), { within: store.within(connection) })
@@ -230,7 +230,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     expect(await recover(client())).toEqual([])
   })
 
-  it('are not written without a transaction, or in one that has failed', async () => {
+  it('an order cannot be enqueued outside a transaction, or in a failed one', async () => {
     const connection = await pool.connect()
     const enqueue = () => client().orders.enqueue(request('none-1'), { within: store.within(connection) })
     await expect(enqueue()).rejects.toMatchObject({ code: 'store' })

@@ -32,7 +32,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
 
   const inside = /cannot be used while its connection is inside a transaction \(nothing was written\)/
 
-  it('refuses to work between BEGIN and the end of a transaction', async () => {
+  it('the store rejects calls between BEGIN and the end of a transaction', async () => {
     const store = new PostgresStore({ client: database(), table })
     await store.insert(makeRow(1))
     for (const begin of [
@@ -53,14 +53,14 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
     expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
   })
 
-  it('refuses the object that stands for a transaction', async () => {
+  it("the store rejects PGlite's transaction object", async () => {
     await database().transaction(async (transaction) => {
       const store = new PostgresStore({ client: transaction, table })
       await expect(store.insert(makeRow(1))).rejects.toThrow(inside)
     })
   })
 
-  it('waits for a transaction that somebody else runs, and is not rolled back with it', async () => {
+  it('the store waits for another transaction to end, and is not rolled back with it', async () => {
     const store = new PostgresStore({ client: database(), table })
     await store.migrate()
     let inserted: Promise<unknown> | undefined
@@ -74,7 +74,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 
-  it('takes part in a transaction within which it is put', async () => {
+  it("within() takes part in the caller's transaction", async () => {
     const store = new PostgresStore({ client: database(), table })
     await store.migrate()
     const failed = database().transaction(async (transaction) => {
@@ -89,7 +89,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
     await expect(store.within(database()).insert(makeRow(3))).rejects.toThrow('is not inside a transaction')
   })
 
-  it('finds its rows again in a directory that was closed and opened', async () => {
+  it('rows survive closing and reopening the data directory', async () => {
     await new PostgresStore({ client: database(), table }).insert(makeRow(1))
     await database().close()
     await expect(new PostgresStore({ client: database(), table }).get(SCOPE, 'id')).rejects.toThrow(

@@ -111,7 +111,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     Number((await execute(url, 'SELECT count(*)::int AS count FROM customer_ordering_rows'))[0]?.['count'])
 
   describe('the tables', () => {
-    it('are not made before the first call', async () => {
+    it('the store creates its tables with the first call, not earlier', async () => {
       const store = new PostgresStore({ client: openPool() })
       const tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
       expect(await execute(url, tables)).toEqual([])
@@ -130,7 +130,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['ünïcödé', 'public'],
       ['select', 'table'],
       ['x'.repeat(54), 'y'.repeat(63)],
-    ])('have exactly the names asked for: %j in %j', async (table, schema) => {
+    ])('the tables have exactly the configured names: %j in %j', async (table, schema) => {
       const quoted = `"${schema.replaceAll('"', '""')}"`
       await execute(url, `CREATE SCHEMA IF NOT EXISTS ${quoted}`)
       const store = new PostgresStore({ client: openPool(), table, schema })
@@ -148,7 +148,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each(['', 'x'.repeat(55), 'ü'.repeat(28), 'a\u0000b', 'a\nb', '\ud800', undefined, 7])(
-      'cannot be named %j',
+      'the store rejects the table name %j',
       async (name) => {
         if (name !== undefined) {
           const wrong = { client: openPool(), table: name as string }
@@ -164,7 +164,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       },
     )
 
-    it('are the same whatever search_path a connection has', async () => {
+    it('the tables are the same for every search_path of a connection', async () => {
       await execute(url, 'CREATE SCHEMA other')
       const elsewhere = new PostgresStore({ client: openPool({ options: '-c search_path=other' }) })
       await elsewhere.insert(makeRow(1))
@@ -172,7 +172,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.insert(makeRow(1))).toMatchObject({ inserted: false })
     })
 
-    it('are made once by many that begin at the same time', async () => {
+    it('concurrent clients create the tables once', async () => {
       for (let round = 0; round < 15; round++) {
         const table = `rows_${round}`
         const stores = Array.from(
@@ -185,7 +185,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       }
     })
 
-    it('are finished if something is missing, and keep their rows', async () => {
+    it('the store completes tables that lack something, and keeps their rows', async () => {
       await new PostgresStore({ client: openPool() }).insert(makeRow(1))
       await execute(
         url,
@@ -197,7 +197,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await execute(url, indexes)).toHaveLength(1)
     })
 
-    it('of a newer version are refused and left as they are', async () => {
+    it('the store rejects tables of a newer version, and does not change them', async () => {
       await new PostgresStore({ client: openPool() }).migrate()
       await execute(url, 'INSERT INTO customer_ordering_rows_versions VALUES (2)')
       const store = new PostgresStore({ client: openPool() })
@@ -205,7 +205,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(0)
     })
 
-    describe('that a newer version updates while this one has them open', () => {
+    describe('tables that a newer version updates while this version uses them', () => {
       const query = (sql: string) => execute(url, sql)
       const raise = () => query('INSERT INTO customer_ordering_rows_versions VALUES (2)')
 
@@ -216,7 +216,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         schema: "SELECT count(*) AS count FROM pg_class WHERE relnamespace = 'public'::regnamespace",
       })
 
-      it('take no row of a transaction of the caller either', async () => {
+      it("a caller's transaction inserts no row after the update", async () => {
         const store = new PostgresStore({ client: openPool() })
         await store.migrate()
         await raise()
@@ -227,7 +227,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         expect(await countRows()).toBe(0)
       })
 
-      it('take no write that waited for the newer version to finish its update', async () => {
+      it('a write that waited for the update inserts no row', async () => {
         const store = new PostgresStore({ client: openPool() })
         await store.migrate()
         const newer = await openClient()
@@ -242,7 +242,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       })
     })
 
-    it('that are somebody else’s are refused and left as they are', async () => {
+    it("the store rejects another program's table, and does not change it", async () => {
       await execute(
         url,
         "CREATE TABLE customer_ordering_rows (mine text); INSERT INTO customer_ordering_rows VALUES ('x')",
@@ -270,7 +270,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         'a key that is checked at the end of a transaction',
         `${COPY}; ALTER TABLE customer_ordering_rows ADD UNIQUE (scope, id) DEFERRABLE`,
       ],
-    ])('with %s are refused and left as they are', async (_, restore) => {
+    ])('the store rejects tables with %s, and does not change them', async (_, restore) => {
       await new PostgresStore({ client: openPool() }).insert(makeRow(1))
       await execute(url, `ALTER TABLE customer_ordering_rows RENAME TO old; ${restore}`)
       const error = await failureOf(() => new PostgresStore({ client: openPool() }).insert(makeRow(1)))
@@ -279,7 +279,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(1)
     })
 
-    it('that a restore has left without version and key get no indexes either', async () => {
+    it('the store creates no indexes on a restored table without version and key', async () => {
       await new PostgresStore({ client: openPool() }).migrate()
       await execute(
         url,
@@ -291,7 +291,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await execute(url, indexes)).toEqual([])
     })
 
-    it('take no order any more once they lose their key', async () => {
+    it('the store writes no order after its table lost its primary key', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1))
       await execute(url, 'ALTER TABLE customer_ordering_rows DROP CONSTRAINT customer_ordering_rows_pkey')
@@ -299,21 +299,21 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(1)
     })
 
-    it('that a crash would empty are refused', async () => {
+    it('the store rejects a table that a crash would empty', async () => {
       await new PostgresStore({ client: openPool() }).migrate()
       await execute(url, 'ALTER TABLE customer_ordering_rows SET UNLOGGED')
       const error = await failureOf(() => new PostgresStore({ client: openPool() }).get(SCOPE, 'id'))
       expect(error.message).toContain('its table is UNLOGGED')
     })
 
-    it('need an existing schema', async () => {
+    it('the store requires that the schema exists', async () => {
       const error = await failureOf(() =>
         new PostgresStore({ client: openPool(), schema: 'missing' }).migrate(),
       )
       expect(error.message).toContain('the schema "missing" does not exist. Create it')
     })
 
-    it('need a database in UTF8', async () => {
+    it('the store requires a database with the encoding UTF8', async () => {
       await execute(
         server().url,
         `CREATE DATABASE latin_${database} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`,
@@ -322,7 +322,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await expectFailure(() => new PostgresStore({ client: latin }).migrate(), 'must have the encoding UTF8')
     })
 
-    it('can be used by a role that may not make any, once they are made', async () => {
+    it('a role without the right to create tables can use existing tables', async () => {
       await execute(url, `CREATE ROLE role_${database} LOGIN PASSWORD 'p'`)
       const client = openPool({}, server().urlFor({ database, user: `role_${database}`, password: 'p' }))
       const store = new PostgresStore({ client })
@@ -338,7 +338,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.prune(SCOPE, { createdBefore: 1e15, rejectedBefore: 0 })).toBe(1)
     })
 
-    it('are said to be missing when they were dropped, and not silently made anew', async () => {
+    it('the error states that the tables were dropped, and the store does not recreate them', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1))
       await execute(url, 'DROP TABLE customer_ordering_rows')
@@ -350,7 +350,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     it.each([
       ['a client of pg', (client: PgClient): PostgresClient => client],
       ['a client of which nothing is known', unknownClient],
-    ])('is not joined by the calls of %s, and goes on undisturbed', async (_, wrap) => {
+    ])("calls of %s do not join the caller's transaction, and do not disturb it", async (_, wrap) => {
       const client = await openClient()
       const store = new PostgresStore({ client: wrap(client) })
       await store.insert(makeRow(1))
@@ -370,7 +370,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
     })
 
-    it('is not used to make the tables either', async () => {
+    it("the store does not create its tables in a caller's transaction", async () => {
       const client = await openClient()
       await client.query('BEGIN')
       await expectFailure(() => new PostgresStore({ client }).migrate(), INSIDE)
@@ -381,7 +381,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     it.each([
       ['a client of pg', (client: PgClient): PostgresClient => client],
       ['a client of which nothing is known', unknownClient],
-    ])('that begins while a write of %s waits is noticed after it', async (_, wrap) => {
+    ])('if a transaction begins while a write of %s waits, the store notices it after the write', async (_, wrap) => {
       const client = await openClient()
       let begins = false
       const intruder: PostgresClient = {
@@ -402,7 +402,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
     })
 
-    it('that somebody left open on a connection of the pool ends with that connection', async () => {
+    it('a transaction left open on a pooled connection ends with that connection', async () => {
       const pool = openPool({ max: 1 })
       const store = new PostgresStore({ client: pool })
       await store.migrate()
@@ -415,8 +415,8 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
   })
 
-  describe('within', () => {
-    it('a transaction, a row is committed or rolled back with everything else', async () => {
+  describe('within()', () => {
+    it("within() commits or rolls back a row together with the caller's transaction", async () => {
       const pool = openPool()
       const store = new PostgresStore({ client: pool })
       await store.migrate()
@@ -436,7 +436,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await execute(url, 'SELECT id FROM theirs')).toEqual([{ id: 0 }])
     })
 
-    it('a transaction, a client of which nothing is known works as well', async () => {
+    it('within() accepts the transaction of an unknown client', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.migrate()
       const client = await openClient()
@@ -450,7 +450,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(1)
     })
 
-    it('it refuses a pool, a connection without transaction and a transaction that has failed', async () => {
+    it('within() rejects a pool, a connection without a transaction, and a failed transaction', async () => {
       const pool = openPool()
       const store = new PostgresStore({ client: pool })
       const client = await openClient()
@@ -466,7 +466,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(0)
     })
 
-    it('a transaction, a row that exists is returned and left as it is', async () => {
+    it('within() returns an existing row unchanged', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1, { data: 'first' }))
       const client = await openClient()
@@ -476,7 +476,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await client.query('COMMIT')
     })
 
-    it.each(['COMMIT', 'ROLLBACK'])('others that want the same row wait for its %s', async (end) => {
+    it.each(['COMMIT', 'ROLLBACK'])('concurrent writers of the row wait for the %s of the transaction', async (end) => {
       const store = new PostgresStore({ client: openPool() })
       await store.migrate()
       const client = await openClient()
@@ -500,7 +500,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['remote_write', 'remote_write'],
       ['on', 'on'],
       ['remote_apply', 'remote_apply'],
-    ])('a transaction with synchronous_commit %s is committed with %s', async (setting, raised) => {
+    ])('within() commits a transaction with synchronous_commit %s as %s', async (setting, raised) => {
       const store = new PostgresStore({ client: openPool() })
       await store.migrate()
       const client = await openClient({ options: `-c synchronous_commit=${setting}` })
@@ -514,7 +514,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
   })
 
   describe('failures', () => {
-    it('reject when the server ends the connection in the middle of a write, and the next call has another', async () => {
+    it('a write rejects if the server ends its connection, and the next call gets a new connection', async () => {
       const store = new PostgresStore({ client: openPool({ max: 1 }) })
       await store.insert(makeRow(1))
       const locker = await lockRow(makeRow(1).id)
@@ -533,7 +533,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
     })
 
-    it('reject when the answer to a write is lost, which was applied', async () => {
+    it('a write rejects if its response is lost after it was applied', async () => {
       let lost = false
       const proxy = await makeProxy(url, {
         ask: (data) => {
@@ -552,7 +552,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     })
 
-    it('do not end the process when the server ends a connection as soon as it is made', async () => {
+    it('the process survives if the server ends a new connection', async () => {
       const ready = Buffer.from('Z\u0000\u0000\u0000\u0005I')
       const fields = 'SFATAL\u0000VFATAL\u0000C57P01\u0000Mterminating\u0000\u0000'
       const length = Buffer.alloc(4)
@@ -573,7 +573,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.get(SCOPE, 'id')).toBeUndefined()
     })
 
-    it('reject for good through a single client whose connection is lost', async () => {
+    it('every later call rejects after a single client loses its connection', async () => {
       const client = await openClient()
       const store = new PostgresStore({ client })
       await store.insert(makeRow(1))
@@ -589,7 +589,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       }
     })
 
-    it('end when the server is back: acknowledged rows survive its restart and its crash', async () => {
+    it('acknowledged rows survive a restart and a crash of the server', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1))
       await server().restart()
@@ -600,14 +600,14 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each(['restart', 'crash'] as const)(
-      'of the server, a %s, hide nothing: an order of all calls explains what each client saw',
+      'after a %s of the server, the history of all clients is linearizable',
       async (disaster) => {
         const stores = [1, 2].map(() => new PostgresStore({ client: openPool() }))
         await expectHistoryThrough(() => server()[disaster](), ...stores)
       },
     )
 
-    it('of the server lose nothing either where connections do not wait for their commits', async () => {
+    it('a crash loses no acknowledged row, even if connections use synchronous_commit = off', async () => {
       const pool = openPool({ options: '-c synchronous_commit=off' })
       const store = new PostgresStore({ client: pool })
       await store.migrate()
@@ -628,7 +628,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each(['off', 'local'])(
-      'of the primary lose nothing that a standby must have, where a role asks for synchronous_commit = %s',
+      'a failover loses no acknowledged row, even if the role sets synchronous_commit = %s',
       async (setting) => {
         // What the role itself does is acknowledged without any standby.
         const pool = openPool({ options: `-c synchronous_commit=${setting}` })
@@ -665,7 +665,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       },
     )
 
-    it('reject while the server cannot be reached, and are over when it can', async () => {
+    it('calls reject while the server is unreachable, and succeed when it is back', async () => {
       const proxy = await makeProxy(url)
       const address = proxy.url
       await proxy.close()
@@ -678,7 +678,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     })
 
-    it('reject when no connection of the pool comes free in time', async () => {
+    it('a call rejects if the pool has no free connection in time', async () => {
       const pool = openPool({ max: 1, connectionTimeoutMillis: 1_500 })
       const store = new PostgresStore({ client: pool })
       await store.insert(makeRow(1))
@@ -691,7 +691,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
     })
 
-    it('reject when the server has no connection left', async () => {
+    it('a call rejects if the server has no free connection', async () => {
       await execute(url, `CREATE ROLE role_${database} LOGIN PASSWORD 'p' SUPERUSER CONNECTION LIMIT 0`)
       await execute(url, `ALTER ROLE role_${database} NOSUPERUSER`)
       const client = openPool({}, server().urlFor({ database, user: `role_${database}`, password: 'p' }))
@@ -704,7 +704,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['statement_timeout', '57014', 'longer than statement_timeout allows. Nothing was written'],
       ['lock_timeout', '55P03', 'longer than lock_timeout allows. Nothing was written'],
     ])(
-      'reject when a write takes longer than %s, and leave the connection usable',
+      'a write rejects if it takes longer than %s, and the connection stays usable',
       async (setting, code, text) => {
         const pool = openPool({ max: 1, options: `-c ${setting}=700` })
         const store = new PostgresStore({ client: pool })
@@ -721,7 +721,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       },
     )
 
-    it('reject when the client gives up waiting for the answer', async () => {
+    it('a call rejects if the client stops waiting for the response', async () => {
       const store = new PostgresStore({ client: openPool({ query_timeout: 1_500 }) })
       await store.insert(makeRow(1))
       const locker = await lockRow(makeRow(1).id)
@@ -736,7 +736,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await locker.query('ROLLBACK')
     })
 
-    it('of serialization are tried again a few times', async () => {
+    it('the store retries a serialization failure a few times', async () => {
       let conflicts = 0
       const client = watched(openPool(), () => {
         if (conflicts-- > 0) throw Object.assign(new Error('conflict'), { code: '40001' })
@@ -754,7 +754,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(1)
     })
 
-    it('really happen with REPEATABLE READ, and are overcome', async () => {
+    it('serialization failures happen with REPEATABLE READ, and the store overcomes them', async () => {
       const pool = openPool({ options: '-c default_transaction_isolation=repeatable\\ read' })
       const failed: unknown[] = []
       const client: PostgresClient = {
@@ -777,7 +777,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(failed).toEqual(['40001'])
     })
 
-    it('reject when the database may only be read', async () => {
+    it('a write rejects if the database is read-only', async () => {
       await new PostgresStore({ client: openPool() }).insert(makeRow(1))
       const store = new PostgresStore({
         client: openPool({ options: '-c default_transaction_read_only=on' }),
@@ -795,7 +795,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ],
       ['is at its limit of time', 'statement_timeout = 300', 'longer than statement_timeout allows'],
     ])(
-      'tell a new order as not charged, without a doubt, where the database %s',
+      'a new order is reported as not charged, with certainty, if the database %s',
       async (_, setting, text) => {
         await new PostgresStore({ client: openPool() }).migrate()
         const role = `role_${database}`
@@ -819,7 +819,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['user', { user: 'nobody' }, '28P01', 'the login was refused'],
       ['password', { password: 'wrong-secret' }, '28P01', 'the login was refused'],
       ['database', { database: 'missing' }, '3D000', 'the database does not exist'],
-    ])('of a wrong %s say so, and nothing of the connection string', async (_, change, code, text) => {
+    ])('the error names a wrong %s, and reveals nothing of the connection string', async (_, change, code, text) => {
       const client = openPool({}, server().urlFor(change))
       const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
       const { password, host } = new URL(server().url)
@@ -828,7 +828,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         expect(shown).not.toContain(secret)
     })
 
-    it('have a cause with nothing but a name and a code', async () => {
+    it('the cause of an error has only a name and a code', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1))
       const { cause } = await failureOf(() => store.update(makeRow(1, { updatedAt: 1.5 }), 1))
@@ -843,13 +843,13 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       [{ version: 1e21 }, '22P02', 'a number is not an integer, or too large'],
       [{ updatedAt: 1e20 }, '22003', 'a number is not an integer, or too large'],
       [{ scope: noise(9_000) }, '54000', 'a string is too long for the database'],
-    ])('reject a row that cannot be kept: %#', async (fields, code, text) => {
+    ])('the store rejects a row that it cannot store: %#', async (fields, code, text) => {
       const store = new PostgresStore({ client: openPool() })
       await expectFailure(() => store.insert(makeRow(1, fields)), text, code)
       expect(await countRows()).toBe(0)
     })
 
-    it('reject what somebody else wrote into the table', async () => {
+    it('the store rejects a value in the table that it did not write', async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1))
       await execute(url, "UPDATE customer_ordering_rows SET state = 'paid'")
@@ -857,13 +857,13 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(error.message).toContain('returned a row that the order store did not write')
     })
 
-    it('reject text with half of a surrogate pair in every argument', async () => {
+    it('the store rejects half of a surrogate pair in every argument', async () => {
       const store = new PostgresStore({ client: openPool() })
       await expectFailures(callsWithHalfACharacter(store), 'half of a surrogate pair')
     })
 
     it.each(['nonsense', '', ' id', 'x id', '12', '12345678901234567890 id'])(
-      'reject %j as a cursor',
+      'the store rejects the cursor %j',
       async (after) => {
         const store = new PostgresStore({ client: openPool() })
         const error = await failureOf(() => store.list(SCOPE, { limit: 1, after }))
@@ -871,7 +871,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       },
     )
 
-    it('reject every call after close, and leave the pool to its owner', async () => {
+    it("every call after close rejects, and the owner's pool stays open", async () => {
       const pool = openPool()
       const store = new PostgresStore({ client: pool })
       await store.insert(makeRow(1))
@@ -880,7 +880,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
     })
 
-    it('reject when the owner has closed the pool or the client', async () => {
+    it('a call rejects if the owner has closed the pool or the client', async () => {
       const pool = makePool(url)
       const client = await openClient()
       const stores = [new PostgresStore({ client: pool }), new PostgresStore({ client })]
@@ -893,14 +893,14 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each([undefined, null, {}, 'postgres://localhost', { query: 'SELECT 1' }])(
-      'reject %j as a client',
+      'the store rejects the client %j',
       async (client) => {
         const error = await failureOf(() => new PostgresStore({ client: client as PostgresClient }))
         expect(error.message).toContain('needs a client with a method `query(text, parameters)`')
       },
     )
 
-    it('reject a client that returns something else than rows as objects', async () => {
+    it('the store rejects a client that does not return rows as objects', async () => {
       const store = new PostgresStore({ client: { query: async () => ({ rows: [[1, 2]] }) } })
       await expectFailure(() => store.migrate(), 'does not return rows as objects')
       for (const result of [undefined, {}, { rows: 1 }]) {
@@ -916,7 +916,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
   })
 
   describe('rows', () => {
-    it('are exact whatever the parsers of the client', async () => {
+    it('rows are returned exactly, whatever type parsers the client has', async () => {
       const { types } = pg()
       const [bigint, bool, text] = [20, 16, 25]
       const original = (value: string): string => value
@@ -935,14 +935,14 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await store.update({ ...row, version: row.version + 1 }, row.version)).toBe(true)
     })
 
-    it('of an application without codec can be read as JSON by its owner', async () => {
+    it('an application without a codec can read its rows as JSON', async () => {
       const store = new PostgresStore({ client: openPool() })
       const data = JSON.stringify({ name: 'a\u0000b \u001b \ufeff ✓' })
       await store.insert(makeRow(1, { data }))
       expect(await execute(url, 'SELECT data FROM customer_ordering_rows')).toEqual([{ data }])
     })
 
-    it('with the same text before and after escaping stay apart', async () => {
+    it('strings that escape to similar text stay different rows', async () => {
       const store = new PostgresStore({ client: openPool() })
       const texts = [
         '\u0000',
@@ -965,7 +965,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       }
     })
 
-    it('are compared with any time, whole or not', async () => {
+    it("a row's time can be compared with fractions and infinities", async () => {
       const store = new PostgresStore({ client: openPool() })
       await store.insert(makeRow(1, { ...CLOSED, updatedAt: 10 }))
       const list = async (since: number) => (await store.list(SCOPE, { limit: 5, since })).rows.length
@@ -984,7 +984,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
          FROM generate_series(1, ${count}) AS n`,
       )
 
-    it('are pruned in batches, without waiting for those that others are writing', async () => {
+    it('prune removes rows in batches, without waiting for rows that other transactions are writing', async () => {
       let statements = 0
       const client = watched(openPool(), (text) => {
         if (text.includes('DELETE')) statements++
@@ -1000,7 +1000,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(await countRows()).toBe(100)
     })
 
-    it('however many are found by an index', async () => {
+    it('every query uses an index, whatever the number of rows', async () => {
       const pool = openPool()
       const seen: [text: string, parameters: PostgresParameter[]][] = []
       const client = watched(pool, (text, parameters) => {
@@ -1036,7 +1036,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ])
     })
 
-    it('are asked for one after the other through a single client, which pg wants', async () => {
+    it('the store sends one query at a time through a single client, as pg requires', async () => {
       const client = await openClient()
       let [running, most] = [0, 0]
       const counted: PostgresClient = {
@@ -1054,7 +1054,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(most).toBe(1)
     })
 
-    it('need as few statements as there can be', async () => {
+    it('each call needs the minimum number of statements', async () => {
       let statements = 0
       const store = new PostgresStore({ client: watched(openPool(), () => statements++) })
       const cost = async (call: () => Promise<unknown>) => {
@@ -1071,7 +1071,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
   })
 
   // The last one, for the server does not become a primary again.
-  it('a standby is refused, and a primary that becomes one', async () => {
+  it('the store rejects a standby, and a primary that becomes one', async () => {
     const store = new PostgresStore({ client: openPool() })
     await store.insert(makeRow(1))
     await writeFile(server().pathOf('data/standby.signal'), '')

@@ -56,7 +56,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
   }
 
   it.each(['', ' ', '{}', '}{', '{', '}', '{a}b', '%', '%7b', '{"a":"ü"}', 'long'])(
-    'keeps all rows of the scope %j, and what leads to them, in one slot',
+    'the store keeps all rows and indexes of the scope %j in one slot',
     async (label) => {
       const scope = label === 'long' ? label.repeat(200) : label
       const store = await storeWith('node-redis')
@@ -75,7 +75,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     },
   )
 
-  it('spreads scopes over all servers', async () => {
+  it('the store spreads scopes over all servers', async () => {
     const store = await storeWith('ioredis')
     await insertAll(
       store,
@@ -85,7 +85,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
   })
 
   it.each<ClientName>(['node-redis', 'ioredis'])(
-    'inspects the server that has the scope, through %s',
+    'the store inspects the server that has the scope, through %s',
     async (name) => {
       const [wrong = 0] = servers().ports
       await servers().askAt(wrong, 'config', 'set', 'appendonly', 'no')
@@ -106,7 +106,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
   )
 
   it.each<ClientName>(['node-redis', 'ioredis'])(
-    'while the slot of a scope moves to another server, %s refuses rather than splits what belongs together',
+    "while a scope's slot moves to another server, %s rejects writes instead of splitting its rows",
     async (name) => {
       // ioredis tries again by itself, many times more unless it is told not to.
       const store = await storeWith(name, name === 'ioredis' ? { maxRedirections: 2 } : {})
@@ -154,7 +154,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
   )
 
   it.each<ClientName>(['node-redis', 'ioredis'])(
-    'finds everything again after all servers were killed and started again, through %s',
+    'all rows survive a kill and restart of all servers, through %s',
     async (name) => {
       const store = await storeWith(name)
       const rows = [1, 2, 3, 4, 5, 6].flatMap((shop) => makeRows(5, { scope: `shop ${shop}` }))
@@ -167,7 +167,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     },
   )
 
-  it('explains by an order of all calls what each of its clients saw, through crashes', async () => {
+  it('the history of all clients is linearizable through crashes', async () => {
     await expectHistoryThrough(
       () => servers().crash(),
       await storeWith('node-redis'),
@@ -175,7 +175,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     )
   })
 
-  it('says what is wrong when a slot is not served, and when the client knows nothing of clusters', async () => {
+  it('the error explains that a slot is not served, or that the client does not support clusters', async () => {
     const store = await storeWith('node-redis')
     await insertAll(store, [makeRow(1)])
     const { full, empty } = await places()
@@ -198,7 +198,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
       .toBe(true)
   })
 
-  it('never reads from a replica, even where the client does', async () => {
+  it('the store never reads from a replica, even if the client does', async () => {
     const replica = await RedisServers.start('single', '--cluster-enabled yes')
     try {
       const [primary = 0] = servers().ports

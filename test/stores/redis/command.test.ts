@@ -39,7 +39,7 @@ describeWith('redis', 'the command over Redis', () => {
     ['ioredis', () => only('ioredis')],
     ['ioredis 5.0', () => only('ioredis-5')],
   ])(
-    "settles an order in doubt through the project's %s, and closes its connection",
+    "the command settles an order in doubt with the project's %s, and closes its connection",
     async (_name, folder) => {
       const before = await connections()
       const url = `redis://127.0.0.1:${servers.port}`
@@ -51,7 +51,7 @@ describeWith('redis', 'the command over Redis', () => {
   it.each([
     ['node-redis', () => engines],
     ['ioredis', () => only('ioredis')],
-  ])('gives up with 1 where no server listens, and does not connect for ever: %s', async (_name, folder) => {
+  ])('the command exits with 1 if no server listens, instead of reconnecting endlessly: %s', async (_name, folder) => {
     const line = 'unresolved --redis redis://:secret-word@127.0.0.1:1 --account shop'
     const { code, out, err } = await command(line, folder())
     expect({ code, out }).toEqual({ code: 1, out: '' })

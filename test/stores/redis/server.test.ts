@@ -73,7 +73,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     return Number(/calls=(\d+)/.exec(counted ?? '')?.[1] ?? 0)
   }
 
-  describe('the inspection', () => {
+  describe('the inspection of the server', () => {
     afterEach(async () => {
       await servers().ask('config', 'set', 'appendonly', 'yes', 'maxmemory-policy', 'noeviction')
       await servers().ask('replicaof', 'no', 'one')
@@ -81,7 +81,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it.each(CLIENTS)(
-      'refuses a server without an append-only file until it has one, through %s',
+      'the store rejects a server without an append-only file until it has one, through %s',
       async (name) => {
         const store = await storeWith(name)
         await servers().ask('config', 'set', 'appendonly', 'no')
@@ -97,7 +97,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     )
 
     // Why it is not looked at: docs/decisions/redis-appendfsync.md
-    it('passes a server with `appendfsync everysec`, which neither INFO nor any script can tell from `always`', async () => {
+    it('the store accepts `appendfsync everysec`, which it cannot distinguish from `always`', async () => {
       await servers().ask('config', 'set', 'appendfsync', 'everysec')
       try {
         expect(await (await storeWith('node-redis')).insert(makeRow(1))).toEqual({ inserted: true })
@@ -110,7 +110,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       }
     })
 
-    it('refuses a server that removes keys of any kind, and passes one that removes only keys that expire', async () => {
+    it('the store rejects an eviction policy that removes any key, and accepts policies for keys that expire', async () => {
       const store = await storeWith('node-redis')
       await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
       await expectFailure(() => store.insert(makeRow(1)), 'with its setting `maxmemory-policy allkeys-lru`')
@@ -120,7 +120,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
     })
 
-    it('refuses a replica, and one that became a replica later', async () => {
+    it('the store rejects a replica, even one that became a replica later', async () => {
       const [store, later] = [await storeWith('ioredis'), await storeWith('ioredis')]
       await store.insert(makeRow(1))
       for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
@@ -133,7 +133,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       })
     })
 
-    it('asks for the override where the user may not call INFO', async () => {
+    it('the error names the override if the user may not call INFO', async () => {
       await servers().ask('acl', 'setuser', 'default', '-info')
       const client = await clientOf('ioredis', { enableReadyCheck: false })
       const store = new RedisStore({ client })
@@ -144,7 +144,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
     })
 
-    it.each(CLIENTS)('is made again after a new connection, through %s', async (name) => {
+    it.each(CLIENTS)('the store inspects the server again after a reconnect, through %s', async (name) => {
       const proxy = await RedisProxy.start(servers().port)
       open.push({ close: () => proxy.stop() })
       const client = await clientOf(name, { commandTimeout: 10_000 }, proxy.port)
@@ -166,7 +166,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await store.insert(makeRow(3))).toEqual({ inserted: true })
     })
 
-    it('is made before anything is written to a server that was started again, although the client tells nothing', async () => {
+    it('the store inspects a restarted server before it writes, even if the client reports no reconnect', async () => {
       const client = await clientOf('node-redis')
       const silent: RedisClient = {
         eval: (...parameters: Parameters<NodeRedis['eval']>) => (client as NodeRedis).eval(...parameters),
@@ -182,7 +182,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await servers().ask('keys', '*:row:*')).toHaveLength(1)
     })
 
-    it('is made again every hour', async () => {
+    it('the store inspects the server again every hour', async () => {
       const store = await storeWith('node-redis')
       const clock = vi.spyOn(performance, 'now')
       try {
@@ -199,7 +199,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       }
     })
 
-    it('leaves no listener at the client once the store is closed', async () => {
+    it('close removes every listener from the client', async () => {
       const client = await clientOf('ioredis')
       const listeners = () => (client as unknown as EventEmitter).listenerCount('ready')
       const before = listeners()
@@ -211,7 +211,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(listeners()).toBe(before)
     })
 
-    it('is made once, for all scopes', async () => {
+    it('the store inspects the server once for all scopes', async () => {
       const store = await storeWith('node-redis')
       // Until the server knows the scripts.
       await (await storeWith('node-redis')).insert(makeRow(9))
@@ -225,7 +225,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   })
 
   describe.each(CLIENTS)('scripts through %s', (name) => {
-    it('are loaded again when they were flushed between calls, and otherwise sent once', async () => {
+    it('scripts are loaded again after a flush, and otherwise sent once', async () => {
       const store = await storeWith(name)
       await insertAll(store, makeRows(3))
       await servers().ask('script', 'flush')
@@ -243,7 +243,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await callsOf('eval')).toBe(scripts)
     })
 
-    it('find everything again after the server was killed and started again', async () => {
+    it('rows survive a kill and restart of the server', async () => {
       const store = await storeWith(name)
       await insertAll(store, makeRows(30))
       const closed = makeRows(10).map((row) => nextVersion(row, CREATED))
@@ -256,7 +256,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await expectIndexed(servers().port)
     })
 
-    it('reach into no other keys, give none a time to live, and never search the whole database', async () => {
+    it("scripts touch only the store's own keys, set no expiry, and never scan the database", async () => {
       const store = await storeWith(name)
       await servers().ask('set', 'theirs', '1')
       await servers().ask('config', 'resetstat')
@@ -276,7 +276,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await servers().ask('keys', '*')).toEqual(['theirs'])
     })
 
-    it('that are sent twice because the answer was lost are one write, or an error that leaves nothing half done', async () => {
+    it('a script sent twice after a lost response writes once, or fails without a partial write', async () => {
       const proxy = await RedisProxy.start(servers().port)
       open.push({ close: () => proxy.stop() })
       const store = new RedisStore({ client: await clientOf(name, undefined, proxy.port) })
@@ -302,7 +302,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
   })
 
-  it('keeps scopes apart that differ in what is escaped only', async () => {
+  it('scopes that differ only in escaped characters stay separate', async () => {
     const store = await storeWith('ioredis')
     const scopes = ['', '%', '%25', '{', '%7b', '%7B', '}', '%7d', 'a\u0000', 'a%00', 'a\u0085', 'a%85']
     await insertAll(
@@ -312,7 +312,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     for (const scope of scopes) expect((await store.get(scope, makeRow(1).id))?.data).toBe(scope)
   })
 
-  it.each(CLIENTS)('is linearizable while connections are lost with answers, through %s', async (name) => {
+  it.each(CLIENTS)('histories are linearizable while connections and responses are lost, through %s', async (name) => {
     const proxies = [await RedisProxy.start(servers().port), await RedisProxy.start(servers().port)]
     const stores: RedisStore[] = []
     for (const proxy of proxies) {
@@ -333,7 +333,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     else expect(failures.length).toBeGreaterThan(0)
   })
 
-  it('explains by an order of all calls what each of its clients saw, through crashes', async () => {
+  it('the history of all clients is linearizable through crashes', async () => {
     await expectHistoryThrough(
       () => servers().crash(),
       await storeWith('node-redis'),
@@ -345,7 +345,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     afterEach(() => servers().ask('config', 'set', 'maxmemory', '0'))
 
     it.each(CLIENTS)(
-      'takes no new order, but closes and prunes those that it has, through %s',
+      'a server with full memory accepts no new order, but closes and prunes existing ones, through %s',
       async (name) => {
         const store = await storeWith(name)
         await store.get(SCOPE, 'warm')
@@ -383,7 +383,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   describe('failures', () => {
     afterEach(() => servers().ask('config', 'set', 'min-replicas-to-write', '0'))
 
-    it.each(CLIENTS)('of the connection name no address and no password, through %s', async (name) => {
+    it.each(CLIENTS)('connection failures reveal no address and no password, through %s', async (name) => {
       const server = await RedisServers.start('single')
       await server.ask('acl', 'setuser', 'shop', 'on', '>correct-horse', '~*', '+@all')
       const options = { username: 'shop', password: 'correct-horse' }
@@ -404,7 +404,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       }
     })
 
-    it('of permissions name what the user needs, and leave nothing half done', async () => {
+    it('a permission failure names the missing permission, and writes nothing partially', async () => {
       const needed = [
         'eval',
         'evalsha',
@@ -438,7 +438,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect((await failureOf(() => elsewhere.get(SCOPE, 'id'))).cause).toMatchObject({ code: 'NOPERM' })
     })
 
-    it('of replication, as far as the server is told to care, write nothing', async () => {
+    it('the store writes nothing if the server has too few replicas', async () => {
       await servers().ask('config', 'set', 'min-replicas-to-write', '1')
       const error = await failureOf(async () => (await storeWith('node-redis')).insert(makeRow(1)))
       expect(error).toMatchObject({ applied: false, cause: { code: 'NOREPLICAS' } })
@@ -449,7 +449,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       ['min-replicas-to-write', '1', '0', 'fewer replicas'],
       ['maxmemory', '1', '0', 'memory is full'],
     ])(
-      'of a server with %s %s make a new order `no`, and nothing was sent',
+      'if the server has %s %s, a new order is not charged, and no request is sent',
       async (name, bad, good, reason) => {
         const sandbox = createSandbox()
         const { baseUrl, apiKey, fetch } = sandbox
@@ -474,7 +474,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       },
     )
 
-    it('include a client that waits inside a transaction', async () => {
+    it('the store rejects a client inside a transaction', async () => {
       const client = new (ioredis().Redis)({ host: '127.0.0.1', port: servers().port })
       open.push({ close: () => client.disconnect() })
       const store = new RedisStore({ client })
@@ -483,7 +483,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await expectFailure(() => store.insert(makeRow(1)), 'Pass a client that is not inside a transaction')
     })
 
-    it('include something else under a key of the store', async () => {
+    it('the store rejects a foreign value under one of its keys', async () => {
       const store = await storeWith('ioredis')
       await insertAll(store, [makeRow(1)])
       const key = (await servers().ask('keys', '*:row:*'))[0] ?? ''
@@ -502,7 +502,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
   })
 
-  describe('clients that are set up in their own ways', () => {
+  describe('clients with unusual settings', () => {
     const use = async (client: RedisClient): Promise<void> => {
       const store = new RedisStore({ client })
       const rows = makeRows(3, { data: 'größer\u0000 👩‍👩‍👧‍👦' })
@@ -521,22 +521,22 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       ['numbers as text', { stringNumbers: true }],
       ['pipelines that it makes by itself', { enableAutoPipelining: true }],
       ['the older protocol', { protocol: 2 }],
-    ])('work: ioredis with %s', async (_, options) => use(await clientOf('ioredis', options)))
+    ])('the store works with ioredis with %s', async (_, options) => use(await clientOf('ioredis', options)))
 
     it.each([
       ['the older protocol', { RESP: 2 }],
       ['the newer protocol', { RESP: 3 }],
       ['a limit on its queue', { commandsQueueMaxLength: 100 }],
-    ])('work: node-redis with %s', async (_, options) => use(await clientOf('node-redis', options)))
+    ])('the store works with node-redis with %s', async (_, options) => use(await clientOf('node-redis', options)))
 
-    it('work: node-redis that returns bytes', async () => {
+    it('the store works with a node-redis client that returns bytes', async () => {
       const client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers().port}` })
       open.push({ close: () => client.destroy() })
       await client.connect()
       await use(client.withTypeMapping({ [nodeRedis().RESP_TYPES.BLOB_STRING]: Buffer }))
     })
 
-    it('work: a pool of node-redis', async () => {
+    it('the store works with a pool of node-redis', async () => {
       const url = `redis://127.0.0.1:${servers().port}`
       const pool = nodeRedis().createClientPool({ url }, { minimum: 2, maximum: 4 })
       open.push({ close: () => pool.destroy() })
@@ -544,8 +544,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
   })
 
-  describe('many and large rows', () => {
-    it('are pruned in batches between which others get their turn', async () => {
+  describe('many rows and large rows', () => {
+    it('prune removes many rows in batches, and other calls run in between', async () => {
       const [store, other] = [await storeWith('node-redis'), await storeWith('ioredis')]
       await insertAll(store, [...makeRows(1_000, CREATED), makeRow(2_000)])
       const finished: string[] = []
@@ -556,7 +556,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await expectIndexed(servers().port, 2)
     })
 
-    it('are pruned only if they are closed themselves, whatever the index says', async () => {
+    it('prune removes only closed rows, even if the index is wrong', async () => {
       const store = await storeWith('node-redis')
       await insertAll(store, [makeRow(1), makeRow(2, REJECTED), makeRow(3, CREATED)])
       const [list = ''] = await servers().ask('keys', '*:list')
@@ -566,7 +566,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await expectIndexed(servers().port, 2)
     })
 
-    it('come in shorter pages, so that no answer becomes too large', async () => {
+    it('pages of large rows are shorter, so that no response becomes too large', async () => {
       const store = await storeWith('ioredis')
       await insertAll(store, makeRows(12, { data: 'x'.repeat(2 ** 20) }))
       for (const read of [

@@ -28,7 +28,7 @@ class SocketClosedUnexpectedlyError extends Error {}
 
 describe('the options of RedisStore', () => {
   it.each([[undefined], [null], [{}], ['redis://:secret@host'], [{ query: () => {} }], [{ eval: () => {} }]])(
-    'refuse %j as a client',
+    'RedisStore rejects the client %j',
     async (client) => {
       const error = await failureOf(() => new RedisStore({ client: client as RedisClient }))
       expect(error.message).toContain('must be a client of node-redis (the package `redis`) or of ioredis')
@@ -36,11 +36,11 @@ describe('the options of RedisStore', () => {
     },
   )
 
-  it.each(['{a}', 'a{', '}', '\ud800', 5])('refuse %j as a prefix', async (prefix) => {
+  it.each(['{a}', 'a{', '}', '\ud800', 5])('RedisStore rejects the prefix %j', async (prefix) => {
     await failureOf(() => new RedisStore({ client: answering([]), prefix: prefix as string }))
   })
 
-  it.each(['persistence', 'eviction'])('refuse another word for `%s`', async (name) => {
+  it.each(['persistence', 'eviction'])('RedisStore rejects an unknown value of `%s`', async (name) => {
     const error = await failureOf(() => new RedisStore({ client: answering([]), [name]: 'off' }))
     expect(error.message).toBe(`The option \`${name}\` of RedisStore must be 'check' or 'assume'.`)
   })
@@ -50,7 +50,7 @@ describe('the inspection of the server', () => {
   const open = (info: string | Error, options: object = {}) =>
     new RedisStore({ client: answering([], info), ...options }).get(SCOPE, 'id')
 
-  it('passes a server with an append-only file and without eviction', async () => {
+  it('the store accepts a server with an append-only file and without eviction', async () => {
     expect(await open(INFO)).toBeUndefined()
     expect(await open(INFO.replace('noeviction', 'volatile-lru'))).toBeUndefined()
   })
@@ -65,20 +65,20 @@ describe('the inspection of the server', () => {
     ],
     ['maxmemory_policy', 'x', /INFO does not return `maxmemory_policy`.*pass `eviction: 'assume'`/],
     ['role:master', 'role:slave', /it is a replica\. Connect the client to the primary/],
-  ])('refuses a server that says, instead of %s, "%s"', async (good, bad, message) => {
+  ])('if a server reports, instead of %s, "%s", the store rejects it', async (good, bad, message) => {
     await expectFailure(() => open(INFO.replace(good, bad)), message)
   })
 
   it.each([
     ["ERR ACL failure in script: User shop has no permissions to run the 'info' command"],
     ["ERR The user executing the script can't run this command or subcommand"],
-  ])('asks for the overrides, one after the other, where INFO is answered with %s', async (text) => {
+  ])('the errors name both overrides, one after the other, if INFO fails with %s', async (text) => {
     const refused = new Error(text)
     await expectFailure(() => open(refused), "`persistence: 'assume'`")
     await expectFailure(() => open(refused, { persistence: 'assume' }), "`eviction: 'assume'`")
   })
 
-  it('does not ask at all when both are vouched for', async () => {
+  it('the store does not call INFO if both overrides are set', async () => {
     const store = new RedisStore({
       client: answering([], 'never'),
       persistence: 'assume',
@@ -87,7 +87,7 @@ describe('the inspection of the server', () => {
     await expectFailure(() => store.insert(makeRow(1)), 'a value that it did not write')
   })
 
-  it('reports a server that cannot be asked now as what it is', async () => {
+  it('the error reports the state of a server that cannot be inspected yet', async () => {
     const error = await failureOf(() => open(new Error('LOADING Redis is loading the dataset in memory')))
     expect(error.message).toContain('still loading its data. Try again.')
   })
@@ -126,7 +126,7 @@ describe('failures of RedisStore', () => {
     ['Connection is closed.', 'CONNECTION_CLOSED', /the client is not connected/],
     ['Command timed out', 'COMMAND_TIMEOUT', /did not respond within the client's time limit/],
     ['connect secret', 'Error', /the client reports Error\. The write may or may not have happened\.$/],
-  ])('of the text "%s" have the code %s', async (text, code, message) => {
+  ])('the error "%s" is reported with the code %s', async (text, code, message) => {
     const error = await failureWith(Object.assign(new Error(text), { command: { args: ['secret'] } }))
     expect(error.message).toMatch(/^Cannot write to the order store in Redis: /)
     expect(error.message).toMatch(message)
@@ -135,7 +135,7 @@ describe('failures of RedisStore', () => {
     expect(Object.keys(error.cause as Error).sort()).toEqual(['code', 'name'])
   })
 
-  it('speak of writes only where something was being written', async () => {
+  it('only errors of writes mention a write', async () => {
     const error = await failureOf(() =>
       new RedisStore({ client: answering(new Error('Connection is closed.')) }).get(SCOPE, 'id'),
     )
@@ -144,7 +144,7 @@ describe('failures of RedisStore', () => {
     )
   })
 
-  it('have the code of the network, or the name of their class, where the client gives one', async () => {
+  it('the cause has the code of the network error, or the name of its class', async () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED 10.0.0.7'), { code: 'ECONNREFUSED' })
     expect((await failureWith(refused)).cause).toMatchObject({ code: 'ECONNREFUSED' })
     const closed = await failureWith(new SocketClosedUnexpectedlyError('Socket closed unexpectedly'))
@@ -153,26 +153,26 @@ describe('failures of RedisStore', () => {
   })
 
   it.each([['QUEUED'], [null], [7], [[1]], [[null]], [{ 0: 'written', length: 1 }]])(
-    'include the reply %j, which is none of a script',
+    'the store rejects the reply %j, which no script returns',
     async (reply) => {
       const error = await failureOf(() => new RedisStore({ client: answering(reply) }).insert(makeRow(1)))
       expect(error.message).toContain('something that is not the result of a script')
     },
   )
 
-  it('include a row that somebody else wrote, or a newer version of the package', async () => {
+  it('the store rejects a row that another program or a newer version wrote', async () => {
     for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`]) {
       const error = await failureOf(() => new RedisStore({ client: answering([text]) }).get(SCOPE, 'id'))
       expect(error.message).toContain('found a value that it did not write')
     }
   })
 
-  it('include bytes that are no UTF-8', async () => {
+  it('the store rejects bytes that are not UTF-8', async () => {
     const client = answering([Uint8Array.of(0x31, 0xff)])
     await failureOf(() => new RedisStore({ client }).get(SCOPE, 'id'))
   })
 
-  it('include times that the index cannot put in order', async () => {
+  it('the store rejects times that the index cannot sort', async () => {
     for (const updatedAt of [-1, 0.5, Number.NaN, 2 ** 53]) {
       const error = await failureOf(() =>
         new RedisStore({ client: answering(['written']) }).insert(makeRow(1, { updatedAt })),
@@ -181,12 +181,12 @@ describe('failures of RedisStore', () => {
     }
   })
 
-  it('include cursors of something else', async () => {
+  it('the store rejects a cursor that it did not create', async () => {
     const store = new RedisStore({ client: answering(['']) })
     await failureOf(() => store.list(SCOPE, { limit: 1, after: 'page 2' }))
   })
 
-  it('include calls after closing', async () => {
+  it('the store rejects every call after close', async () => {
     const store = new RedisStore({ client: answering([]) })
     await store.close()
     const error = await failureOf(() => store.get(SCOPE, 'id'))

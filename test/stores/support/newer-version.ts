@@ -27,7 +27,7 @@ const UPDATES: readonly (readonly [what: string, sql: string])[] = [
 export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngine): void {
   const raise = (sql = '') => query(`BEGIN; ${sql} INSERT INTO ${versions} (version) VALUES (2); COMMIT`)
 
-  it.each(UPDATES)('are left as they are from then on: %s', async (_, sql) => {
+  it.each(UPDATES)('this version does not change the tables after an update of %s', async (_, sql) => {
     const store = open()
     await store.insert(makeRow(1))
     await raise(sql)
@@ -45,14 +45,14 @@ export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngin
     expect(await query(schema)).toEqual(before)
   })
 
-  it.each(UPDATES.slice(1))('are never told as damaged by what reads them: %s', async (_, sql) => {
+  it.each(UPDATES.slice(1))('reads report the newer version, not damage, after an update of %s', async (_, sql) => {
     const store = open()
     await store.insert(makeRow(1))
     await raise(sql)
     await expectFailures(readsOf(store), NEWER)
   })
 
-  it('lose no closed row to the pruning of this version', async () => {
+  it('prune of this version removes no closed row after the update', async () => {
     const store = open()
     await store.insert(makeRow(1, { open: false, state: 'rejected' }))
     await raise()
