@@ -85,7 +85,9 @@ class Backend {
         this.#waiting.delete(check)
         resolve(found)
       }
-      this.#process.once('exit', () => reject(new Error('the backend ended before it wrote the expected line')))
+      this.#process.once('exit', () =>
+        reject(new Error('the backend ended before it wrote the expected line')),
+      )
       this.#waiting.add(check)
       check()
     })

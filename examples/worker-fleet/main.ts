@@ -85,7 +85,11 @@ const ledger = (await response.json()) as { orderId: string; externalOrderId: st
 const ids = new Map(ledger.map(({ externalOrderId, orderId }) => [externalOrderId, orderId]))
 for (const reference of orders.keys()) {
   const job = await queue.getJob(reference)
-  assert.equal(job?.returnvalue, ids.get(reference), `the job of ${reference} returned another order than the service has`)
+  assert.equal(
+    job?.returnvalue,
+    ids.get(reference),
+    `the job of ${reference} returned another order than the service has`,
+  )
 }
 console.log(
   `${await done()} jobs done, ${kills} workers killed: ${ledger.length} charges, one for each order`,

@@ -615,28 +615,25 @@ describe('a file that is removed while the store is open', () => {
 it.each([
   ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
   ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
-])(
-  'a new order is reported as not charged, with certainty, if the file %s',
-  async (_, pragma, reason) => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    database.exec(pragma)
-    const filler = database.prepare(
-      "INSERT INTO customer_ordering_rows VALUES ('filler', ?, 1, 0, 'created', 0, 0, ?)",
-    )
-    // Until there is no room for a closed row either, which would be the usual way to be certain.
-    for (const size of [2_000, 200, 20]) {
-      for (let number = 0; number < 100; number++) {
-        try {
-          filler.run(`${size} ${number}`, 'x'.repeat(size))
-        } catch {
-          break
-        }
+])('a new order is reported as not charged, with certainty, if the file %s', async (_, pragma, reason) => {
+  const database = openDatabase()
+  const store = new SqliteStore({ database })
+  database.exec(pragma)
+  const filler = database.prepare(
+    "INSERT INTO customer_ordering_rows VALUES ('filler', ?, 1, 0, 'created', 0, 0, ?)",
+  )
+  // Until there is no room for a closed row either, which would be the usual way to be certain.
+  for (const size of [2_000, 200, 20]) {
+    for (let number = 0; number < 100; number++) {
+      try {
+        filler.run(`${size} ${number}`, 'x'.repeat(size))
+      } catch {
+        break
       }
     }
-    expect((await expectOrderNotSent(store)).message).toContain(reason)
-  },
-)
+  }
+  expect((await expectOrderNotSent(store)).message).toContain(reason)
+})
 
 describe('closing the store', () => {
   it('close merges the log into the file, even while another connection is open', async () => {

@@ -28,7 +28,9 @@ function required(name: string): string {
 
 function originOf(address: string): string {
   const url = URL.parse(address.trim())
-  return url && /^https?:$/.test(url.protocol) ? url.origin : stop(`SHOP_ORIGIN must be an http or https address (got ${address}).`)
+  return url && /^https?:$/.test(url.protocol)
+    ? url.origin
+    : stop(`SHOP_ORIGIN must be an http or https address (got ${address}).`)
 }
 
 function stop(reason: string): never {

@@ -114,8 +114,7 @@ export const paging: readonly ContractCase[] = [
     },
   },
   {
-    title:
-      "listOpen and list reach every row of a large scope with the client's limit",
+    title: "listOpen and list reach every row of a large scope with the client's limit",
     run: async ({ store }) => {
       const rows = makeRows(MANY_ROWS).map((row, index) =>
         index % 10 === 0 ? { ...row, data: 'x'.repeat(LARGE) } : row,

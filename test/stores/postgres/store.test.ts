@@ -381,26 +381,32 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     it.each([
       ['a client of pg', (client: PgClient): PostgresClient => client],
       ['a client of which nothing is known', unknownClient],
-    ])('if a transaction begins while a write of %s waits, the store notices it after the write', async (_, wrap) => {
-      const client = await openClient()
-      let begins = false
-      const intruder: PostgresClient = {
-        query: (text, parameters) => {
-          if (begins && text.startsWith('INSERT')) void client.query('BEGIN')
-          return client.query(text, parameters)
-        },
-      }
-      const known: PostgresClient = { ...intruder, getTransactionStatus: () => client.getTransactionStatus() }
-      const store = new PostgresStore({ client: wrap(client) === client ? known : intruder })
-      await store.migrate()
-      begins = true
-      const error = await failureOf(() => store.insert(makeRow(1)))
-      expect(error.message).toContain(`${INSIDE} (the row was written in that transaction)`)
-      // Nor may the row be read back, and taken for one that is kept.
-      await expectFailure(() => store.get(SCOPE, makeRow(1).id), INSIDE)
-      await client.query('ROLLBACK')
-      expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
-    })
+    ])(
+      'if a transaction begins while a write of %s waits, the store notices it after the write',
+      async (_, wrap) => {
+        const client = await openClient()
+        let begins = false
+        const intruder: PostgresClient = {
+          query: (text, parameters) => {
+            if (begins && text.startsWith('INSERT')) void client.query('BEGIN')
+            return client.query(text, parameters)
+          },
+        }
+        const known: PostgresClient = {
+          ...intruder,
+          getTransactionStatus: () => client.getTransactionStatus(),
+        }
+        const store = new PostgresStore({ client: wrap(client) === client ? known : intruder })
+        await store.migrate()
+        begins = true
+        const error = await failureOf(() => store.insert(makeRow(1)))
+        expect(error.message).toContain(`${INSIDE} (the row was written in that transaction)`)
+        // Nor may the row be read back, and taken for one that is kept.
+        await expectFailure(() => store.get(SCOPE, makeRow(1).id), INSIDE)
+        await client.query('ROLLBACK')
+        expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
+      },
+    )
 
     it('a transaction left open on a pooled connection ends with that connection', async () => {
       const pool = openPool({ max: 1 })
@@ -476,23 +482,28 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await client.query('COMMIT')
     })
 
-    it.each(['COMMIT', 'ROLLBACK'])('concurrent writers of the row wait for the %s of the transaction', async (end) => {
-      const store = new PostgresStore({ client: openPool() })
-      await store.migrate()
-      const client = await openClient()
-      await client.query('BEGIN')
-      await store.within(client).insert(makeRow(1, { data: 'theirs' }))
-      let settled = false
-      const other = store.insert(makeRow(1, { data: 'other' })).finally(() => {
-        settled = true
-      })
-      await untilBlocked()
-      expect(settled).toBe(false)
-      await client.query(end)
-      expect(await other).toEqual(
-        end === 'COMMIT' ? { inserted: false, current: makeRow(1, { data: 'theirs' }) } : { inserted: true },
-      )
-    })
+    it.each(['COMMIT', 'ROLLBACK'])(
+      'concurrent writers of the row wait for the %s of the transaction',
+      async (end) => {
+        const store = new PostgresStore({ client: openPool() })
+        await store.migrate()
+        const client = await openClient()
+        await client.query('BEGIN')
+        await store.within(client).insert(makeRow(1, { data: 'theirs' }))
+        let settled = false
+        const other = store.insert(makeRow(1, { data: 'other' })).finally(() => {
+          settled = true
+        })
+        await untilBlocked()
+        expect(settled).toBe(false)
+        await client.query(end)
+        expect(await other).toEqual(
+          end === 'COMMIT'
+            ? { inserted: false, current: makeRow(1, { data: 'theirs' }) }
+            : { inserted: true },
+        )
+      },
+    )
 
     it.each([
       ['off', 'on'],
@@ -819,14 +830,17 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['user', { user: 'nobody' }, '28P01', 'the login was refused'],
       ['password', { password: 'wrong-secret' }, '28P01', 'the login was refused'],
       ['database', { database: 'missing' }, '3D000', 'the database does not exist'],
-    ])('the error names a wrong %s, and reveals nothing of the connection string', async (_, change, code, text) => {
-      const client = openPool({}, server().urlFor(change))
-      const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
-      const { password, host } = new URL(server().url)
-      const shown = `${inspect(error, { depth: 9, showHidden: true })} ${JSON.stringify(error)}`
-      for (const secret of [password, host, 'wrong-secret', 'nobody', '127.0.0.1'])
-        expect(shown).not.toContain(secret)
-    })
+    ])(
+      'the error names a wrong %s, and reveals nothing of the connection string',
+      async (_, change, code, text) => {
+        const client = openPool({}, server().urlFor(change))
+        const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
+        const { password, host } = new URL(server().url)
+        const shown = `${inspect(error, { depth: 9, showHidden: true })} ${JSON.stringify(error)}`
+        for (const secret of [password, host, 'wrong-secret', 'nobody', '127.0.0.1'])
+          expect(shown).not.toContain(secret)
+      },
+    )
 
     it('the cause of an error has only a name and a code', async () => {
       const store = new PostgresStore({ client: openPool() })

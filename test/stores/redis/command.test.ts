@@ -51,13 +51,16 @@ describeWith('redis', 'the command over Redis', () => {
   it.each([
     ['node-redis', () => engines],
     ['ioredis', () => only('ioredis')],
-  ])('the command exits with 1 if no server listens, instead of reconnecting endlessly: %s', async (_name, folder) => {
-    const line = 'unresolved --redis redis://:secret-word@127.0.0.1:1 --account shop'
-    const { code, out, err } = await command(line, folder())
-    expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(/^customer-ordering-sdk: /)
-    expect(err).not.toContain('secret-word')
-  })
+  ])(
+    'the command exits with 1 if no server listens, instead of reconnecting endlessly: %s',
+    async (_name, folder) => {
+      const line = 'unresolved --redis redis://:secret-word@127.0.0.1:1 --account shop'
+      const { code, out, err } = await command(line, folder())
+      expect({ code, out }).toEqual({ code: 1, out: '' })
+      expect(err).toMatch(/^customer-ordering-sdk: /)
+      expect(err).not.toContain('secret-word')
+    },
+  )
 
   async function connections(): Promise<number> {
     const lines = await servers.ask('client', 'list')

@@ -312,26 +312,29 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     for (const scope of scopes) expect((await store.get(scope, makeRow(1).id))?.data).toBe(scope)
   })
 
-  it.each(CLIENTS)('histories are linearizable while connections and responses are lost, through %s', async (name) => {
-    const proxies = [await RedisProxy.start(servers().port), await RedisProxy.start(servers().port)]
-    const stores: RedisStore[] = []
-    for (const proxy of proxies) {
-      open.push({ close: () => proxy.stop() })
-      const hasty =
-        name === 'ioredis'
-          ? { retryStrategy: () => 5 }
-          : { url: undefined, socket: { host: '127.0.0.1', port: proxy.port, reconnectStrategy: 5 } }
-      stores.push(new RedisStore({ client: await clientOf(name, hasty, proxy.port) }))
-    }
-    for (const store of stores) await store.get(SCOPE, 'warm')
-    for (const proxy of proxies) proxy.loseEvery(15)
-    const { calls, failures } = await recordHistory(stores, { clients: 4, operations: 200 })
-    for (const proxy of proxies) expect(proxy.lost).toBeGreaterThan(1)
-    expect(explainHistory(calls)).toBeUndefined()
-    // ioredis sends again what it got no answer to; node-redis leaves that to whoever called.
-    if (name === 'ioredis') expect(failures).toEqual([])
-    else expect(failures.length).toBeGreaterThan(0)
-  })
+  it.each(CLIENTS)(
+    'histories are linearizable while connections and responses are lost, through %s',
+    async (name) => {
+      const proxies = [await RedisProxy.start(servers().port), await RedisProxy.start(servers().port)]
+      const stores: RedisStore[] = []
+      for (const proxy of proxies) {
+        open.push({ close: () => proxy.stop() })
+        const hasty =
+          name === 'ioredis'
+            ? { retryStrategy: () => 5 }
+            : { url: undefined, socket: { host: '127.0.0.1', port: proxy.port, reconnectStrategy: 5 } }
+        stores.push(new RedisStore({ client: await clientOf(name, hasty, proxy.port) }))
+      }
+      for (const store of stores) await store.get(SCOPE, 'warm')
+      for (const proxy of proxies) proxy.loseEvery(15)
+      const { calls, failures } = await recordHistory(stores, { clients: 4, operations: 200 })
+      for (const proxy of proxies) expect(proxy.lost).toBeGreaterThan(1)
+      expect(explainHistory(calls)).toBeUndefined()
+      // ioredis sends again what it got no answer to; node-redis leaves that to whoever called.
+      if (name === 'ioredis') expect(failures).toEqual([])
+      else expect(failures.length).toBeGreaterThan(0)
+    },
+  )
 
   it('the history of all clients is linearizable through crashes', async () => {
     await expectHistoryThrough(
@@ -527,7 +530,9 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       ['the older protocol', { RESP: 2 }],
       ['the newer protocol', { RESP: 3 }],
       ['a limit on its queue', { commandsQueueMaxLength: 100 }],
-    ])('the store works with node-redis with %s', async (_, options) => use(await clientOf('node-redis', options)))
+    ])('the store works with node-redis with %s', async (_, options) =>
+      use(await clientOf('node-redis', options)),
+    )
 
     it('the store works with a node-redis client that returns bytes', async () => {
       const client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers().port}` })

@@ -45,12 +45,15 @@ export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngin
     expect(await query(schema)).toEqual(before)
   })
 
-  it.each(UPDATES.slice(1))('reads report the newer version, not damage, after an update of %s', async (_, sql) => {
-    const store = open()
-    await store.insert(makeRow(1))
-    await raise(sql)
-    await expectFailures(readsOf(store), NEWER)
-  })
+  it.each(UPDATES.slice(1))(
+    'reads report the newer version, not damage, after an update of %s',
+    async (_, sql) => {
+      const store = open()
+      await store.insert(makeRow(1))
+      await raise(sql)
+      await expectFailures(readsOf(store), NEWER)
+    },
+  )
 
   it('prune of this version removes no closed row after the update', async () => {
     const store = open()

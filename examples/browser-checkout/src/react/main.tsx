@@ -35,7 +35,9 @@ function Shop() {
       <main>
         <h1>Order services</h1>
         {standing.isError && (
-          <p role="alert">This browser cannot store your order, so you cannot order here. Allow this site to store data.</p>
+          <p role="alert">
+            This browser cannot store your order, so you cannot order here. Allow this site to store data.
+          </p>
         )}
         {standing.data && state !== 'refused' && <Outcome ending={standing.data} />}
         {standing.isSuccess && (state === undefined || state === 'refused') && (
