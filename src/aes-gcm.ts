@@ -4,16 +4,16 @@ import type { Codec } from './options.ts'
 const NONCE = 12
 
 /**
- * Makes a codec that encrypts with AES-256-GCM. It encrypts with the first key and decrypts with
- * any of them, so keys can be rotated. It needs WebCrypto, which pages have only over https.
+ * Makes a codec that encrypts with AES-256-GCM. The codec encrypts with the first key and decrypts
+ * with any of them, so you can rotate keys. It needs WebCrypto, which pages have only over https.
  *
  * @param keys keys of 32 random bytes each, from your secret manager
- * @throws {ConfigurationError} if a key has another length
+ * @throws {ConfigurationError} if a key is not 32 bytes long
  * @example
  * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
  */
 export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
-  // Copies: a caller that reuses its array must not change the key.
+  // Copied, so that a caller that reuses its array does not change the key.
   const secrets = keys.map((key, index) => {
     if (!(key instanceof Uint8Array) || key.byteLength !== 32)
       throw new ConfigurationError(`Key ${index + 1} of aesGcm must be a Uint8Array of 32 bytes.`)
@@ -31,7 +31,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
     encrypt: async (text) => {
       const [key] = known()
       if (key === undefined) throw new TypeError('no key')
-      // Random, so that no nonce is used twice with one key.
+      // Random: AES-GCM is broken once a nonce is used twice with the same key.
       const iv = crypto.getRandomValues(new Uint8Array(NONCE))
       const sealed = await crypto.subtle.encrypt(
         { name: 'AES-GCM', iv },
@@ -48,10 +48,10 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
           const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
           return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
         } catch {
-          // This text was encrypted with another key, or changed since. Try the next key.
+          // This text was encrypted with another key, or was changed since. Try the next key.
         }
       }
-      throw new Error('no key opens it')
+      throw new Error('no key decrypts it')
     },
   }
 }

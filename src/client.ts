@@ -14,9 +14,9 @@ import { callSettings, readArguments } from './settings/arguments.ts'
 import { mergeOptions, resolveSettings, type Settings } from './settings/resolve.ts'
 
 /**
- * The part of an object that `await using` needs. It is typed without the symbol if the compiler
- * does not know it: a page may be compiled with an older `lib`, and must be able to read the types
- * of this package.
+ * The method that `await using` needs. Left out if the compiler does not know
+ * `Symbol.asyncDispose`: a program compiled with an older `lib` must still be able to read these
+ * types.
  */
 type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Name extends symbol }
   ? { readonly [Key in Name]: () => Promise<void> }
@@ -36,10 +36,11 @@ type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Na
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: all that the interface adds is defined in the static block
 export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
-    // Not defined as a method: in runtimes without the symbol, its name would be "undefined".
+    // Not declared as a method: in runtimes without the symbol, the method would be called
+    // "undefined".
     if (Symbol.asyncDispose !== undefined) {
-      // Uses `this`: the bundler renames a class that refers to its own name, and console.log shows
-      // that name.
+      // Uses `this`: the bundler renames a class that refers to its own name, and console.log would
+      // show the new name.
       Object.defineProperty(this.prototype, Symbol.asyncDispose, {
         value: function (this: CustomerOrderingClient): Promise<void> {
           return this.close()
@@ -50,11 +51,11 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     }
   }
 
-  /** Placing, reading and settling orders. */
+  /** Places, reads and settles orders. */
   readonly orders: Orders<S>
   /** The store products that can be ordered. */
   readonly services: Services<S>
-  /** The wallet that orders are paid from. */
+  /** The wallet that pays for orders. */
   readonly balance: Wallet<S>
 
   readonly #settings: Settings<S>
@@ -81,7 +82,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Shared per store, so that all clients over one store know of each other's calls.
+    // Shared per store, so that all clients of one store know of each other's calls.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
@@ -90,13 +91,14 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Sends a request to an endpoint that this package does not know, with the same retries, time
-   * limits, hooks and errors. Keeps no record of it: never place orders with it.
+   * Sends a request to an endpoint that this package does not know, with the retries, time limits,
+   * hooks and errors of the other methods. The client keeps no record of the request, so never
+   * place orders with it.
    *
    * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
-   * @throws {ApiError} if the service returned an error status: a subclass for each
-   * @throws {ConnectionError} or {@link TimeoutError} if no complete response came
-   * @throws {InvalidResponseError} if the response is not JSON, or does not fit `schema`
+   * @throws {ApiError} if the service returned an error status; common statuses have a subclass
+   * @throws {ConnectionError} or {@link TimeoutError} if no complete response arrived
+   * @throws {InvalidResponseError} if the response is not JSON, or does not match `schema`
    * @throws {RequestAbortedError} if `signal` ended the call
    * @example
    * const refund = await client.request({
@@ -112,7 +114,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#lifetime.check()
     const { connection, defaults } = this.#settings
     const settings = callSettings(defaults, readArguments.call(options))
-    // The schema made the result, or there is none and the result is unknown.
+    // Either the schema produced the result, or there is no schema and the type is `unknown`.
     return (await sendRequest(connection, request, settings)) as RawResult<Schema>
   }
 
@@ -121,7 +123,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
    * another one, and the calls in progress.
    *
    * Remembered orders belong to a `server` and an `account`. With another one, the new client
-   * neither sees nor continues the orders of this client. So another `baseUrl` needs the option
+   * neither sees nor continues the orders of this client. So if you change `baseUrl`, also set
    * `server`: the old address if the same service has moved, the new one if it is another service.
    *
    * @throws {ConfigurationError} naming the option that is unknown or wrong
@@ -134,7 +136,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
     const { connection } = this.#settings
     const its = derived.#settings.connection
-    // Copied. Otherwise, the first retry of the derived client could use any API key of the proxy.
+    // Without this tag, the proxy could send the derived client's first retry under another API
+    // key.
     if (its.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
       its.credentials.proxyTag = connection.credentials.proxyTag
     derived.#sharesStore = derived.#settings.store === this.#settings.store
@@ -143,9 +146,9 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Waits for the orders being placed and for everything else that uses the store, stores what is
-   * still unstored, and closes the store. A derived client that shares its store leaves the store
-   * open. Reads in progress continue.
+   * Waits for the orders being placed and for everything else that uses the store, stores outcomes
+   * that are not stored yet, and closes the store. A derived client that shares its store leaves
+   * the store open. Reads in progress continue.
    *
    * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
    * sent. So does the next step of an iteration in progress. Derived clients that share the store
@@ -186,7 +189,7 @@ function makeClient<S extends Schemas>(
 }
 
 /**
- * Closes the client at the end of the block of `await using client = …`. See
+ * Makes `await using client = …` close the client at the end of the block. See
  * {@link CustomerOrderingClient.close}.
  */
 // biome-ignore lint/correctness/noUnusedVariables: the parameters of a class and its interface must be the same

@@ -1,15 +1,15 @@
-/** The object's own defined fields, as `exactOptionalPropertyTypes` requires. */
+/** A copy with only the own fields that have a value, as `exactOptionalPropertyTypes` requires. */
 export function defined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const kept: Partial<T> = {}
   for (const name in fields)
     if (Object.hasOwn(fields, name) && fields[name] !== undefined) kept[name] = fields[name]
-  // Only fields with a value were copied, which the compiler does not follow.
+  // The compiler cannot see that only fields with a value were copied.
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
 }
 
 /**
- * A copy with the object's own fields only, so that no optional field comes from a polluted
- * `Object.prototype`.
+ * A copy of the object's own fields, without a prototype: a missing optional field must not be read
+ * from a polluted `Object.prototype`.
  */
 export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)

@@ -1,15 +1,15 @@
 import { bare, defined, isObject } from './defined.ts'
 
 /**
- * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` when nobody can prove either.
- * It speaks of the intent (one thing to buy once), never of one HTTP request.
+ * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` if
+ * neither is proven. An intent is one thing to buy once, however many HTTP requests that takes.
  */
 export type Charged = 'no' | 'yes' | 'unknown'
 
-/** Permissions that an API key can carry (API document, "Authentication"). */
+/** Permissions that an API key can have (API document, "Authentication"). */
 export type Permission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
 
-/** What a 404 did not find (API document, "Errors"). */
+/** The resource that a 404 reports as missing (API document, "Errors"). */
 export type MissingResource = 'order' | 'service' | 'service_or_customer' | 'wallet'
 
 /** The ids that the service asks for in support requests (API document, "POST /v1/orders"). */
@@ -30,7 +30,10 @@ export interface Issue {
   readonly message: string
 }
 
-/** Facts of an error. Every field is copied by name, so an error never contains anything else. */
+/**
+ * The facts that an error is made from. Fields are copied by name, so an error never contains
+ * anything else.
+ */
 export interface ErrorFacts {
   /** See {@link CustomerOrderingError.charged}. Default `'no'`. */
   readonly charged?: Charged | undefined
@@ -80,7 +83,7 @@ export interface StoreErrorFacts extends ErrorFacts {
 const BRAND = Symbol.for('customer-ordering-sdk.error')
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
-/** Facts that an error has as a property only if they are known. */
+/** Facts that become a property of the error only if they are known. */
 const OPTIONAL = [
   'status',
   'serverCode',
@@ -97,8 +100,8 @@ const OPTIONAL = [
 const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 'deadline', 'issues'] as const
 
 /**
- * Sets the name of a class on its prototype, where it survives minification. Brands the class, so
- * that `instanceof` also works with the copy in the other module format.
+ * Sets the error's name on the prototype, because minification changes class names. Also brands the
+ * class, so that `instanceof` recognises errors of the copy in the other module format.
  */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {

@@ -130,8 +130,8 @@ export class RequestAbortedError extends CustomerOrderingError {
 }
 
 /**
- * A success whose body is not as documented (unreadable, wrong fields), or a redirect, which is
- * never followed.
+ * The service returned a success with an undocumented body (unreadable, wrong fields), or a
+ * redirect, which the client never follows.
  */
 export class InvalidResponseError extends CustomerOrderingError {
   static {
@@ -220,10 +220,7 @@ export class NotFoundError extends ApiError {
   declare readonly resource?: MissingResource
 }
 
-/**
- * 409 with a code that the API document does not name. Base of the classes for the two documented
- * codes.
- */
+/** 409 with an undocumented code. Base class of the errors for the two documented codes. */
 export class ConflictError extends ApiError {
   static {
     brand(this, 'ConflictError')
@@ -256,7 +253,10 @@ export class IdempotencyConflictError extends ConflictError {
   }
 }
 
-/** The service is still working on an earlier request with this key and did not finish before the call's deadline. */
+/**
+ * The service is still working on an earlier request with this key, and did not finish it before
+ * the call's deadline.
+ */
 export class IdempotencyInProgressError extends ConflictError {
   static {
     brand(this, 'IdempotencyInProgressError')
@@ -313,8 +313,8 @@ export type AnyCustomerOrderingError =
   | ServerError
 
 /**
- * True for every error of this package, whichever copy of it made the error. Narrows by `code` in a
- * `switch`.
+ * True for every error of this package, whichever copy of the package created it. Narrows by `code`
+ * in a `switch`.
  *
  * @example
  * if (!isCustomerOrderingError(error)) throw error
@@ -324,7 +324,7 @@ export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrd
   return error instanceof CustomerOrderingError
 }
 
-/** The error as a member of the union: this package makes no other errors. */
+/** Narrows the error to the union, which has every error class of this package. */
 export function knownError(error: CustomerOrderingError): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error)) throw error
   return error

@@ -22,7 +22,7 @@ export interface RequestEvent extends CallEvent {
 
 /** A request ended, with or without a response. */
 export interface ResponseEvent extends RequestEvent {
-  /** `answer`: a response of any status; `redirect` is never followed. */
+  /** `answer`: a response with any other status than a redirect, which is never followed. */
   readonly outcome: 'answer' | 'redirect' | 'failed' | 'timeout' | 'aborted'
   /** HTTP status, if a response arrived. */
   readonly status?: number
@@ -34,14 +34,14 @@ export interface ResponseEvent extends RequestEvent {
   readonly durationMs: number
 }
 
-/** The call goes on after a wait. */
+/** The call continues after a wait. */
 export interface RetryEvent extends RequestEvent {
   /**
-   * Why the call goes on. `backoff`: exponential backoff. `now`: immediately, after a closed
-   * connection. `refresh`: another API key, after a 401. `poll`: an earlier request with the key is
-   * still running. `replay`: sends the key again to read a success that could not be read.
-   * `claimed`: waits at most `delayMs` for another process that is placing the same order
-   * (`attempt` is 0).
+   * Why the call continues. `backoff`: it retries with exponential backoff. `now`: it retries
+   * immediately after a closed connection. `refresh`: it retries with another API key after a 401.
+   * `poll`: it polls an earlier request with the same key, which is still running. `replay`: it
+   * repeats the request to read a success that was unreadable. `claimed`: it waits at most
+   * `delayMs` for another process that is placing the same order (`attempt` is 0).
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */
@@ -52,7 +52,7 @@ export interface RetryEvent extends RequestEvent {
   readonly retryAfter?: number
 }
 
-/** The call ended. For orders, its outcome is stored. */
+/** The call ended. The outcome of an order was stored first (see `remembered`). */
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean
@@ -71,8 +71,8 @@ export interface SettledEvent extends CallEvent {
   /** Identifier of the order, if known. */
   readonly orderId?: string
   /**
-   * Orders only: false if the outcome could not be stored. A proven charge is then stored in the
-   * background.
+   * Orders only: false if the outcome could not be stored. The client then keeps trying to store a
+   * proven charge in the background.
    */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */
@@ -97,7 +97,9 @@ export interface Hooks {
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
-/** Where log lines go; `console`, pino, winston and consola fit. pino gets the fields first. */
+/**
+ * Destination of log lines; `console`, pino, winston and consola work. pino gets the fields first.
+ */
 export interface Logger {
   /** Requests, responses and calls that succeeded. */
   debug(message: string, fields?: object): void
@@ -127,7 +129,7 @@ export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined
   readonly #least: number
-  /** True if a hook or the logger may use events. Otherwise, none is created. */
+  /** True if a hook or a logger is set. Otherwise, no event is created. */
   readonly watched: boolean
 
   constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
@@ -166,8 +168,8 @@ export class Reporter {
     if (logger === undefined || LEVELS.indexOf(level) < this.#least) return
     const line = `customer-ordering-sdk: ${message}`
     try {
-      // A logger that throws must not make a payment fail, and there is nobody left to report its
-      // error to. Fields come first for pino, which would silently drop them otherwise.
+      // A logger that throws must not make a payment fail, and its error cannot be reported
+      // anywhere. Fields come first for pino, which would silently drop them otherwise.
       takeRejection(
         takesFieldsFirst(logger) ? logger[level](fields, line) : logger[level](line, fields),
         () => {},
@@ -193,7 +195,7 @@ function takesFieldsFirst(logger: object): logger is FieldsFirstLogger {
   return 'bindings' in logger && typeof logger.bindings === 'function'
 }
 
-/** An async hook returns a promise despite its type. Its rejection must not end the process. */
+/** An async hook returns a promise despite its type. A rejection must not end the process. */
 function takeRejection(returned: unknown, onRejected: () => void): void {
   if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
 }

@@ -4,12 +4,12 @@ import { InvalidRequestError } from './errors.ts'
 const MOST = 10_000
 
 /**
- * Many results, lazily: nothing happens before you iterate or await it. `for await (const item of
- * call)` yields one after the other, and `await call` returns the whole.
+ * Lazy results: nothing happens before you iterate or await this object. `for await (const item of
+ * call)` yields one item after the other. `await call` returns an array, a page or a summary.
  *
  * An async function that returns this object awaits it, as with any promise. To let the caller
- * iterate, return it from a function that is not async, or return a function. It cannot become
- * JSON: `res.json(call)` throws instead of sending `{}`. Await it first.
+ * iterate, return it from a function that is not async, or return a function that returns it. It
+ * cannot become JSON: `res.json(call)` throws instead of sending `{}`. Await it first.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #items: () => AsyncIterableIterator<Item>
@@ -33,7 +33,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#items()
   }
 
-  /** Called by `await`: starts now and returns the whole. */
+  /** Called by `await`. Starts immediately and returns the whole result. */
   // biome-ignore lint/suspicious/noThenProperty: it is meant to be awaited
   then<Fulfilled = Whole, Rejected = never>(
     onFulfilled?: ((whole: Whole) => Fulfilled | PromiseLike<Fulfilled>) | null,
@@ -42,19 +42,19 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().then(onFulfilled, onRejected)
   }
 
-  /** Starts now, like {@link Lazy.then}. */
+  /** Starts immediately, like {@link Lazy.then}. */
   catch<Rejected = never>(
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Whole | Rejected> {
     return this.#begin().catch(onRejected)
   }
 
-  /** Starts now, like {@link Lazy.then}. */
+  /** Starts immediately, like {@link Lazy.then}. */
   finally(onFinally?: (() => void) | null): Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
 
-  // Async, so that an iteration that cannot begin rejects.
+  // Async, so that a failure to start the iteration becomes a rejection.
   async #begin(): Promise<Whole> {
     return await this.#whole(this)
   }
@@ -64,18 +64,20 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   }
 
   /**
-   * Throws. Otherwise, its JSON would be `{}`, and nobody would notice.
+   * Throws, because the JSON would silently be `{}`.
    *
    * @throws {InvalidRequestError} always
    */
   toJSON(): never {
     throw new InvalidRequestError(
-      'A list or run was written as JSON before it was read. Nothing was sent. Await it first.',
+      'A list or run cannot be written as JSON. Nothing was sent. Await it first.',
     )
   }
 }
 
-/** A run that is used once. A second use would look like another run, but report the first one. */
+/**
+ * Allows only one use of a run. A second use would look like another run, but report the first one.
+ */
 export function once<Item>(
   call: string,
   items: () => AsyncIterableIterator<Item>,
@@ -93,7 +95,7 @@ export function once<Item>(
   }
 }
 
-/** A list of results that may be read again. `await` returns an array. */
+/** A list that may be read again. `await` returns an array. */
 export function listOf<Item>(call: string, items: () => AsyncIterableIterator<Item>): Lazy<Item, Item[]> {
   return new Lazy(items, async (all) => {
     const found: Item[] = []

@@ -2,12 +2,12 @@ import { type Charged, ConfigurationError } from './errors.ts'
 
 /** Whether a client is open, and which of its calls use the store. */
 export class Lifetime {
-  /** The lifetime of the client that owns this store and closes it. */
+  /** The lifetime of the client that owns the store and closes it. */
   #owner: Lifetime | undefined
   #closed = false
   readonly #calls = new Set<Promise<unknown>>()
 
-  /** Makes this client end together with the one whose store it uses. */
+  /** Ends this client together with the owner of its store. */
   follow(owner: Lifetime): void {
     this.#owner = owner
   }
@@ -15,19 +15,16 @@ export class Lifetime {
   /** @throws {ConfigurationError} once the client is closed, before anything is sent */
   check(charged: Charged = 'no'): void {
     if (this.#closed) {
-      throw new ConfigurationError(
-        'This client is closed: nothing was sent by this call. Make a new client.',
-        {
-          charged,
-        },
-      )
+      throw new ConfigurationError('This client is closed. This call sent nothing. Make a new client.', {
+        charged,
+      })
     }
     this.#owner?.check(charged)
   }
 
   /**
-   * Runs a call that uses the store, for which {@link end} waits: its outcome must be stored before
-   * the store closes.
+   * Runs a call that uses the store. {@link end} waits for the call, because its outcome must be
+   * stored before the store closes.
    */
   async use<T>(call: () => Promise<T>): Promise<T> {
     this.check('unknown')
@@ -36,7 +33,7 @@ export class Lifetime {
     return await running
   }
 
-  /** Iterates items whose calls use the store. Each of them is waited for. */
+  /** Iterates items that are made with the store. {@link end} waits for the item in progress. */
   async *each<T>(items: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
     const iterator = items[Symbol.asyncIterator]()
     try {
@@ -50,7 +47,7 @@ export class Lifetime {
     }
   }
 
-  /** Rejects further calls, and resolves when those that use the store have ended. */
+  /** Rejects further calls. Resolves once all calls that use the store have ended. */
   async end(): Promise<void> {
     this.#closed = true
     while (this.#calls.size > 0) await Promise.all(this.#calls)

@@ -1,8 +1,8 @@
 import { InvalidRequestError } from './errors.ts'
 
 /**
- * The input of {@link formatAmount}. `Balance` and `Service` fit. An `Order` needs its currency
- * added.
+ * The input of {@link formatAmount}. `Balance` and `Service` fit as they are. For an `Order`, add
+ * the currency.
  */
 export interface Money {
   /** Minor currency units (cents, yen, fils); a safe integer, may be negative. */
@@ -13,11 +13,11 @@ export interface Money {
 
 /**
  * Currencies that do not have 2 decimals, by ISO 4217, "list one" of 2024-06-25, column "minor
- * unit". If the list says "not applicable" (metals, accounting units, XTS, XXX), the unit itself is
- * the smallest, so the currency has 0 decimals.
+ * unit". If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself
+ * is the smallest, so the currency has 0 decimals.
  *
- * Not taken from Intl, which follows CLDR: CLDR says how prices are usually shown, and it changes.
- * CLDR gives HUF no decimals, so 12345 (123.45 forint) would be wrong by a factor of 100.
+ * Not taken from Intl, which follows CLDR. CLDR describes how prices are usually shown, and it
+ * changes. It gives HUF no decimals, so 12345 (123.45 forint) would appear 100 times too large.
  */
 const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[] = [
   [0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],
@@ -27,7 +27,7 @@ const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[]
 ]
 
 /**
- * Decimals of a currency, whose code is in capital letters. An unknown code is probably newer than
+ * Decimals of a currency, by its code in capital letters. An unknown code is probably newer than
  * the list and gets 2.
  */
 function decimalsOf(code: string): number {
@@ -37,9 +37,9 @@ function decimalsOf(code: string): number {
 /**
  * Formats an amount for a locale: `{ amount: 123456, currency: 'EUR' }` is `€1,234.56` in English.
  *
- * Exact for every safe integer: it splits the digits and never divides. It shows all decimals of
- * ISO 4217 (JPY 0, BHD 3, UYW 4, unknown codes 2). Symbol, separators, digits and sign follow the
- * locale.
+ * The result is exact for every safe integer: digits are split, never divided. It shows all
+ * decimals of ISO 4217 (JPY 0, BHD 3, UYW 4, unknown codes 2). Symbol, separators, digits and sign
+ * follow the locale.
  *
  * @param money any object with `amount` (integer, minor currency units) and `currency` (ISO 4217
  * code)
@@ -50,7 +50,7 @@ function decimalsOf(code: string): number {
  * formatAmount(await client.balance.retrieve(), 'en') // '€1,234.56'
  */
 export function formatAmount(money: Money, locale?: Intl.LocalesArgument): string {
-  // Any value may be passed. One without an amount fails the next check.
+  // JavaScript may pass any value. A value without an amount fails the next check.
   const { amount, currency }: Money = Object(money)
   if (!Number.isSafeInteger(amount)) throw invalid('amount', 'is not a safe integer of minor currency units')
   if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) {
@@ -62,9 +62,9 @@ export function formatAmount(money: Money, locale?: Intl.LocalesArgument): strin
   const digits = String(Math.abs(amount)).padStart(decimals + 1, '0')
   const whole = Number(digits.slice(0, digits.length - decimals))
   const fraction = digits.slice(digits.length - decimals)
-  // Only the whole units go through Intl, as a number; `-whole` keeps the sign of amounts like -5
-  // cents (it is -0). Intl accepts decimal strings as well, but older runtimes silently round them
-  // to floating-point numbers.
+  // Only the whole units go through Intl, as a number. For -5 cents they are -0, which keeps the
+  // sign. A decimal string would not be exact: older runtimes silently round it to a floating-point
+  // number.
   return format
     .formatToParts(amount < 0 ? -whole : whole)
     .map((part) => (part.type === 'fraction' ? localDigits(format, fraction) : part.value))

@@ -1,12 +1,12 @@
-/** A seeded source of numbers of at least 0 and below 1. Nothing that it draws is a secret. */
+/** A seeded source of numbers of at least 0 and below 1. Do not use them as secrets. */
 export interface Mulberry32 {
   next(): number
-  /** A 32-bit integer, from which `restore` continues. */
+  /** The state as a 32-bit integer, for `restore`. */
   position(): number
   restore(position: number): void
 }
 
-/** The mulberry32 generator: small, and good enough for identifiers, coin flips and mixed operations. */
+/** The mulberry32 generator: small, and good enough for a sandbox and for tests. */
 export function mulberry32(seed: number): Mulberry32 {
   let state = seed | 0
   return {

@@ -8,8 +8,8 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderOutbox, OrderStore } from './stores/store.ts'
 
 /**
- * Encrypts and decrypts stored data. Each call may take ten seconds, but may not last longer than
- * 450 ms after the client's call has ended. `decrypt` must throw for a string that it cannot open.
+ * Encrypts and decrypts stored data. Each call may take up to ten seconds, and at most 450 ms once
+ * the client's call has ended. `decrypt` must throw for a string that it cannot decrypt.
  */
 export interface Codec {
   /**
@@ -23,8 +23,8 @@ export interface Codec {
 }
 
 /**
- * Schemas for fields of the service that the API document does not show, in any library with
- * Standard Schema (zod, valibot, arktype, …). Each runs after the built-in check, on the same data.
+ * Your schemas for fields that the API document does not show, from any library with Standard
+ * Schema (zod, valibot, arktype, …). Each schema runs after the built-in check, on the same data.
  * Methods return its output, with its type.
  */
 export interface Schemas {
@@ -65,7 +65,7 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 export interface Retention {
   /**
    * Retention of created orders. During this time, `create()` with the same reference or key
-   * returns the remembered order. Later, the same call sends a request again. Not less than
+   * returns the remembered order. Later, the same call sends a request again. At least
    * {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
    */
   readonly created?: number | undefined
@@ -75,30 +75,30 @@ export interface Retention {
 
 /**
  * Options of the client, read once by its constructor. `undefined` means the default. An unknown
- * name is an error: a misspelt `acount` would silently remove the protection that it was meant to
- * give.
+ * name is an error: a misspelt `acount` would silently switch off the protection that `account`
+ * gives.
  */
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Address of the service, before `/v1`, for example `https://api.example.com`. It must be https,
    * except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
-   * {@link ClientOptions.allowInsecureHttp}. No user name, query or fragment. A path is kept,
-   * without its trailing slashes. Required, here or as the environment variable
+   * {@link ClientOptions.allowInsecureHttp}. User name, query and fragment are errors. A path is
+   * kept, without its trailing slashes. Required, here or as the environment variable
    * `CUSTOMER_ORDERING_BASE_URL`.
    */
   readonly baseUrl?: string | URL | undefined
 
   /**
    * True to accept an http address of another machine, although anyone on the network path can read
-   * the API key. For private networks: docker-compose, a service mesh with its own encryption.
-   * Default false.
+   * the API key. Only for private networks, such as docker-compose or a service mesh that encrypts
+   * traffic. Default false.
    */
   readonly allowInsecureHttp?: boolean | undefined
 
   /**
-   * The API key, or a source of it. A key belongs on a server: in a page or web worker, a literal
-   * one is an error, see {@link ClientOptions.dangerouslyAllowBrowser}. Required, here or as the
-   * environment variable `CUSTOMER_ORDERING_API_KEY`.
+   * The API key, or a function that returns it. A key belongs on a server: in a page or web worker,
+   * a literal key is an error (see {@link ClientOptions.dangerouslyAllowBrowser}). Required, here
+   * or as the environment variable `CUSTOMER_ORDERING_API_KEY`.
    *
    * @example
    * apiKey: () => secrets.read('ordering-api-key')
@@ -107,9 +107,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Label of the customer account that the API key acts for, for example `example.com/shop-eu`.
-   * Choose it once and keep it. It separates remembered orders. Together with
-   * {@link ClientOptions.server} it determines the Idempotency-Key of an order with an `externalOrderId`,
-   * so a process that has lost the record sends the same key again.
+   * Choose it once and keep it. The label separates remembered orders. Together with
+   * {@link ClientOptions.server} it determines the Idempotency-Key of an order with an
+   * `externalOrderId`, so a process that has lost the record sends the same key again.
    *
    * Two accounts must never share a label, not even accounts of different companies: `shop` with
    * the reference `1001` gives everyone the same key. Include your domain to make the label unique.
@@ -120,26 +120,26 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly account?: string | undefined
 
   /**
-   * Where orders are remembered, before and after their outcome is known. The default protects
-   * against retries and racing calls in this process. A durable store
-   * (`customer-ordering-sdk/stores/sqlite`, or your own) also protects against crashes. Default: a
-   * new `MemoryStore`.
+   * Where orders are remembered, before and after their outcome is known. The default prevents
+   * double charges by retries and concurrent calls in this process. A durable store
+   * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents them after a crash. Default:
+   * a new `MemoryStore`.
    */
   readonly store?: OrderStore | undefined
 
   /**
    * Label of the service, for remembered orders and computed keys. Set it if the same service has
    * several addresses, or moves to another one: otherwise the client does not find its open orders.
-   * Sandbox and production must never share one.
+   * Sandbox and production must never share a label.
    *
-   * Default: {@link ClientOptions.baseUrl}, normalised. Required in a page with a store that
-   * outlives it and a `baseUrl` of the page's own origin, because that origin depends on the
-   * address that the visitor typed.
+   * Default: {@link ClientOptions.baseUrl}, normalised. Required in a page if the store outlives
+   * the page and `baseUrl` has the page's own origin, which depends on the address that the visitor
+   * typed.
    */
   readonly server?: string | undefined
 
   /**
-   * Milliseconds for one attempt, up to the last byte of the response. Never more than the rest of
+   * Milliseconds for one attempt, up to the last byte of the response. Limited by what is left of
    * {@link ClientOptions.totalTimeout}. Default 30,000.
    */
   readonly timeout?: number | undefined
@@ -159,70 +159,71 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly maxRetries?: number | undefined
 
   /**
-   * Milliseconds during which an Idempotency-Key may be sent again, from its first send. The API
-   * document does not say how long the service remembers keys, and a forgotten key would charge a
-   * second time. Widen the window once your provider confirms a lifetime. Older orders are looked
-   * up and never sent again. A call's `totalTimeout` is subtracted from the window, so the window
-   * must be longer than that for a later call to repeat a request. Default 20 minutes (1,200,000).
+   * Milliseconds from the first send of an Idempotency-Key during which it may be sent again. The
+   * API document does not state how long the service remembers keys, and a forgotten key would
+   * charge a second time. Widen the window once your provider confirms a lifetime. Older orders are
+   * looked up and never sent again. A call's `totalTimeout` is subtracted, so the window must be
+   * longer than `totalTimeout` if a later call is to repeat a request. Default 20 minutes
+   * (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 
   /**
    * Which API keys share Idempotency-Keys at the service. With `'apiKey'`, the safe assumption,
-   * each has its own: an ambiguous order is sent again only under the API key that sent it. With
-   * `'customer'`, all API keys of a customer share them, so an order may be sent again after a key
-   * rotation. Set it only if your provider says so. Default `'apiKey'`.
+   * none do: an ambiguous order is sent again only under the API key that sent it. With
+   * `'customer'`, all API keys of a customer do, so an order may be sent again after a key
+   * rotation. Set `'customer'` only if your provider confirms it. Default `'apiKey'`.
    */
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
   /**
    * How much of a created order is stored: all of it, or only `id`, `status` and `amount`.
-   * `create()` returns a remembered order with just the stored fields. Default `'order'`.
+   * `create()` returns a remembered order with only the stored fields. Default `'order'`.
    */
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * Minimum time for which settled orders are remembered. They stay longer if orders are rare,
-   * because the clock alone must not decide what is removed. Orders without a known outcome are
-   * never dropped.
+   * Minimum time for which settled orders are remembered. They stay longer if orders are rare: the
+   * clock may be wrong, so only newer orders prove that time has passed. Orders without a known
+   * outcome are never removed.
    */
   readonly retention?: Retention | undefined
 
   /**
    * Encrypts stored data. Row names, states and times stay readable, because the store searches by
-   * them. Rows stored without a codec are read as they are, and encrypted with their next change.
+   * them. Rows stored without a codec are read as they are, and encrypted when they next change.
    * API keys are never stored. Default: none.
    */
   readonly codec?: Codec | undefined
 
   /**
-   * How requests are sent, for example `undiciTransport()` of `customer-ordering-sdk/undici`. You
-   * own it: closing the client leaves it open. Default: the global `fetch`.
+   * How requests are sent, for example `undiciTransport()` from `customer-ordering-sdk/undici`. You
+   * own the transport: closing the client leaves it open. Default: the global `fetch`.
    */
   readonly transport?: Transport | undefined
 
   /**
-   * Replaces the global `fetch`, for example with an instrumented one, the sandbox's or a test's.
-   * With it, no failure proves that a request was not sent. Cannot be combined with `transport`.
-   * Default: the global `fetch`, read at each request.
+   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing. After a
+   * failure of this `fetch`, the client assumes that the request may have been sent. Cannot be
+   * combined with `transport`. Default: the global `fetch`, read at each request.
    */
   readonly fetch?: typeof fetch | undefined
 
   /**
-   * Headers of every request, in visible ASCII. Headers that the client sets itself are an error:
-   * `Authorization`, `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`,
-   * `Transfer-Encoding` and `Cookie`.
+   * Headers of every request, in visible ASCII. These headers are errors: `Authorization`,
+   * `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`, `Transfer-Encoding` and
+   * `Cookie`.
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
   /**
-   * Functions that watch every request, retry and outcome. They cannot change anything:
+   * Functions that watch every request, retry and outcome. They cannot change anything. See
    * {@link Hooks}.
    */
   readonly hooks?: Hooks | undefined
 
   /**
-   * Destination of log lines; `console`, pino, winston and consola fit. Lines contain references
+   * Destination of log lines; `console`, pino, winston and consola work. Lines contain references
    * and Idempotency-Keys, but no header, body or API key. Default: none, so nothing is logged.
    */
   readonly logger?: Logger | undefined
@@ -234,15 +235,15 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly logLevel?: LogLevel | undefined
 
   /**
-   * Your own schemas for orders, services and balances; the methods' return types follow.
+   * Your own schemas for orders, services and balances. They determine the methods' return types.
    * @example
    * schemas: { order: z.looseObject({ id: z.string(), status: z.enum(['queued', 'done']) }) }
    */
   readonly schemas?: S | undefined
 
   /**
-   * Finds the rows of a list response. The API document does not show the envelope. Default: the response is an array,
-   * or an object with exactly one array in it.
+   * Finds the items of a list response, because the API document does not show the envelope.
+   * Default: the response is an array, or an object with exactly one array in it.
    * @example
    * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })
    */
@@ -256,7 +257,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }
 
-/** Options of one call, always its last argument. Default: the client's own. */
+/** Options of one call, always its last argument. Each defaults to the client's option. */
 export interface RequestOptions {
   /** Aborts the call. Its reason becomes the error's `cause`. For lists, it ends the iteration. */
   readonly signal?: AbortSignal | undefined
@@ -277,13 +278,13 @@ export interface RequestOptions {
 export interface CreateOptions extends RequestOptions {
   /**
    * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged. One key is one
-   * order. Without an `externalOrderId` it also names the order, and an explicit `undefined` is
-   * then an error. Default: computed from the reference, or random.
+   * order. Without an `externalOrderId`, the key also identifies the order, and an explicit
+   * `undefined` is an error. Default: computed from the reference, or random.
    */
   readonly idempotencyKey?: string | undefined
   /**
-   * True to buy the same thing again while an order without reference and key for it is unresolved.
-   * Only for orders without reference and key. Default false.
+   * True to place a second order while an equal one is unresolved. Only for orders without a
+   * reference or key. Default false.
    */
   readonly allowDuplicate?: boolean | undefined
   /** The ordered service, to check the quantity before anything is sent. */
@@ -293,14 +294,16 @@ export interface CreateOptions extends RequestOptions {
 /** Options of `orders.enqueue`. */
 export interface EnqueueOptions extends Pick<CreateOptions, 'idempotencyKey' | 'service'> {
   /**
-   * The rows of the client's store inside your own transaction, for example
-   * `store.within(connection)` of a `PostgresStore`. The order is remembered only if the
-   * transaction commits. Default: the store itself.
+   * The client's store inside your own transaction, for example `store.within(connection)` of a
+   * `PostgresStore`. The order is remembered only if the transaction commits. Default: the store
+   * itself.
    */
   readonly within?: OrderOutbox | undefined
 }
 
-/** One row of `orders.createMany`: an order with a reference, or an order and its Idempotency-Key. */
+/**
+ * One row of `orders.createMany`: an order with a reference, or an order with its Idempotency-Key.
+ */
 export type CreateManyRow =
   | CreateOrderRequest
   | { readonly request: CreateOrderRequest; readonly idempotencyKey: string }
@@ -328,8 +331,7 @@ export interface CreateManyOptions extends RequestOptions {
 /** Options of `orders.waitFor`. */
 export interface WaitForOptions<T = Order> extends RequestOptions {
   /**
-   * Returns true once the order is as you want it. Statuses are not documented, so only you can
-   * decide.
+   * Returns true once the order is as you want it. You decide, because statuses are undocumented.
    */
   readonly until: (order: T) => boolean | Promise<boolean>
   /** Milliseconds for the whole wait, not for one attempt. Default 120,000. */
@@ -346,8 +348,8 @@ export interface RecoverOptions extends RequestOptions {
    */
   readonly replay?: 'safe' | 'all' | undefined
   /**
-   * True to claim immediately the orders that another process may still be placing. Safe. Meant for
-   * the start after a crash, when that process is known to be gone. Default false.
+   * True to claim orders immediately, even if another process may still be placing them. Safe, and
+   * meant for the start after a crash, when the other process is known to be gone. Default false.
    */
   readonly takeOver?: boolean | undefined
 }
@@ -355,18 +357,18 @@ export interface RecoverOptions extends RequestOptions {
 /** Options of `list`. Call options apply to each page. */
 export interface ListOptions extends RequestOptions {
   /**
-   * Pages to keep in flight ahead of the current one, 0 to 16. Together at most 1,000 items (one
-   * page, if pages are larger). Items keep the order of the list. Default 0: a page is fetched when
-   * it is needed.
+   * Number of pages to fetch ahead of the current one, 0 to 16. Together they hold at most 1,000
+   * items, or one page if pages are larger. Items keep the order of the list. Default 0: each page
+   * is fetched when it is needed.
    */
   readonly prefetch?: number | undefined
 }
 
 /** The part of a list to read. */
 export interface ListParams {
-  /** Most items per page, a positive integer. Default: the service's, which is 50. */
+  /** Maximum number of items per page, a positive integer. Default: the service's, which is 50. */
   readonly limit?: number | undefined
-  /** Items to skip, an integer from 0 on. Default 0. */
+  /** Number of items to skip, 0 or more. Default 0. */
   readonly offset?: number | undefined
 }
 
@@ -379,8 +381,8 @@ export interface ListOrdersParams extends ListParams {
 /** The orders that `orders.reconcile` compares. */
 export interface ReconcileParams {
   /**
-   * Reports only remembered orders written since then, in milliseconds since 1970. An older one in
-   * the store is still never `only_remote`. Default 0: all.
+   * Reports only remembered orders written since this time, in milliseconds since 1970. Older
+   * remembered orders do not appear as `only_remote` either. Default 0: all.
    */
   readonly since?: number | undefined
   /** Only listed orders created by this integration. */

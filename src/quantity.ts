@@ -9,11 +9,11 @@ export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQ
  *
  * - `not_a_number`: not a number, or NaN or infinite
  * - `not_an_integer`: the API takes integers only
- * - `below_minimum`: less than `minQuantity`, or than 1
- * - `above_maximum`: more than `maxQuantity`, or than the largest safe integer
+ * - `below_minimum`: less than `minQuantity`, or less than 1
+ * - `above_maximum`: more than `maxQuantity`, or more than the largest safe integer
  * - `off_step`: does not fit `stepQuantity`, counted from zero or from `minQuantity`
- * - `no_valid_quantity`: no quantity would pass: the minimum is above the maximum, or no step fits
- *   between
+ * - `no_valid_quantity`: the rules allow no quantity: the minimum is above the maximum, or no step
+ *   lies between them
  */
 export type QuantityProblem =
   | 'not_a_number'
@@ -42,12 +42,12 @@ export type QuantityCheck =
  * Checks a quantity against a service's `minQuantity`, `maxQuantity` and `stepQuantity`. Sends
  * nothing.
  *
- * The API document does not say from where steps are counted. So a quantity fails only if it fits
- * neither from zero nor from the minimum, and the service has the last word. Arithmetic is exact in
- * decimal: 0.3 is three steps of 0.1.
+ * The API document does not state whether steps are counted from zero or from the minimum. So a
+ * quantity fails only if it fits neither way; the service decides. Decimal arithmetic is exact: 0.3
+ * is three steps of 0.1.
  *
- * Tolerates any value of the service. It skips a bound that is not a finite number, a step that is
- * not a finite number above zero, and the step if the minimum is unknown.
+ * Accepts any values in the service. A bound is ignored if it is not a finite number. The step is
+ * ignored if it is not a finite number above zero, or if the minimum is unknown.
  *
  * @param service a `Service`, or its three quantity fields
  * @param quantity the quantity to order: the API takes a positive integer
@@ -81,7 +81,7 @@ interface Rules {
   /** Smallest and largest integer within the bounds; `from` may be above `to`. */
   readonly from: bigint
   readonly to: bigint
-  /** The integers that fit the step, one entry for each way of counting that has any. */
+  /** The integers that fit the step, one entry for each way of counting that finds any. */
   readonly steps: readonly Steps[]
   /** The service's fields, for messages. Undefined if they are not checked. */
   readonly min: number | undefined
@@ -90,7 +90,7 @@ interface Rules {
 }
 
 /**
- * Reads the rules. For a missing or meaningless bound, the API's own applies: 1 to the largest safe
+ * Reads the rules. The API's own bounds replace missing or invalid ones: 1 to the largest safe
  * integer.
  */
 function readRules(service: QuantityRules): Rules {
@@ -188,7 +188,10 @@ function decimal(value: number): [digits: bigint, decimals: number] {
   return decimals < 0 ? [digits * 10n ** BigInt(-decimals), 0] : [digits, decimals]
 }
 
-/** Extended Euclid for positive numbers: the greatest common divisor, and x with a · x ≡ divisor (mod b). */
+/**
+ * Extended Euclid for positive numbers: the greatest common divisor, and an x with a · x ≡ divisor
+ * (mod b).
+ */
 function commonDivisor(a: bigint, b: bigint): [divisor: bigint, x: bigint] {
   let [divisor, rest] = [a, b]
   let [x, nextX] = [1n, 0n]

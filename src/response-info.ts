@@ -1,7 +1,7 @@
 import { isObject } from './defined.ts'
 import type { SupportReference } from './errors.ts'
 
-/** What came with a result, besides its data. */
+/** Everything that came with a result, except its data. */
 export interface ResponseInfo {
   /** HTTP status of the response. Absent if a remembered order was returned without a request. */
   readonly status?: number
@@ -17,7 +17,7 @@ export interface ResponseInfo {
   readonly idempotencyKey?: string
   /**
    * Orders: true if the order existed before this call, false if this call created it, absent if
-   * nobody can know.
+   * that is unknown.
    */
   readonly replayed?: boolean
   /** Orders: the ids to quote to the service's support. */
@@ -34,8 +34,8 @@ export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }
 
-// Kept in a map and not on the results, so that a result is exactly what the service sent and may
-// even be frozen.
+// Kept in a map, not on the results: a result is exactly what the service sent, and may even be
+// frozen.
 const known = new WeakMap<object, InfoSource>()
 
 /** Registers the info of a result. A primitive result has none. */
@@ -44,9 +44,9 @@ export function attachInfo(result: unknown, info: InfoSource): void {
 }
 
 /**
- * Returns what came with a result of this client: status, request id, headers, attempts. For orders
- * also the key, whether it was a replay, and what to quote to support. Undefined for anything else,
- * copies of results included.
+ * Returns what came with a result of this client: status, request id, headers, attempts. For
+ * orders, also the key, whether the order existed before, and the ids to quote to support.
+ * Undefined for anything else, even a copy of a result.
  *
  * @example
  * const { requestId, attempts, replayed } = responseInfo(order) ?? {}

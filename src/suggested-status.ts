@@ -1,6 +1,6 @@
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors.ts'
 
-/** Statuses for errors after which the wallet was not charged. */
+/** Statuses for errors of calls that did not charge the wallet. */
 const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
   // The program's own setup is wrong: its caller can do nothing about it.
   configuration: 500,
@@ -30,9 +30,8 @@ const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
  * Returns the HTTP status with which your own API should respond after a client call threw this
  * error.
  *
- * It is 202 whenever the wallet was charged or may have been: the order may exist, so your caller
- * must not order again under another reference. It is 500 for an error that is not one of this
- * package's.
+ * It is 202 if the wallet was or may have been charged for this order: the order may exist, so your
+ * caller must not order again under another reference. It is 500 for any other package's error.
  *
  * @example
  * return Response.json({ charged: error.charged }, { status: suggestedStatus(error) })

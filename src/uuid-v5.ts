@@ -11,8 +11,8 @@ type Sha1 = (bytes: Uint8Array) => string
  * case.
  *
  * Uses Node's own SHA-1, because computing ids with the uuid package took a third of the time that
- * `create()` adds to a request (docs/performance.md). It is used only after it has produced the
- * same ids as the uuid package.
+ * `create()` adds to a request (docs/performance.md). Node's SHA-1 is used only after it has
+ * produced the same ids as the uuid package.
  */
 export function uuidV5(name: string): string {
   derive ??= fastest(platformSha1)
@@ -29,7 +29,7 @@ export function fastest(find: () => Sha1 | undefined): (name: string) => string 
     // Throws if the platform forbids SHA-1.
     sha1(new Uint8Array())
     const byPlatform = derivedBy(sha1)
-    // A wrong id would be another key, hence a second charge.
+    // A wrong id would be another key, which could charge a second time.
     return PROBES.every((name) => byPlatform(name) === byPackage(name)) ? byPlatform : byPackage
   } catch {
     return byPackage
@@ -39,9 +39,7 @@ export function fastest(find: () => Sha1 | undefined): (name: string) => string 
 /** Names that fill one block of SHA-1, several blocks, and more than the reused array holds. */
 const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
-/**
- * Passes bytes, because the uuid package encodes strings slowly, and the namespace's string twice.
- */
+/** Passes bytes: the uuid package encodes strings slowly, and parses a namespace string twice. */
 function byPackage(name: string): string {
   return v5(new TextEncoder().encode(name), NAMESPACE)
 }
@@ -65,16 +63,16 @@ function derivedBy(sha1: Sha1): (name: string) => string {
       const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
     } catch {
-      // A platform may forbid SHA-1 later.
+      // The platform may have forbidden SHA-1 since.
       return byPackage(name)
     } finally {
-      // The name may come from an API key, which must not stay in memory.
+      // The name may contain an API key, which must not stay in memory.
       bytes.fill(0, start, end)
     }
   }
 }
 
-/** Node's `crypto.hash`. Not an import, so that bundlers for browsers do not search for it. */
+/** Node's `crypto.hash`. Not imported, so that bundlers for browsers do not look for it. */
 function platformSha1(): Sha1 | undefined {
   const hash = globalThis.process?.getBuiltinModule?.('crypto')?.hash
   return typeof hash === 'function' ? (bytes) => hash('sha1', bytes, 'hex') : undefined

@@ -44,7 +44,8 @@ export function begunContent(
 }
 
 /**
- * An open record that no call has claimed: a new order, or a closed one that is ordered again.
+ * The content of an open record that no call has claimed: a new order, or a closed order that is
+ * ordered again.
  * @param closed the closed record of the same order, if there is one
  */
 export function askedContent(
@@ -99,7 +100,7 @@ export function claimedContent(
   })
 }
 
-/** The record with the key under which it is ordered again. */
+/** The record with the key under which its order is placed again. */
 export function startedWith(context: OrderContext, record: JournalRecord, start: Start): RecordContent {
   if (start === 'same') return record
   if (start === 'next') return apply(record, { type: 'moved_on', key: nextKey(context, record) })

@@ -1,21 +1,21 @@
 /**
- * What the clocks say about a record, and the conditions that the rules use in their cells. Each
- * condition is named after what it finds.
+ * What the clocks show about a record, and the conditions that the rules use. Each condition is
+ * named after what it finds.
  */
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
 import { isPending, isUnsent, type JournalRecord } from './record.ts'
 
 /**
- * The key with which a cleanly closed order is ordered again. `same`: the current one. `first`: the
- * first one, whose window is still open although later keys were sent. `next`: one that was never
+ * The key with which a cleanly closed order is ordered again. `same`: the current key. `first`: the
+ * first key, whose window is still open although later keys were sent. `next`: a key that was never
  * sent.
  */
 export type Start = 'same' | 'first' | 'next'
 
 /**
- * Milliseconds since the last write of an anonymous order during which an equal call means the same
- * order.
+ * For this many milliseconds after the last write of an anonymous order, an equal call means the
+ * same order.
  */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
@@ -38,8 +38,8 @@ export interface Timing {
 }
 
 /**
- * True if the service remembers a key that was first sent at that time for long enough to make a
- * whole call.
+ * True if the service still remembers a key first sent at `sentAt`, and will until a whole call has
+ * ended.
  */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
@@ -49,8 +49,8 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 
 /**
  * The key for an order whose requests were all cleanly refused, or never processed. Undefined if no
- * key may be sent. The first key is preferred, because a process that lost the record derives it
- * again: a charge under it happens only once.
+ * key may be sent. The first key is preferred, because a process that has lost the record derives
+ * the same key, and the service charges a key only once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
@@ -98,8 +98,8 @@ export function isFromFuture(
 
 /** True if the call that claimed the record may still be running. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
-  // A claim from the future means that the clock went back. The record would look busy until the
-  // clock catches up.
+  // A claim from the future means that the clock went back. If it counted, the record would look
+  // busy until the clock catches up.
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
@@ -159,8 +159,8 @@ export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
 /**
- * The order left this caller's key earlier. The time of its first send, and so its window, is
- * unknown.
+ * The order was moved from this caller's key to another one. When the key was first sent, and so
+ * its window, is unknown.
  */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
@@ -192,7 +192,7 @@ export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
 
-/** No call wrote the anonymous order for so long that this call may mean another one. */
+/** The anonymous order was last written so long ago that this call may mean another order. */
 export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { now }) => {
   const untouched = now - updatedAt
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)

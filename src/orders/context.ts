@@ -20,7 +20,7 @@ export interface OrderContext {
   readonly account: string | undefined
   /** Milliseconds from the first send during which a key may be sent again. */
   readonly safeRetryWindow: number
-  /** Scope of keys at the service: one API key, or all of a customer's. */
+  /** Scope of keys at the service: one API key, or all API keys of a customer. */
   readonly idempotencyScope: 'apiKey' | 'customer'
   /** How much of a created order is remembered. */
   readonly remember: 'order' | 'id'
@@ -56,7 +56,7 @@ export function chargedOf(record: Pick<OrderRecord, 'state' | 'rejection'>): Cha
   return record.state === 'open' || record.rejection?.kind === 'conflict' ? 'unknown' : 'no'
 }
 
-/** What an error says of a record: its names, and what it proves about the wallet. */
+/** The facts of a record for an error: its names, and what it proves about the wallet. */
 export interface RecordFacts {
   readonly charged: Charged
   readonly idempotencyKey: string | undefined

@@ -11,7 +11,7 @@ export interface CreateManySuccess<Output> {
   /** The order, new or remembered. */
   readonly order: Output
   /**
-   * True if the order existed before, false if this call created it, undefined if nobody can know.
+   * True if the order existed before, false if this call created it, undefined if that is unknown.
    */
   readonly replayed: boolean | undefined
   /** The wallet was charged, by this run or before. */
@@ -20,7 +20,7 @@ export interface CreateManySuccess<Output> {
 
 /** A row that failed. */
 export interface CreateManyFailure {
-  /** False: `error` says why. */
+  /** False: `error` shows why. */
   readonly ok: false
   /** The row's order, as the source gave it. */
   readonly request: CreateOrderRequest
@@ -33,12 +33,12 @@ export interface CreateManyFailure {
 /** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
-/** Places one row. Never rejects with one of our errors: a row's failure is its own result. */
+/** Places one row. Never rejects with one of our errors: a failed row is a result, too. */
 export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
 
 /** Concurrency and listeners of a run. */
 export interface CreateManySettings {
-  /** Largest number of orders in progress or waiting to be taken by the caller. */
+  /** Maximum number of orders in progress or waiting to be taken by the caller. */
   readonly concurrency: number
   readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
   readonly signal: AbortSignal | undefined
@@ -63,9 +63,9 @@ export async function* createMany<Output>(
   const progress = { completed: 0, created: 0, replayed: 0, failed: 0 }
   let working = 0
   let reading = false
-  /** No further row is read. */
+  /** True once no further row may be read. */
   let ended = false
-  /** The source ended by itself, so `return()` is not called. */
+  /** True once the source has ended, so that `return()` is not called. */
   let exhausted = false
   let failure: { readonly error: unknown } | undefined
   let wake: () => void = () => {}
@@ -118,7 +118,7 @@ export async function* createMany<Output>(
     ended = true
     failure ??= {
       error: new RequestAbortedError(
-        'orders.createMany was aborted. Each result says whether its order was charged; run it again for the rest.',
+        'orders.createMany was aborted. Each result shows whether its order was charged. Run it again to place the rest.',
         {
           cause: signal?.reason,
         },

@@ -231,8 +231,7 @@ class Placement implements Task<'create', Placed> {
 
   #send(as: Sends, found: Found): Turn<Placed> {
     const { row, record } = found
-    // A new intent in a used slot has its own times. The previous order in the slot says nothing
-    // about the charge of this one.
+    // A new intent in a used slot does not take over the previous order's times or `charged`.
     const over: Found = as === 'new' ? { id: found.id, ...defined({ row }) } : found
     const { duplicateKey } = this.#call
     const further = { totalTimeout: this.#settings.totalTimeout, duplicateKey }

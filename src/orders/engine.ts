@@ -1,7 +1,7 @@
 /**
  * The one loop behind every command that changes a record: load, decide by the rules, write, send.
  * If another writer was faster, the loop starts again. The rules choose the step. A command
- * provides its facts and says what each step means for its caller.
+ * provides its facts and decides what each step means for its caller.
  */
 import type { Charged, CustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
@@ -39,7 +39,7 @@ interface Write<Result> extends Conditional<Result> {
   written(found: FoundRecord): Result
 }
 
-/** Claims an order and sends it. No byte leaves unless the claim is stored. */
+/** Claims an order and sends it. Nothing is sent unless the claim is stored. */
 interface Send<Result> extends Conditional<Result> {
   /** The record content to which the claim is added. */
   readonly send: RecordContent
@@ -191,7 +191,7 @@ export async function leaveBehind(
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
   const { record } = found
-  // The order now in the slot says nothing about the one that this call continues.
+  // The order now in the slot shows nothing about the order that this call continues.
   if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
   // True for an earlier, finished order that only shares the slot.
   const other =
@@ -214,7 +214,7 @@ function cancelled(content: RecordContent): RecordContent {
 
 /**
  * Overwrites the record with a closed one, or with itself if the codec fails. Returns true if no
- * earlier write can still be applied. A store that refuses the write is certain of that, too.
+ * earlier write can still be applied. A store that refuses the write guarantees that, too.
  */
 export async function writeOver(
   journal: Journal,

@@ -55,7 +55,7 @@ export async function enqueueOrder(
       const loaded = await journal.load(intent.rowId, deadline, within)
       if (loaded instanceof Interruption)
         throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
-      // Do not mark a record that a call of this process works on: that call writes its own
+      // Do not mark a record that a call of this process is working on: that call writes its own
       // outcome.
       const isLive = context.live.get(intent.rowId) !== undefined
       const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
@@ -76,7 +76,8 @@ export async function enqueueOrder(
           return write(found, apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() }))
         case 'write': {
           const moved = step.as === 'given'
-          // The refusal under this key. If recovery gets the same one, it moves on to another key.
+          // The refusal under this key. If recovery gets the same refusal, it moves on to another
+          // key.
           const heard = moved ? undefined : record?.rejection
           return write(found, askedContent(context, intent, record, { moved, heard }))
         }
@@ -95,8 +96,8 @@ export async function enqueueOrder(
       unwritten: async (written) => {
         const { record } = over
         let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
-        // An abandoned write of an earlier call may still open the record. A write that prevents
-        // this would be rolled back with the caller's transaction.
+        // An abandoned write of an earlier call may still open the record. Inside the caller's
+        // transaction, a rollback would undo the write that prevents this.
         const fences = written.result === 'failed' && charged === 'no'
         if (fences && (within !== undefined || !(await journal.fence(over, deadline)))) charged = 'unknown'
         throw errors.notStored(written, charged, content.key, record)

@@ -11,7 +11,7 @@ import { CanonicalJsonError } from './canonical.ts'
 import { type Derive, fieldTags } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
-/** The fields that an order repeats from its request, if they have the type that was sent. */
+/** The fields that an order repeats from its request, if they have the expected type. */
 export interface Echo {
   readonly externalOrderId?: string | undefined
   readonly serviceId?: string | undefined
@@ -55,7 +55,8 @@ export function echoOf(order: object): Echo {
 }
 
 /**
- * Name of the first request field that an order contradicts. Undefined if it may be the same order.
+ * Name of the first request field that an order contradicts. Undefined if it may be the requested
+ * order.
  */
 export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: FoundIn): string | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId !== undefined) {

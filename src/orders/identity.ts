@@ -4,7 +4,7 @@
  *
  * Everything here is frozen for ever, because records on disk have these names. After a store is
  * lost, a derived first key protects the wallet only if every version of this package derives the
- * same one. A better rule gets a new version tag (`k2`, …) next to the old one. Test vectors pin
+ * same key. A better rule gets a new version tag (`k2`, …) next to the old tag. Test vectors pin
  * the current rules.
  */
 import { canonicalJson } from './canonical.ts'
@@ -66,7 +66,10 @@ export function isAnonymous(slot: string): boolean {
 export interface DerivedKeyParts {
   /** Label of the service ({@link normalizeServer}): sandbox and production must not share keys. */
   readonly server: string
-  /** Label of the customer account: two tenants may both have an `order-1`. Never the API key, which rotates. */
+  /**
+   * Label of the customer account: two tenants may both have an `order-1`. Never use the API key,
+   * which rotates.
+   */
   readonly account: string
   /** The caller's own reference for the order. */
   readonly externalOrderId: string
@@ -171,7 +174,7 @@ export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): 
 const BY_PROXY = 'p'
 
 /**
- * The tag of an API key that a proxy adds. The proxy computes it as well, and compares.
+ * The tag of an API key that a proxy adds. The proxy computes the same tag and compares the two.
  *
  * @param salt as in {@link apiKeyTag}
  * @param proxyTag the proxy's name for the API key, in every response
@@ -191,7 +194,7 @@ function shortTag(derive: Derive, parts: readonly unknown[]): string {
 }
 
 /**
- * The scope of records: server and account. Records of two scopes never meet. The API key is not
+ * The scope of records: server and account. Records of two scopes never mix. The API key is not
  * part of it, because open orders must be found after a key rotation.
  *
  * @param server label of the service ({@link normalizeServer})
@@ -220,8 +223,8 @@ export function rowIdOf(derive: Derive, slot: string): string {
  *
  * @param baseUrl an absolute http or https address
  * @returns for example `https://api.example.com/ordering`
- * @throws {TypeError} if it is not one; the message does not quote the address, which may contain a
- * password
+ * @throws {TypeError} if `baseUrl` is anything else; the message does not quote the address, which
+ * may contain a password
  */
 export function normalizeServer(baseUrl: string): string {
   const url = parseUrl(baseUrl)
@@ -253,7 +256,7 @@ function normalizedEscape(escaped: string): string {
  *
  * A key has 1 to 255 visible ASCII characters (0x21 to 0x7E). The API document only says "string";
  * 255 is the widest published limit of comparable services. Headers may trim, join or re-encode
- * other characters: two different keys could then be one on the wire.
+ * other characters: two different keys could then become equal on the wire.
  *
  * @returns a reason such as `is empty`, to follow the field's name; it never quotes the key
  */

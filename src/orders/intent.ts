@@ -19,7 +19,7 @@ export interface Intent {
   readonly rowId: string
   /** Canonical JSON: the bytes of every attempt. */
   readonly body: string
-  /** A private copy of the body, for naming the fields that differ. */
+  /** A private copy of the body, to name the fields that differ. */
   readonly request: Readonly<Record<string, unknown>>
   readonly fingerprint: string
   readonly externalOrderId?: string
@@ -95,7 +95,10 @@ function refuseMisnamed(request: unknown): void {
   if (issues.length > 0) throw invalid(issues)
 }
 
-/** Path of a naming field that is present but undefined. Canonical JSON would drop it silently. */
+/**
+ * Path of a field that would name the order but is undefined. Canonical JSON would drop it
+ * silently.
+ */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
   if (isUndefinedIn(request, 'metadata')) return 'metadata'
@@ -187,7 +190,7 @@ const PLACES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Least length of a name whose near misses count. Shorter names are too close to other words:
+ * Minimum length of a name whose near misses count. Shorter names are too close to other words:
  * `services`, `budget`, `readers`.
  */
 const LONG = 8
@@ -207,7 +210,9 @@ export function misnamedFields(request: unknown): readonly Issue[] {
   return issues
 }
 
-/** `metadata` is checked only for its own known name: its other fields are the caller's. */
+/**
+ * In `metadata`, only misspellings of its one known name count: its other fields are the caller's.
+ */
 function collect(issues: Issue[], fields: unknown, prefix: string): void {
   if (typeof fields !== 'object' || fields === null) return
   for (const name of Object.keys(fields)) {

@@ -18,7 +18,7 @@ import {
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 /**
- * Largest number of attempts to write a proven charge over other writers' versions, before it is
+ * Maximum number of attempts to write a proven charge over other writers' versions, before it is
  * left to the background.
  */
 const MAX_MERGES = 8
@@ -160,13 +160,13 @@ export class Journal {
       if (timely instanceof Interruption)
         return {
           result: 'failed',
-          repair: 'Repair the codec, which did not encrypt it in time,',
+          repair: 'Repair the codec, which did not encrypt the record in time,',
           cause: undefined,
         }
       row = timely
     } catch (cause) {
       const failed =
-        cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt it'
+        cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt the record'
       return { result: 'failed', repair: `Repair the codec, which ${failed},`, cause }
     }
     const applied = await this.#rows.apply(found.row, row, deadline, store)
@@ -336,8 +336,8 @@ export class Journal {
   }
 
   /**
-   * The deadline for storing a call's outcome. It is stored even if the call is over, because the
-   * caller must be told what is stored.
+   * The deadline for storing a call's outcome. The outcome is stored even if the call is over,
+   * because the caller must be told what is stored.
    * @param signal ends the wait early
    */
   #settling(deadline: Deadline, signal?: AbortSignal): Deadline {

@@ -6,7 +6,7 @@ import type { Intent } from './intent.ts'
 export interface LiveCall<Result> {
   readonly fingerprint: string
   readonly idempotencyKey: string | undefined
-  /** The fields as canonical JSON, for naming those that differ in a conflict. */
+  /** The request's fields, to name those that differ in a conflict. */
   readonly request: Readonly<Record<string, unknown>>
   /**
    * Resolves when the call has ended: with its result, or undefined if it has none. Never rejects.
@@ -44,8 +44,8 @@ export class LiveCalls<Result> {
   }
 
   /**
-   * Registers a call. The returned function ends it. Must follow {@link get} without an await in
-   * between.
+   * Registers a call. The returned function ends it. Must follow {@link get} without an await, or
+   * two calls could enter.
    */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {
     let end: (result: Result | undefined) => void = () => {}

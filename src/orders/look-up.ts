@@ -19,11 +19,14 @@ import { scanOrders } from './scan-orders.ts'
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /** True if the record seems never sent: {@link mayBeRestored}. */
+  /** True if the order was apparently never sent: {@link mayBeRestored}. */
   readonly unsent: boolean
 }
 
-/** The service's whole order list was read, and an order that seems never sent is not in it. */
+/**
+ * The service's whole order list was read, and an order that was apparently never sent is not in
+ * it.
+ */
 export interface NotListed {
   readonly outcome: 'not_listed'
   readonly found: FoundRecord
@@ -35,8 +38,8 @@ const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server',
 const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
 /**
- * How often the list is read: rows move during a read, so once is not enough. More than twice would
- * prove no more.
+ * Number of times the list is read. Rows move during a read, so once is not enough. A third time
+ * would prove no more.
  */
 const SWEEPS = 2
 
@@ -107,7 +110,8 @@ export async function lookUpById(
 
 /**
  * Searches the order list for these records' orders, by reference. An order in the list is proof; a
- * missing one proves nothing. After that, only an order that seems never sent may be sent.
+ * missing order proves nothing. Of the missing orders, only those that were apparently never sent
+ * may be sent.
  */
 export async function* lookUp(
   context: OrderContext,
@@ -157,8 +161,7 @@ export async function* lookUp(
       }
     } catch (caught) {
       error = failureOf(caught)
-      // A client that was closed meanwhile ends the walk. A missing API key is a failure like any
-      // other.
+      // Throws if the client was closed meanwhile, which ends the walk. A missing API key does not.
       checkOpen()
       looked = !PASSING.has(error.code) && !PASSING_STATUSES.has(error.status)
     }
@@ -247,7 +250,7 @@ class Cuts {
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The look-up stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} and did not find the order; it may be in the rest. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
+    `The look-up stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
     { ...recordFacts(record), charged: 'unknown' },
   )
 }

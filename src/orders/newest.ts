@@ -16,8 +16,8 @@ import { apply, isKnown, type Proof } from './transitions.ts'
 const LOOK = 5000
 
 /**
- * Stores that an order exists, whatever its record says by now. `later`: the store could not accept
- * this now. `displaced`: the row holds the next equal order, which must not be overwritten.
+ * Stores that an order exists, however its record has changed meanwhile. `later`: the store did not
+ * accept this yet. `displaced`: the row holds the next equal order, which must not be overwritten.
  */
 export async function proveCreated(
   { journal }: OrderContext,
@@ -53,8 +53,8 @@ export function isAnother(newest: RecordContent, before: RecordContent): boolean
 }
 
 /**
- * True if the row holds a next equal order that must stay. A proof may overwrite a next order that
- * was refused, or a decision to abandon this one.
+ * True if the row now holds the next equal order, which must stay. A proof may overwrite a next
+ * order that was refused, or a decision to abandon this order.
  */
 function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))

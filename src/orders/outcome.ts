@@ -85,14 +85,14 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: row(YES, 'stop'),
   created_flawed: row(YES, 'stop'),
   created_unreadable: row(YES, 'replay'),
-  // Captive portals and proxies return 200 for anything, so it proves no charge.
+  // Captive portals and proxies return 200 for anything, so a 200 proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
   // Another caller's order: a mixed-up response, or a proxy that returns the response to another
   // request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
-  // A 402 may exist because an earlier attempt drained the wallet. The same holds for stock,
-  // validation and publication.
+  // After an ambiguous attempt, a 402 may mean that this attempt emptied the wallet. Refusals about
+  // stock, validation and publication may have the same cause.
   refused: row(REFUSED, 'stop', 'refused'),
   refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
   unauthorized: row(NOT_PROCESSED, 'stop'),

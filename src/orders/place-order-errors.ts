@@ -141,7 +141,7 @@ export class PlaceOrderErrors {
     const message = 'was used for this order before, and the service may be about to forget it; use a new one'
     const charged = chargedOf(record)
     return new InvalidRequestError(
-      `The idempotencyKey ${message}. Nothing was sent by this call. ${chargedSentence(charged)}`,
+      `The idempotencyKey ${message}. This call sent nothing. ${chargedSentence(charged)}`,
       { ...this.#facts(record), charged, issues: [{ path: 'options.idempotencyKey', message }] },
     )
   }
@@ -164,7 +164,7 @@ export class PlaceOrderErrors {
         ? 'It is unknown whether the order was stored'
         : 'The order could not be stored'
     return new StoreError(
-      `${what}; nothing was sent by this call. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
+      `${what}. This call sent nothing. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
       { ...known, charged, idempotencyKey: key ?? known.idempotencyKey, cause },
     )
   }
@@ -179,11 +179,10 @@ export class PlaceOrderErrors {
     return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** The order was sent, but cannot be returned. `charged` is what the store has. */
+  /** The order was sent, but cannot be returned. `charged` is as stored. */
   sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
     const { ending, outcome, orderId, record, attempts } = sent
-    // A success arrived, so the error is that the order is unreadable, whatever the last attempt
-    // ended with.
+    // A success arrived, so the order is reported as unreadable, however the last attempt ended.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
       const { status, requestId } = bare(factsOf(ending.trail))
@@ -214,7 +213,7 @@ export class PlaceOrderErrors {
   }
 }
 
-/** What the errors of a call that places an order contain besides its outcome. */
+/** The context for the errors of a call that places an order. */
 export function orderCall(
   operation: string,
   known: RecordFacts,
@@ -231,7 +230,7 @@ export function moneyOf(record: JournalRecord | undefined): Charged {
 
 /**
  * The error for invalid arguments, with `charged` from the record of the order that they name. An
- * order that was charged under valid arguments must not be reported as `'no'`.
+ * order that an earlier call bought must not be reported as `'no'`.
  */
 export async function argumentError(
   { journal, connection }: OrderContext,
@@ -255,6 +254,6 @@ export async function argumentError(
 function invalidOver(what: string, issues: readonly Issue[], facts: ErrorFacts): InvalidRequestError {
   const { charged = 'no' } = facts
   const sent = what.endsWith(' Nothing was sent.') ? what : `${what.replace(/\.?$/, '.')} Nothing was sent.`
-  const money = charged === 'no' ? '' : ` Of an earlier call: ${chargedSentence(charged)}`
+  const money = charged === 'no' ? '' : ` Earlier calls for this order: ${chargedSentence(charged)}`
   return new InvalidRequestError(sent + money, { ...facts, issues })
 }

@@ -11,7 +11,7 @@ import { scanOrders } from './scan-orders.ts'
 
 /**
  * One line of a reconciliation: an order known to both sides, known to one side only, or with
- * different amounts. `only_local` means that the list did not show the order. That proves nothing:
+ * different amounts. `only_local` means that the list did not show the order, which proves nothing:
  * lists lag and rows move.
  */
 export type Reconciled<Output = Order> =
@@ -75,7 +75,7 @@ export async function* reconcile<Output>(
     if (record.updatedAt >= options.since) local.add(record)
     else older.add(record)
     if (order?.id !== undefined) byId.set(order.id, record)
-    // Once the id is known, an order with the same reference and another id is a different one.
+    // Once the id is known, an order with the same reference and another id is a different order.
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
@@ -106,9 +106,10 @@ export async function* reconcile<Output>(
       yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
-  // They include open records: only recovery can find out whether the service has their orders.
+  // The rest includes open records: only recovery can find out whether the service has their
+  // orders.
   for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
-  // Some of the remaining orders may belong to a record that cannot be read.
+  // Some orders of the list may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
 }
 

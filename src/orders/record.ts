@@ -10,8 +10,8 @@ export type RecordState = 'open' | 'created' | 'rejected'
 
 /**
  * Why a record is closed without an order:
- * - `refused`: the service refused it (400, 402, 404, 422). The same refusal under the first key
- *   leads to a new key;
+ * - `refused`: the service refused it (400, 402, 404, 422). If the refusal repeats under the first
+ *   key, the order moves to a new key;
  * - `not_processed`: the service did not process it (401, 403, 425, 429 and the like), or it was
  *   surely never sent;
  * - `conflict`: the key belongs to another payload, which may have been bought;
@@ -106,8 +106,8 @@ export interface JournalRecord extends OrderRecord {
    */
   readonly first?: FirstKey
   /**
-   * The caller's keys that the order has left. The service may forget them at any moment, so none
-   * is sent again.
+   * The caller's keys that the order no longer uses. The service may forget them at any moment, so
+   * they are never sent again.
    */
   readonly left?: readonly string[]
   /** Identity of the payload without `metadata`. */
@@ -153,8 +153,8 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 're
 
 /**
  * True if no call has claimed the record for sending since it was opened. Such a record is
- * unambiguous, whatever its age and whichever API key sends it: every claim sets the tag in the
- * write that permits the send.
+ * unambiguous, whatever its age and whichever API key sends it: every claim sets the API key tag in
+ * the write that permits the send.
  */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''
@@ -187,7 +187,7 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 
 /**
  * True if an anonymous call means the stored order, not another equal one, because no caller has
- * the outcome or the content of the stored one yet.
+ * the outcome or the content of the stored order yet.
  */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (

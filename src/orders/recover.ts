@@ -48,7 +48,7 @@ export interface RecoverSettings<Output> {
 }
 
 interface RecoverOneSettings extends RecoverSettings<unknown> {
-  /** Id that the record's requests share with their events. */
+  /** Call id in all events of this record. */
   readonly callId: string
 }
 
@@ -96,7 +96,7 @@ export async function* recover<Output>(
           ? await recoverOne(context, id, { ...options, notListed, callId })
           : await leaveOpen(context, id)
     } catch (error) {
-      // The failure of one record is its own outcome. The walk goes on.
+      // A failure is the outcome of its own record only. The walk goes on.
       step = await leaveOpen(context, id, failureOf(error))
       // The record cannot even be read: the store itself fails, and would fail for every other
       // record.
@@ -159,7 +159,7 @@ async function pendingRecords(
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
       // Records that were never sent have no window. They come after the others, oldest first.
       if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
-      // Records past their window can wait: nothing is lost by a late look-up.
+      // Records past their window can wait: a late look-up loses nothing.
       else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
@@ -182,15 +182,15 @@ export async function recoverOne(
   const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   let credential: string | null | undefined
   let leave: (result: undefined) => void = () => {}
-  // A decision that needed no API key stays. Deciding again a moment later, with other facts, might
-  // send the order.
+  // A decision that needs no API key is final. Deciding again a moment later, with other facts,
+  // might send the order.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
     // One request only, so only one attempt's time is subtracted from the window.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    // Once the API key is fetched, it is decided that no claim counts. Marking the record's times
-    // must not make a claim count again.
+    // The API key is fetched only once no claim counts. Marking the record's times must not make a
+    // claim count again.
     outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
@@ -260,7 +260,7 @@ function repeating(
     over,
     send,
     how: {
-      // One request for each key: the same refusal again moves an enqueued order to its next key.
+      // One request for each key: if the refusal repeats, an enqueued order moves to its next key.
       settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
       callId,
       credential,

@@ -16,8 +16,8 @@ export type AttentionReason =
   /** The caller's signal aborted the call, so recovery does not repeat it. */
   | 'aborted'
   /**
-   * Refused after an attempt with an unknown outcome. The refusal may exist because that attempt
-   * was charged.
+   * Refused after an attempt with an unknown outcome. A charge for that attempt may be the reason
+   * for the refusal.
    */
   | 'refused_after_doubt'
   /** The key belongs to another payload, which may have been bought. */
@@ -59,8 +59,8 @@ export interface UnreadableOrder {
 /** The outcome of a record without an order. */
 export interface RecoveredRecord {
   /**
-   * `rejected`: closed without an order. `in_progress`: a live call or the service works on it.
-   * `still_open`: the outcome is still unknown, for example because the service could not be
+   * `rejected`: closed without an order. `in_progress`: a live call or the service is working on
+   * it. `still_open`: the outcome is still unknown, for example because the service could not be
    * reached; try again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
@@ -155,15 +155,15 @@ export async function finished<Output>(
 }
 
 /**
- * The failure of one order, which is its own outcome. Rethrows what ends a whole run: the caller's
- * abort, and an error that is not ours.
+ * Returns an error that concerns only one order. Rethrows an error that ends a whole run: the
+ * caller's abort, or an error that is not ours.
  */
 export function failureOf(error: unknown): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
   return error
 }
 
-/** The outcome of a row whose record cannot be read. */
+/** Stands in for a record that cannot be read, in its outcome. */
 export function unreadableRecord(row: StoredRow): OrderRecord {
   const { version, createdAt, state } = row
   return {

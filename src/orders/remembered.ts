@@ -88,8 +88,8 @@ export async function lookFor(context: OrderContext, name: OrderName, look: Name
 }
 
 /**
- * Returns true if another record than that one has the order with this id. Reads the whole store,
- * because no store has an index of order ids.
+ * Returns true if a record other than the given one has the order with this id. Reads the whole
+ * store, because no store has an index of order ids.
  */
 export async function isTaken(
   context: OrderContext,
@@ -116,7 +116,10 @@ async function inTime<T>(reading: Promise<T | Interruption>, name: OrderName, lo
   return found
 }
 
-/** The record of that name. A key may also belong to an order with a reference, or to an anonymous one. */
+/**
+ * The record of that name. A key may also belong to an order with a reference, or to an anonymous
+ * order.
+ */
 async function findRecord(
   context: OrderContext,
   name: OrderName,
@@ -163,7 +166,7 @@ function interrupted(
   { operation, settings }: NamedLook,
 ): CustomerOrderingError {
   const facts = { charged: 'unknown', attempts: 0, ...name } as const
-  const did = 'nothing was sent or changed, and it is unknown whether the order was charged'
+  const did = 'nothing was sent or changed. The wallet may have been charged'
   return why === 'aborted'
     ? new RequestAbortedError(
         `${operation}() was aborted by the caller's signal while it read the store: ${did}. Call again if it is still needed.`,

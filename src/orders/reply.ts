@@ -44,7 +44,7 @@ interface Told {
   readonly remembered: boolean
 }
 
-/** For a call that sent nothing because the order existed. */
+/** For a call that sent nothing because the order already existed. */
 const WAS_THERE: Omit<Told, 'key'> = {
   answered: undefined,
   attempts: 0,
@@ -76,7 +76,7 @@ export function replyOf(
 
 /**
  * Waits for a concurrent call of this process for the same order, and returns its order. Undefined
- * if that call ended without one.
+ * if that call ended without an order.
  */
 export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
   const { errors, intent, deadline } = call
@@ -88,7 +88,7 @@ export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>):
   const placed = await deadline.race(twin.ended.then(copyOf))
   if (placed instanceof Interruption) throw errors.interrupted(placed, 'unknown', twin.idempotencyKey)
   if (placed === undefined) return undefined
-  // The other call used a different key than this call's. Only the record can decide about that.
+  // The other call used another key. Only the record shows whether that is a conflict.
   if (intent.idempotencyKey !== undefined && intent.idempotencyKey !== placed.key) return undefined
   return replyOf(call, placed.order, { ...WAS_THERE, key: placed.key })
 }
@@ -100,7 +100,10 @@ export function rememberedReply(call: OrderCall, record: JournalRecord): Placed 
   return replyOf(call, checked.value, { ...WAS_THERE, key: record.key })
 }
 
-/** Reads an existing order whose response was never readable and whose key may be forgotten. */
+/**
+ * Reads an existing order whose response was never readable and whose key the service may have
+ * forgotten.
+ */
 export async function readReply(call: OrderCall, found: FoundRecord): Promise<Placed> {
   const { context, deadline, errors } = call
   const { record } = found
@@ -120,15 +123,15 @@ export async function readReply(call: OrderCall, found: FoundRecord): Promise<Pl
 }
 
 /**
- * Looks up an order that seems never sent. Returns the order from the list, or undefined if the
- * list does not have it. Throws if the outcome stays unknown.
+ * Looks up an order that was apparently never sent. Returns the order from the list, or undefined
+ * if the list does not have it. Throws if the outcome stays unknown.
  */
 export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
   const { context, deadline, errors } = call
   const { record } = found
   const settings: CallSettings = {
     ...call.settings,
-    // For each page: the time that is left then.
+    // Read again for each page, so that the whole walk ends in time.
     get totalTimeout() {
       return Math.max(1, deadline.remaining())
     },
@@ -153,9 +156,8 @@ export async function listedReply(call: OrderCall, found: FoundRecord): Promise<
 }
 
 /**
- * Response info of an order, for {@link attachInfo}. A function of the module: a closure within a
- * call would keep the call's request and signal in memory for as long as the caller keeps the
- * order.
+ * Response info of an order, for {@link attachInfo}. Not nested in another function: a closure
+ * would keep the call's request and signal in memory for as long as the caller keeps the order.
  */
 export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   return () => {

@@ -68,7 +68,7 @@ export async function resolve(
   })
 }
 
-/** Forgets a closed record: the next order under its name is bought again. */
+/** Forgets a closed record: the next call under its name buys again. */
 export async function forget(
   context: OrderContext,
   name: OrderName,
@@ -179,8 +179,8 @@ async function verified(
   const { deriveId } = context.connection.runtime
   const field = contradiction(deriveId, record, echoOf(order), 'list')
   if (field !== undefined) throw invalid('orderId', `names an order with a different ${field}`, record)
-  // A service may return too little to tell two orders apart. A wrong id would then hide a paid
-  // order: its own record would look settled, and nobody would look for the other charge.
+  // A service may return too little to tell two orders apart. With another record's order id, this
+  // record would look settled, and nobody would look for its charge.
   if (await isTaken(context, orderId, record, name, look))
     throw invalid('orderId', 'names an order that is remembered under another reference or key', record)
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)

@@ -6,14 +6,14 @@ import type { StoredRow } from '../stores/store.ts'
 import { isPending, type JournalRecord } from './record.ts'
 
 /**
- * Layout of `data`. A row with a higher number comes from a newer package and is never changed. A
- * value that this layout does not know, such as another `hold`, needs a higher number: an older
- * package would report the row as damaged. A new optional field that an older package may ignore
- * does not need one.
+ * Number of the layout of `data`. A row with a higher number comes from a newer package and is
+ * never changed. A new value of a known field, such as another `hold`, needs a higher number: an
+ * older package would report the row as damaged. A new optional field that an older package may
+ * ignore does not.
  */
 const LAYOUT = 1
 
-/** Marks rows whose record was forgotten. They remember nothing, but their version still rises. */
+/** Marks a row whose record was forgotten. The row remembers nothing but its version. */
 const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
@@ -39,7 +39,9 @@ export async function encodeRecord(
   }
 }
 
-/** Without a well-formed string, nobody could read the record later. */
+/**
+ * Throws unless the codec returns a well-formed string, because the record could not be read later.
+ */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
   if (!isStorable(sealed)) throw new TypeError('codec.encrypt() did not return a well-formed string')
@@ -65,7 +67,10 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
   }
 }
 
-/** A row without a record: nothing was ever remembered under its name, but version 1 is taken. */
+/**
+ * A row without a record. It takes version 1, so that an abandoned insert of the same row comes too
+ * late.
+ */
 export function emptyRow(scope: string, id: string, now: number): StoredRow {
   const times = { createdAt: now, updatedAt: now }
   return { scope, id, version: 1, open: false, state: 'rejected', ...times, data: FORGOTTEN }
@@ -119,11 +124,11 @@ const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next
   },
 }
 
-/** The error for an unusable row. Nothing may be sent for it, because nobody knows its order. */
+/** The error for an unusable row. Nothing may be sent, because the row's order is unknown. */
 export function unusableError(why: Unusable, key?: string): StoreError {
   const { what, next } = UNUSABLE[why]
   return new StoreError(
-    `${what} This call ordered nothing; an earlier one may have charged the wallet. ${next}`,
+    `${what} This call ordered nothing; an earlier call may have charged the wallet. ${next}`,
     { charged: 'unknown', idempotencyKey: key },
   )
 }
@@ -149,7 +154,7 @@ const allOf =
   (value) =>
     isFields(value) && Object.values(value).every(fits)
 
-/** The check of every field of a record. A field without a line does not compile. */
+/** The check of every field of a record. A field without a check does not compile. */
 const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   slot: isText,
   key: isText,
@@ -218,15 +223,15 @@ export class RoundTripError extends TypeError {
 
 /**
  * Makes the codec decrypt its first encrypted string before anything is stored. Otherwise, an
- * unreadable record would be noticed only after its order was charged. After a failure, the next
- * string is checked.
+ * unreadable record would be noticed only after its order was charged. If this check fails, the
+ * next string is checked.
  */
 export function withRoundTrip(codec: Codec): Codec {
   let proven = false
   return {
     encrypt: async (text) => {
       const sealed = await codec.encrypt(text)
-      // The caller rejects a value that is not a string.
+      // `encrypted` rejects a value that cannot be stored.
       if (proven || !isStorable(sealed)) return sealed
       if (!(await opens(codec, sealed, text))) throw new RoundTripError()
       proven = true

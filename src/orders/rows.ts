@@ -8,8 +8,8 @@ import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/stor
 export const STORE_TIMEOUT = 10_000
 
 /**
- * How far back the witness for a pruning is searched, as multiples of its least age. If orders are
- * rare, the witness is further back.
+ * How far back the witness for a pruning is searched, as multiples of its minimum age. If orders
+ * are rare, the witness is further back.
  */
 const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
@@ -19,8 +19,8 @@ export type Which = { readonly open: true } | { readonly since: number }
 /**
  * Result of a conditional write of a row.
  * - `lost`: another writer was faster.
- * - `refused`: the store is certain that the write never happens, as with a full disk ({@link
- *   StoreError.applied}).
+ * - `refused`: the store is certain that the write never happens, as with a full disk
+ *   ({@link StoreError.applied}).
  * - `doubt`: the write is not visible, but may still be applied, even if the store rejected it. A
  *   database may continue a statement after its client has stopped waiting.
  */
@@ -89,8 +89,8 @@ export class Rows {
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
-    // A database client that repeats a write after a lost response may report that the write came
-    // too late.
+    // Read the row: a database client that repeats a write after a lost response may report that
+    // the write came too late.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
     const read = await this.read(id, grace, store).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
@@ -124,11 +124,11 @@ export class Rows {
   }
 
   /**
-   * The time before which closed records may be removed; 0 if none may. This process's clock alone
-   * must not decide: while it is far ahead, all records look old. So another record, the witness,
-   * must be newer than the removed ones by three quarters of the retention. The witness itself must
-   * be at least a quarter of the retention old. A clock that is ahead thus cannot make a witness
-   * any sooner.
+   * The time before which closed records may be removed; 0 if no record may be. This process's
+   * clock alone must not decide: while it is far ahead, all records look old. So another record,
+   * the witness, must be newer than the removed ones by three quarters of the retention. The
+   * witness itself must be at least a quarter of the retention old: a record that a clock far ahead
+   * has just written is no witness.
    */
   async prunableBefore(kept: number): Promise<number> {
     const now = this.#runtime.now()
@@ -172,7 +172,7 @@ export class Rows {
   }
 }
 
-/** A row whose age proves that time has passed, whatever this process's clock says. */
+/** A row whose age proves that time has passed, whatever this process's clock shows. */
 export function witnessOf<Row extends Pick<StoredRow, 'updatedAt'>>(
   rows: readonly Row[],
   latest: number,
@@ -196,7 +196,7 @@ export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): bool
   return stored?.version === row.version && stored.data === row.data
 }
 
-/** The interruption of a call. If the call is not over, the store was too slow. */
+/** The interruption of a call. Throws if the call is not over: then the store was too slow. */
 function overOr(deadline: Deadline): Interruption {
   const over = deadline.over()
   if (over !== undefined) return over
@@ -212,5 +212,5 @@ export function storeError(message: string, cause?: unknown): StoreError {
 
 /** The store's own message, to append to ours. Errors of other classes may contain a secret. */
 export function reasonOf(cause: unknown): string {
-  return cause instanceof StoreError ? ` The store said: ${cause.message}` : ''
+  return cause instanceof StoreError ? ` The store reported: ${cause.message}` : ''
 }

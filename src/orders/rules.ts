@@ -9,7 +9,7 @@ import type { AttentionReason } from './recovery-outcome.ts'
  * Phase of a name in the store:
  * - `absent`: nothing was ever stored; `forgotten`: a row whose record was dropped;
  * - `queued`: enqueued and never sent, and there is a key that may be sent;
- * - `busy`: a call in progress works on it;
+ * - `busy`: a call in progress is working on it;
  * - `open`: its outcome is unknown, and its key may be sent; `stale`: no key may be sent any more;
  * - `created`: bought, and the order is known; `unread`: bought, and the order was never readable;
  * - `rejected`: closed without an order.
@@ -17,13 +17,14 @@ import type { AttentionReason } from './recovery-outcome.ts'
 export type Phase = 'absent' | 'forgotten' | KnownPhase
 type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
 
-/** `resolve`: a person says that an order exists. `abandon`: a person gives it up. */
+/** `resolve`: a person confirms that an order exists. `abandon`: a person gives the order up. */
 export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' | 'forget'
 
 /**
  * The order that is claimed and sent:
- * - `new`: an order of its own, under its first key, whatever its row held before;
- * - `stored`: the order in the record; if it was never sent, under the key with which it starts;
+ * - `new`: a new order, under its first key, whatever its row held before;
+ * - `stored`: the order in the record; if it was never sent, under the key that {@link Start}
+ *   names;
  * - `overdue`: the same, even past the window of its key;
  * - `same`, `first`, `next`: a closed order that is ordered again, with that key; `given`: with the
  *   caller's key.
@@ -39,7 +40,7 @@ export type Refusal =
   | 'duplicate'
   /**
    * Ambiguous, and its key may not be sent. `window`: the key is too old. `age`: the order is
-   * anonymous and was untouched for long. `api_key`: another API key sent it.
+   * anonymous and was last written too long ago. `api_key`: another API key sent it.
    */
   | 'window'
   | 'age'
@@ -135,17 +136,17 @@ const DIFFERS = [
   [when.otherKey, refuse('key')],
 ] as const
 const REPLACED = [when.replaced, refuse('replaced')] as const
-/** No key of a closed order that is ordered again may be sent. */
+/** A closed order is ordered again, and no key may be sent. */
 const SPENT = [
   [when.keyLeftBefore, refuse('spent')],
   [when.otherKeyUnproven, refuse('key')],
   [when.foreignKeyTooOld, refuse('window')],
   [when.keyTooOld, refuse('spent')],
 ] as const
-/** Recovery must not repeat an ambiguous request by itself. */
+/** Recovery must not repeat an ambiguous request on its own. */
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
-  // Never overridden: under another API key, the same key may be a new order.
+  // Never overridden: under another API key, the same key may place a new order.
   [when.otherApiKey, lookUp('api_key_changed')],
   [when.replaysAll, send('overdue')],
   [when.aborted, lookUp('aborted')],

@@ -14,13 +14,14 @@ export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
   /**
-   * What a failed read means for the orders that are searched: it decides `charged` of the error.
+   * Whether the orders searched for may have been charged. Decides `charged` of a failed read's
+   * error.
    */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
   /** Throws once the client is closed, so that the walk ends early. Called before each page. */
   readonly checkOpen: () => void
-  /** Largest number of pages to read; default: no limit. */
+  /** Maximum number of pages to read; default: no limit. */
   readonly maxPages?: number
   /** Called if the scan stops at `maxPages`. */
   readonly onCut?: () => void
@@ -32,9 +33,9 @@ const MOST_OVERLAP = 10
 
 /**
  * Reads the order list once. Assumes nothing about the order of rows, the envelope, or whether
- * `limit` is honoured, and rows may move meanwhile. Pages overlap, because the removal of one row
- * would otherwise hide another. Rows without an id are skipped, and ids may repeat. A missing row
- * proves nothing.
+ * `limit` is honoured. Rows may move meanwhile. Pages overlap: otherwise, the next page would miss
+ * a row whenever an earlier row is removed. Rows without an id are skipped, and ids may repeat. A
+ * missing row proves nothing.
  */
 export async function* scanOrders(
   context: OrderContext,
@@ -68,12 +69,12 @@ export async function* scanOrders(
       yield listed
     }
     const received = rows.length
-    // A page within the rows already read has nothing new because pages overlap. It does not mean
-    // that the service ignores `offset`.
+    // A page within the rows already read brings nothing new because pages overlap, not because the
+    // service ignores `offset`.
     if (unseen > 0 || offset + received > frontier) {
       progress.take(unseen > 0)
       const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
-      // An announced end alone does not stop the scan: two pages in a row must bring nothing new.
+      // Even at an announced end, the scan stops only after two pages in a row bring nothing new.
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)
@@ -82,7 +83,7 @@ export async function* scanOrders(
   options.onCut?.()
 }
 
-/** Distance from the start of a page with that many rows to the start of the next one. */
+/** Distance from the start of a page with this many rows to the start of the next page. */
 export function advanceBy(received: number): number {
   return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
 }

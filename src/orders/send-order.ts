@@ -35,8 +35,8 @@ export interface SendOptions {
   /** API key of the first attempt. */
   readonly credential: string | null
   /**
-   * The refusal that an earlier call got under this key. If this call gets the same one, it moves
-   * on to a key that was never sent.
+   * The refusal that an earlier call got under this key. If this call gets the same refusal, it
+   * moves on to a key that was never sent.
    */
   readonly earlier: Rejection | undefined
   /** The client method that sends the record, as events name it. */
@@ -44,11 +44,11 @@ export interface SendOptions {
   /** True to send only once, whatever the response. For recovery. */
   readonly once: boolean
   /**
-   * True if the order was enqueued and never sent. Unless the service refuses it, the order stays
-   * enqueued for the next recovery.
+   * True if the order was enqueued and never sent. If nothing is bought and the service does not
+   * refuse it, it stays enqueued for the next recovery.
    */
   readonly queued: boolean
-  /** True if the service never processed the key before: its window begins with this call. */
+  /** True if the service has not processed the key yet: the key's window begins with this call. */
   readonly unused: boolean
   /** Until when the key may be sent, in milliseconds since 1970. Default: the record's window. */
   readonly sendUntil: number | undefined
@@ -77,7 +77,7 @@ export interface Sent {
 
 /**
  * Sends a claimed record's key and body until the outcome table says stop. Stores the outcome and
- * returns it. The caller must have claimed the record: no byte leaves on another call's version.
+ * returns it. Claim the record first: nothing may be sent for another call's version.
  */
 export async function sendOrder(
   context: OrderContext,
@@ -100,7 +100,7 @@ export async function sendOrder(
     let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
     let verdict: Verdict | undefined
     let outcome: Outcome | undefined
-    // True while the proxy has named its API key but the stored record has no tag of it. Without
+    // True while the proxy has named its API key but the stored record has no tag for it. Without
     // the tag, a later process would repeat the order under whichever API key the proxy uses then.
     let unwritten = false
     // Recovery sets its own window. A call uses the record's.
@@ -130,8 +130,8 @@ export async function sendOrder(
           mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
           unwritten = true
         }
-        // A success is stored, so it is redacted here. Of a refusal, only the code is stored, which
-        // `rejectionOf` redacts.
+        // A success is stored, so API keys are redacted here. Of a refusal, only the code is
+        // stored, and `rejectionOf` redacts it.
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
@@ -154,7 +154,7 @@ export async function sendOrder(
         if (tag === apiKeyTag && !unwritten) return true
         if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
         // The API key was rotated, or is known only now. The record must name it before the request
-        // is sent, or another process would assume the wrong one.
+        // is sent, or another process would assume the wrong key.
         const content = apply(mine.record, { type: 'tagged', apiKeyTag: tag })
         const written = await context.journal.write(mine, content, options.deadline)
         if (written.result !== 'written') return false
@@ -185,8 +185,8 @@ export async function sendOrder(
     })
 
     retriesLeft -= trail.retries + 1
-    // This counts as a retry. With none left, the order stays refused under this key, and a later
-    // call goes on.
+    // A new key counts as a retry. If no retry is left, the order stays refused, and a later call
+    // moves on.
     const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
     if (rejection !== undefined && moves && goesOn) {
       const { busyUntil: until = 0, claim } = mine.record
@@ -234,7 +234,7 @@ export async function sendOrder(
     if (rejection !== undefined && options.queued && !refused) {
       const { attempts: made } = trail
       const requeued = apply(mine.record, { type: 'requeued', heard: earlier, attempts: made, unused })
-      // Not 'no', although nothing was bought so far: the next recovery sends it.
+      // Not 'no', although nothing was bought so far: the next recovery sends the order.
       return {
         ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
         charged: 'unknown',
@@ -308,8 +308,8 @@ function rejectionOf(
 /**
  * True if the order moves on to a key that was never sent. Either the service repeated its refusal
  * in a new call, or it reports a conflict although it refused every payload under the key. A
- * service that remembers refusals would repeat this one for ever. A service that does not would
- * have accepted the first key.
+ * service that remembers refusals by key would repeat this one for ever. For any other service, the
+ * key makes no difference.
  */
 export function movesOn(
   context: OrderContext,

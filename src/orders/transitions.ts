@@ -99,10 +99,10 @@ export type RecordEvent =
 
 type Event<Type extends RecordEvent['type']> = Extract<RecordEvent, { readonly type: Type }>
 
-/** The next content of a record. No other function makes one. */
+/** The next content of a record. No other function makes record content. */
 export function apply(record: RecordContent | undefined, event: RecordEvent): RecordContent {
   if (event.type === 'asked') return asked(record, event)
-  if (record === undefined) throw new TypeError(`There is no record to be ${event.type}.`)
+  if (record === undefined) throw new TypeError(`There is no record for the event ${event.type}.`)
   switch (event.type) {
     case 'resumed':
       return resumed(record, event)
@@ -144,7 +144,7 @@ export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof):
   if (newest.state !== 'created') return false
   if (newest.readable) return true
   if (order !== undefined || (orderId !== undefined && newest.order?.id === undefined)) return false
-  // A call releases its own claim with a write.
+  // False if the write would still release this call's own claim.
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
@@ -199,7 +199,7 @@ function wentBack(record: RecordContent, { key, createdAt }: Event<'went_back'>)
   return { ...withKey(record, key), refused, firstSentAt, highest: highestGeneration(record) }
 }
 
-/** The record with another key, which has no response yet. */
+/** The record with another key, under which no response has arrived yet. */
 function withKey(record: RecordContent, key: IntentKey): RecordContent {
   const { rejection: _rejection, hold: _hold, first: _first, highest: _highest, ...rest } = record
   return { ...rest, ...key, ambiguous: false, foreign: false }

@@ -498,7 +498,7 @@ describe('a transaction of the caller', () => {
     for (const outbox of [reads, within])
       await expect(lab.client().orders.enqueue(order('r1'), { within: outbox })).rejects.toMatchObject({
         code: 'store',
-        message: expect.stringMatching(/ The store said: The connection is not inside a transaction\.$/),
+        message: expect.stringMatching(/ The store reported: The connection is not inside a transaction\.$/),
         cause: refusal,
       })
   })

@@ -17,7 +17,7 @@ describe('a store that refuses the first write', () => {
 
       expect(error).toBeInstanceOf(StoreError)
       expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0, externalOrderId: 'r1' })
-      expect(error.message).toContain('nothing was sent')
+      expect(error.message).toContain('This call sent nothing.')
       expect(lab.posts).toHaveLength(0)
       const closed = { state: 'rejected', rejection: { kind: 'cancelled' } }
       expect(await lab.record('ref:r1')).toMatchObject(closed)
@@ -59,7 +59,7 @@ describe('a store that refuses the first write', () => {
 
       expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
       expect(error.message).toBe(
-        'The order could not be stored; nothing was sent by this call. The wallet was not charged. Repair the store and call again. The store said: The disk is full; nothing was written.',
+        'The order could not be stored. This call sent nothing. The wallet was not charged. Repair the store and call again. The store reported: The disk is full; nothing was written.',
       )
       expect(lab.posts).toHaveLength(0)
     }
@@ -73,7 +73,7 @@ describe('a store that refuses the first write', () => {
       const error = await failure(lab.elsewhere({}, on('update', fault)).orders.create(order('r1')))
       expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
       expect(error.message).toMatch(
-        /(could not be|whether the order was) stored; nothing was sent by this call\. The wallet may/,
+        /(could not be|whether the order was) stored\. This call sent nothing\. The wallet may/,
       )
       expect(lab.posts).toHaveLength(1)
     },

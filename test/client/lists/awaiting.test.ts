@@ -65,7 +65,7 @@ describe('an awaited list', () => {
   it('is refused as JSON while nobody has awaited it, in place of {}', () => {
     const client = clientOf(sandboxWith(2))
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
-      expect(() => JSON.stringify({ unread })).toThrow(/written as JSON before it was read.*Await it first/)
+      expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await it first/)
   })
 
   it('is awaited where an async function returns it', async () => {

@@ -82,7 +82,7 @@ export async function expectOrderNotSent(store: OrderStore): Promise<StoreError>
   const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
   const error = await failureOf(() => client.orders.create(request))
   expect(error.charged).toBe('no')
-  expect(error.message).toMatch(/^The order could not be stored; nothing was sent by this call\./)
+  expect(error.message).toMatch(/^The order could not be stored\. This call sent nothing\./)
   expect(error.message).not.toContain('may have been charged')
   expect(sandbox.requests).toEqual([])
   await client.close()

@@ -343,7 +343,7 @@ describe('a read', () => {
     rows.get = () => Promise.reject(cause)
     const load = async () => await own.load('id', deadline())
     const message = expect.stringMatching(
-      /^The store could not be read, so this call sent nothing\. .* The store said: The disk is full\.$/,
+      /^The store could not be read, so this call sent nothing\. .* The store reported: The disk is full\.$/,
     )
     expect(await errorOf(load())).toMatchObject({ message, cause })
     rows.get = () => Promise.reject(new Error('secret'))

@@ -285,7 +285,7 @@ describe('what is told of a record', () => {
     const error = unusableError(why, 'key-0')
     expect([error.code, error.charged, error.idempotencyKey]).toEqual(['store', 'unknown', 'key-0'])
     expect(error.message).toBe(
-      `${what} This call ordered nothing; an earlier one may have charged the wallet. ${next}`,
+      `${what} This call ordered nothing; an earlier call may have charged the wallet. ${next}`,
     )
   })
 })

@@ -272,7 +272,7 @@ describe('the next content of a record', () => {
       foreign: false,
     })
     expect(() => apply(undefined, { type: 'rewritten', claim })).toThrow(
-      new TypeError('There is no record to be rewritten.'),
+      new TypeError('There is no record for the event rewritten.'),
     )
   })
 
