@@ -72,7 +72,7 @@ function meaning({ charged, state, rejection }: Meaning): string {
 function outcomeTable(): string {
   const entries = Object.entries(OUTCOMES) as [OutcomeKind, OutcomeRow][]
   return [
-    '| an attempt ends with | `charged`, record | after an ambiguous attempt | the call goes on |',
+    '| an attempt ends with | `charged`, record | after an ambiguous attempt | next step |',
     '| --- | --- | --- | --- |',
     ...entries.map(
       ([kind, row]) =>

@@ -34,7 +34,7 @@ describe('docs/guide/sandbox.md', () => {
     }
     const known = /expected (.*), got/.exec(refusal)?.[1]
     expect(
-      firstColumn('| action | what happens | charged? |')
+      firstColumn('| action | the service … | charged? |')
         .map((name) => JSON.stringify(name))
         .toSorted(),
     ).toEqual(known?.split(' or ').sort())

@@ -26,7 +26,7 @@ interface Page {
   }): PostgresClient
   openShop(pool: PostgresClient): Promise<{
     checkOut(connection: PostgresClient, id: string, target: string): Promise<void>
-    sendWrittenDown(): Promise<void>
+    sendEnqueued(): Promise<void>
   }>
 }
 
@@ -74,13 +74,13 @@ describeWith('clients', 'what the documentation shows of PostgresStore', () => {
       await pglite.exec(
         'CREATE TABLE checkouts (id text PRIMARY KEY, target text, state text, order_id text)',
       )
-      const { checkOut, sendWrittenDown } = await openShop(pglite)
+      const { checkOut, sendEnqueued } = await openShop(pglite)
       await checkOut(pglite, 'checkout-1', '@ada')
       await expect(checkOut(pglite, 'checkout-1', '@bob')).rejects.toThrow(/duplicate key/)
       await pglite.exec("DELETE FROM checkouts; INSERT INTO checkouts VALUES ('checkout-1', '@ada')")
       await expect(checkOut(pglite, 'checkout-2', ' ')).rejects.toMatchObject({ code: 'invalid_request' })
       expect(sandbox.requests).toEqual([])
-      await sendWrittenDown()
+      await sendEnqueued()
       const { orderId } = sandbox.expectChargedOnce('checkout-1')
       expect((await pglite.query('SELECT id, state, order_id FROM checkouts')).rows).toEqual([
         { id: 'checkout-1', state: 'created', order_id: orderId },
