@@ -82,15 +82,15 @@ function outcomeTable(): string {
 }
 
 const PHASES: Readonly<Record<Phase, string>> = {
-  absent: 'Nothing was ever stored under the name.',
-  forgotten: 'There is a row whose record was given up. Its version goes on.',
-  queued: 'Written down and never sent. There is a key that may be sent.',
-  busy: 'A call that has not ended works on it.',
-  open: 'Its outcome is not known, and its key may be sent.',
-  stale: 'Its outcome is not known, and no key may be sent any more.',
-  created: 'Bought, and the order is known.',
-  unread: 'Bought, and the order was never readable.',
-  rejected: 'Closed without an order.',
+  absent: 'The store has no row for the order.',
+  forgotten: 'The store has a row whose record was forgotten. The next record continues its version.',
+  queued: 'The order is enqueued and counts as never sent. It has a key that may be sent.',
+  busy: 'A call has claimed the order and may still be running.',
+  open: 'The outcome is unknown, and the key may be sent again.',
+  stale: 'The outcome is unknown, and no key may be sent any more.',
+  created: 'The order was bought, and its content is known.',
+  unread: 'The order was bought, but the client could not read it.',
+  rejected: 'The record was closed without an order.',
 }
 
 /** The names of conditions in the tables, which stay what they are where a function is renamed. */
@@ -157,7 +157,7 @@ function ruleTables(): string {
         return `| ${index + 1}.${at + 1} | \`${command}\` | ${text} |`
       })
       const about = PHASES[phase as Phase]
-      return `### ${index + 1}. ${phase}\n\n${about}\n\n| | command | does |\n| --- | --- | --- |\n${cells.join('\n')}`
+      return `### ${index + 1}. ${phase}\n\n${about}\n\n| | command | step |\n| --- | --- | --- |\n${cells.join('\n')}`
     })
     .join('\n\n')
 }

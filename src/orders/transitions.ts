@@ -28,8 +28,8 @@ export interface Proof {
 /** Every way in which a record changes. Times, keys and ids are parameters. */
 export type RecordEvent =
   /**
-   * An order is enqueued: a new one, or a closed one that is ordered again. No call has claimed it
-   * yet.
+   * An order is requested for the first time, or again after its record was closed. No call has
+   * claimed it yet.
    */
   | {
       readonly type: 'asked'
@@ -53,11 +53,11 @@ export type RecordEvent =
     }
   /** The claim names the API key that sends next. */
   | { readonly type: 'tagged'; readonly apiKeyTag: string }
-  /** The service refused the current key's request. The order goes on under another key. */
+  /** The service refused the request, and the order continues under another key. */
   | { readonly type: 'refused'; readonly rejection: Rejection; readonly attempts: number }
-  /** The order goes on with a key that was never sent. */
+  /** The order continues under a key that was never sent. */
   | { readonly type: 'moved_on'; readonly key: IntentKey }
-  /** The order goes back to its first key, whose window is open. */
+  /** The order returns to its first key, whose window is still open. */
   | { readonly type: 'went_back'; readonly key: IntentKey; readonly createdAt: number }
   /** The call ended, and nothing was bought. */
   | {
@@ -76,7 +76,7 @@ export type RecordEvent =
       readonly hold: Hold | undefined
       readonly attempts: number
     }
-  /** The service has not processed an enqueued order: the next recovery sends it. */
+  /** The service has not processed an enqueued order, so the next recovery sends it again. */
   | {
       readonly type: 'requeued'
       readonly heard: Rejection | undefined
@@ -87,15 +87,17 @@ export type RecordEvent =
   | ({ readonly type: 'proven' } & Proof)
   /** The clock went back, so nobody knows how old the keys are. */
   | { readonly type: 'distrusted'; readonly busy: boolean; readonly claim: string }
-  /** The call that left the record open is presumed dead. */
+  /** `enqueue()` takes the record from a call that is presumed dead. */
   | { readonly type: 'taken_over'; readonly claim: string }
-  /** Nothing changes but the writer, so that an abandoned write comes too late. */
+  /** Only the writer changes. A write that a call gave up is then rejected if it arrives later. */
   | { readonly type: 'rewritten'; readonly claim: string }
-  /**
-   * A person abandoned the order. `key` is the order's next key. Undefined if the key is the
-   * order's name.
-   */
-  | { readonly type: 'abandoned'; readonly key: IntentKey | undefined; readonly claim: string }
+  /** A person abandoned the order. */
+  | {
+      readonly type: 'abandoned'
+      /** The order's next key. Undefined if the key is the order's name. */
+      readonly key: IntentKey | undefined
+      readonly claim: string
+    }
 
 type Event<Type extends RecordEvent['type']> = Extract<RecordEvent, { readonly type: Type }>
 

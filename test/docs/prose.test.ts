@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { type Page, proseOf, readPages } from './support/pages.ts'
 import { comments, messages, sentencesOf } from './support/source.ts'
 
-/** Figures of measurements, written by a program, and a table whose cells quote titles of tests. */
-const GENERATED = new Set(['docs/performance.md', 'docs/protocol.md', 'docs/verification.md'])
-const pages = readPages().filter(({ path }) => !GENERATED.has(path))
+/** Pages whose tables hold figures, generated rules, or the names of tests: their rows are long. */
+const LONG_ROWS = new Set(['docs/performance.md', 'docs/protocol.md', 'docs/verification.md'])
+const pages = readPages()
 
 /** What we do not write, with what we write in its place. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
@@ -35,7 +35,12 @@ const plain = (line: string): string => line.replaceAll(/`[^`]*`/g, 'code').repl
 
 test('no line of a page is longer than 200 characters', () => {
   // Rows of files, as `npm run docs:tables` prints them.
-  const long = lines.filter(({ line }) => line.length > 200 && !line.startsWith('| `src/'))
+  const long = lines.filter(
+    ({ at, line }) =>
+      line.length > 200 &&
+      !line.startsWith('| `src/') &&
+      !(line.startsWith('|') && LONG_ROWS.has(at.split(':')[0] ?? '')),
+  )
   expect(long.map(({ at }) => at)).toEqual([])
 })
 
