@@ -49,6 +49,11 @@ describe.each(pages)('$path', (current) => {
     expect(named.map(([, path = '']) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
+  test('says of the examples, which are not in the package, that they are in the repository', () => {
+    const lines = prose.split('\n').filter((line) => line.includes('examples/'))
+    expect(lines.filter((line) => !line.includes('repository'))).toEqual([])
+  })
+
   test('names scripts that exist', () => {
     const named = [...current.text.matchAll(/npm run ([\w:-]+)/g)].map(([, script = '']) => script)
     expect(named.filter((script) => !Object.hasOwn(manifest.scripts, script))).toEqual([])
