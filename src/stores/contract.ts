@@ -9,7 +9,10 @@ import type { OrderStore } from './store.ts'
 export { type HistoryOptions, type RecordedHistory, recordHistory } from './contract/history.ts'
 export { type CallSpan, explainHistory, type RecordedCall } from './contract/linearizability.ts'
 
-/** The two functions of a test runner that the suite uses. Vitest, `node:test`, Bun, Jest and Mocha have them. */
+/**
+ * The two functions of a test runner that the suite uses. Vitest, `node:test`, Bun, Jest and Mocha
+ * provide both.
+ */
 export interface ContractRunner {
   /** Groups the tests that `body` registers. */
   describe(title: string, body: () => void): unknown
@@ -21,20 +24,20 @@ export interface ContractRunner {
 export interface StoreContractOptions {
   /** The runner's own functions, for example `{ describe, it }` of `node:test`. */
   readonly test: ContractRunner
-  /** Opens a store without rows. Called once for every test, which closes the store. */
+  /** Opens an empty store. Called once for every test; the suite closes the store. */
   readonly createStore: () => OrderStore | Promise<OrderStore>
   /**
-   * Opens another handle to the rows of an open store, as a second process would. Without it, no
-   * test runs across handles. Leave it out only for a store with a single handle, such as one in
-   * memory.
+   * Opens another handle to the rows of an open store, as a second process would. Without this
+   * option, the suite skips the tests with two handles. Omit it only if a store has a single
+   * handle, such as a store in memory.
    */
   readonly openSecond?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /**
-   * Opens the rows of a closed store. Required for a store whose `durability` is more than
-   * `'memory'`: one test fails without it.
+   * Opens the rows of a closed store again. Required unless `durability` is `'memory'`: otherwise,
+   * one test fails.
    */
   readonly reopenStore?: (store: OrderStore) => OrderStore | Promise<OrderStore>
-  /** Removes what `createStore` made, after all handles are closed. */
+  /** Deletes what `createStore` created, after all handles are closed. */
   readonly removeStore?: (store: OrderStore) => unknown
   /** Seed for the order of operations. A failing test names it. An integer, default 1. */
   readonly seed?: number
@@ -54,9 +57,9 @@ const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]]
 ]
 
 /**
- * Registers, with any test runner, the tests that every {@link OrderStore} must pass. Rows come
- * back exactly. One of several racing writers wins. No open row is ever omitted or pruned.
- * Histories are linearizable. Rows are still there after the store is reopened.
+ * Registers, with any test runner, the tests that every {@link OrderStore} must pass. They check
+ * these rules: rows come back exactly; one of several racing writers wins; no open row is ever
+ * omitted or pruned; histories are linearizable; rows survive closing and reopening the store.
  *
  * The suite cannot show that a write survives a power failure or a crash of the process. Write your
  * own tests for that.
@@ -107,8 +110,7 @@ async function runCase(contractCase: ContractCase, options: StoreContractOptions
       },
     })
   } catch (error) {
-    // Cleanup after a failed test often fails for the same reason: the test's own error must be
-    // shown.
+    // Cleanup after a failed test often fails for the same reason. Report the test's own error.
     await cleanUp().catch(() => {})
     throw error
   }

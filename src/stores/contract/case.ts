@@ -16,7 +16,7 @@ export interface Bench {
 
 /** One rule and its test. */
 export interface ContractCase {
-  /** The rule, a sentence about stores. */
+  /** The rule, as a sentence about stores. */
   readonly title: string
   /** Rejects if the store breaks the rule. */
   readonly run: (bench: Bench) => Promise<void>

@@ -27,17 +27,17 @@ export function expectRow(actual: StoredRow | undefined, expected: StoredRow, wh
   if (field === undefined) return
   const [got, wanted] = [actual[field], expected[field]]
   if (typeof got === 'string' && typeof wanted === 'string') {
-    throw new Error(`${what} has another ${field}: ${difference(got, wanted)}`)
+    throw new Error(`${what} has the wrong ${field}: ${difference(got, wanted)}`)
   }
   throw new Error(`${what} has ${field} ${show(got)} but must have ${show(wanted)}`)
 }
 
-/** Throws unless the rows have exactly the expected ids, in any order and each once. */
+/** Throws unless the rows have exactly the expected ids, each once and in any order. */
 export function expectIds(actual: readonly StoredRow[], expected: readonly StoredRow[], what: string): void {
   const [got, wanted] = [actual.map(({ id }) => id), expected.map(({ id }) => id)]
   const missing = wanted.filter((id) => !got.includes(id))
   if (missing.length > 0)
-    throw new Error(`${what} lacks ${missing.length} of ${wanted.length} rows: ${show(missing[0])}`)
+    throw new Error(`${what} lacks ${missing.length} of ${wanted.length} rows, such as ${show(missing[0])}`)
   const surplus = got.find((id, index) => !wanted.includes(id) || got.indexOf(id) !== index)
   if (surplus !== undefined)
     throw new Error(`${what} has a row that it should not have, or has it twice: ${show(surplus)}`)
@@ -60,7 +60,7 @@ function difference(actual: string, expected: string): string {
   let at = 0
   while (at < actual.length && actual[at] === expected[at]) at++
   return (
-    `it is ${actual.length} long and must be ${expected.length}, and from position ${at} on it reads ` +
-    `${show(actual.slice(at, at + SHOWN))} where it must read ${show(expected.slice(at, at + SHOWN))}`
+    `its length is ${actual.length} but must be ${expected.length}; from position ${at}, it is ` +
+    `${show(actual.slice(at, at + SHOWN))} but must be ${show(expected.slice(at, at + SHOWN))}`
   )
 }

@@ -18,8 +18,8 @@ export interface RecordedHistory {
   /** The recorded calls with their results. */
   readonly calls: readonly RecordedCall[]
   /**
-   * Errors of rejected calls. Rejected writes are in `calls` with an unknown result, rejected reads
-   * are not.
+   * Errors of rejected calls. Rejected writes are also in `calls`, with the result `'unknown'`.
+   * Rejected reads are not.
    */
   readonly failures: readonly unknown[]
 }
@@ -30,12 +30,12 @@ export interface RecordedHistory {
  */
 const CALLS_PER_PAIR = 16
 
-/** Longest pause of a client between two calls, in turns of the microtask queue. */
+/** Longest pause between two calls of a client, in turns of the microtask queue. */
 const LONGEST_PAUSE = 4
 
 /**
- * Lets concurrent clients get, insert and update the same few rows, and records what they see, for
- * {@link explainHistory}. The store must not have rows yet.
+ * Runs concurrent clients that get, insert and update the same few rows, and records their results
+ * for {@link explainHistory}. The store must be empty.
  *
  * @param stores handles to the same rows, distributed among the clients
  * @throws {RangeError} if `stores` is empty
@@ -53,7 +53,7 @@ export async function recordHistory(
 
   const runClient = async (client: number, store: OrderStore): Promise<void> => {
     const next = seeded(seed * 1_000 + client)
-    /** The last row that the client saw, for each row. */
+    /** The last version of each row that the client saw. */
     const seen = new Map<string, StoredRow>()
     for (let operation = 0; operation < operations; operation++) {
       const pair = Math.floor(operation / CALLS_PER_PAIR)
@@ -79,7 +79,7 @@ export async function recordHistory(
         try {
           const updated = await store.update(row, last.version)
           calls.push({ ...span(), kind: 'update', row, expectedVersion: last.version, updated })
-          // The loser keeps its old row, so that it sometimes tries an old version again.
+          // A loser sometimes keeps its old row, to try the old version again.
           if (updated) seen.set(id, row)
           else if (choice < 4) seen.delete(id)
         } catch (error) {

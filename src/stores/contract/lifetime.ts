@@ -3,7 +3,7 @@ import type { ContractCase } from './case.ts'
 import { expectIds, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE, walk } from './rows.ts'
 
-/** Overwrites every field of a row, as far as the object lets it. */
+/** Overwrites every field of a row, as far as the object allows. */
 function scribbleOver(row: StoredRow): void {
   const scribble = {
     scope: 'x',
@@ -123,7 +123,7 @@ export const lifetime: readonly ContractCase[] = [
   },
 ]
 
-/** Replaces the cases that reopen a store, if the suite cannot do that. */
+/** Replaces the cases that reopen a store if the suite has no `reopenStore`. */
 export const claimsNoMoreThanMemory: ContractCase = {
   title: 'a store that the suite cannot reopen declares durability memory',
   run: async ({ store }) => {

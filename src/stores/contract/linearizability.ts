@@ -17,7 +17,8 @@ export interface CallSpan {
 }
 
 /**
- * One call on one row and its result. A rejected call may have been applied or not: `'unknown'`.
+ * One call on one row, and its result. A rejected write has the result `'unknown'`: it may have
+ * been applied.
  */
 export type RecordedCall =
   | (CallSpan & {
@@ -38,14 +39,14 @@ export type RecordedCall =
       readonly updated: boolean | 'unknown'
     })
 
-/** Maximum number of calls in an explanation: the last ones before the contradiction. */
+/** Maximum number of calls in an explanation. It shows the last calls before the contradiction. */
 const LISTED = 16
 
 /**
- * Searches for an order of the calls in which a store without concurrency would have returned the
- * same results. In that order, every call takes effect between its start and its end. Such a
- * history is linearizable. The search is Wing and Gong's, row by row, with Lowe's cache of visited
- * positions. Do not prune rows while the history is recorded.
+ * Checks whether a history is linearizable: in some order of the calls, each takes effect between
+ * its start and its end, and a store without concurrency returns the same results. The search is
+ * Wing and Gong's, row by row, with Lowe's cache of visited positions. Do not prune rows while you
+ * record the history.
  *
  * @returns undefined if there is such an order for every row, otherwise a description of the first
  * call that contradicts all orders
@@ -73,7 +74,9 @@ export function explainHistory(calls: readonly RecordedCall[]): string | undefin
 /** True if some order explains all calls on one row. */
 function isLinearizable(calls: readonly RecordedCall[]): boolean {
   const tried = new Set<string>()
-  /** `done` has a bit for each call that is placed. `row` is the row after them. */
+  /**
+   * `done` has a bit for each call that already has its place. `row` is the row after those calls.
+   */
   const search = (done: bigint, row: StoredRow | undefined): boolean => {
     let firstReturn = Number.POSITIVE_INFINITY
     for (const [index, call] of calls.entries()) {
@@ -85,7 +88,7 @@ function isLinearizable(calls: readonly RecordedCall[]): boolean {
     if (tried.has(position)) return false
     tried.add(position)
     for (const [index, call] of calls.entries()) {
-      // A call that began after another had returned cannot precede it.
+      // A call that began after another had returned cannot come before the other.
       if (((done >> BigInt(index)) & 1n) === 1n || call.called > firstReturn) continue
       const outcome = apply(call, row)
       if (outcome.explained && search(done | (1n << BigInt(index)), outcome.row)) return true
@@ -96,7 +99,8 @@ function isLinearizable(calls: readonly RecordedCall[]): boolean {
 }
 
 /**
- * Makes the call on a model of the store. `explained` is true if that gives the recorded result.
+ * Applies the call to a model of the store. `explained` is true if the model returns the recorded
+ * result.
  */
 function apply(
   call: RecordedCall,
@@ -135,16 +139,16 @@ function explain(name: string, calls: readonly RecordedCall[]): string {
     if (isLinearizable(soFar)) continue
     const shown = soFar.sort((a, b) => a.called - b.called).slice(-LISTED)
     return [
-      `no order of the calls on row ${name} explains what they returned. The first to contradict is`,
+      `no order of the calls on row ${name} explains their results. The first contradiction is`,
       `  ${describeCall(last)}`,
-      `The last calls until then, by the time they began:`,
+      `The last calls before it, in the order of their start:`,
       ...shown.map((call) => `  ${describeCall(call)}`),
     ].join('\n')
   }
-  return `no order of the calls on row ${name} explains what they returned`
+  return `no order of the calls on row ${name} explains their results`
 }
 
-/** The call as it was at a moment: not made yet, still pending, or done. */
+/** Returns the call as it was at a moment, if it had begun: still pending, or done. */
 function upTo(moment: number, call: RecordedCall): RecordedCall[] {
   if (call.called > moment) return []
   if (call.returned <= moment) return [call]

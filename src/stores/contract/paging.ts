@@ -14,7 +14,7 @@ import {
 } from './rows.ts'
 import { seeded } from './seeded.ts'
 
-/** Pages after which the rows stop changing, so that every walk ends. */
+/** Number of pages after which the rows stop changing, so that every walk ends. */
 const CHANGING_PAGES = 60
 
 const openPages =
@@ -28,7 +28,7 @@ const allPages =
     store.list(scope, since === undefined ? options : { ...options, since })
 
 /**
- * Changes rows at random between the pages of a walk, without closing those that are to stay open.
+ * Changes rows at random between the pages of a walk, without closing those that must stay open.
  */
 class Churn {
   readonly #store: OrderStore
@@ -60,7 +60,7 @@ class Churn {
       await insertAll(this.#store, [row])
       this.#changing.push(row)
     } else if (choice === 1) {
-      // Moves an open row back and forth in time: no order of `updatedAt` may make a walk miss it.
+      // Move an open row back or forth in time: a walk in the order of `updatedAt` could miss it.
       await this.#replace(this.#staying, { updatedAt: WRITTEN_AT + this.#next(2_000) - 1_000 })
     } else {
       await this.#replace(
@@ -80,11 +80,12 @@ class Churn {
   }
 }
 
-/** Number of open rows in the case with the client's page size: more than two pages. */
+/** Number of open rows in the case with the client's page size. They fill more than two pages. */
 const MANY_ROWS = 230
 
 /**
- * Characters in every tenth of those rows. Together, they exceed what a store returns in one page.
+ * Number of characters in every tenth of those rows. Together, these rows exceed what a store
+ * returns in one page.
  */
 const LARGE = 100_000
 
@@ -179,8 +180,8 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'listOpen never omits a row that stays open, even if other rows change between pages',
     run: async ({ store, seed }) => {
-      // Alternate the rows, so that a row that appears or disappears shifts the staying ones in the
-      // list.
+      // Alternate staying and changing rows. Each row that appears or disappears then shifts the
+      // staying rows in the list.
       const rows = makeRows(40)
       const staying = rows.filter((_, index) => index % 2 === 0)
       await insertAll(store, rows)
@@ -206,9 +207,9 @@ export const paging: readonly ContractCase[] = [
       await insertAll(store, rows)
       const other = store.listOpen(SCOPE, { limit: 5 })
       const walks = await Promise.all([1, 2, 5].map((limit) => walk(openPages(store), limit)))
-      for (const seen of walks) expectIds(seen, rows, 'listOpen() while others page too')
+      for (const seen of walks) expectIds(seen, rows, 'listOpen() during other reads')
       const { next } = await other
-      if (next === undefined) throw new Error('the first page of 5 of 12 rows has no next')
+      if (next === undefined) throw new Error('the first page of 12 rows, with limit 5, has no next')
       const [once, again] = [
         await store.listOpen(SCOPE, { limit: 50, after: next }),
         await store.listOpen(SCOPE, { limit: 50, after: next }),

@@ -109,7 +109,7 @@ export const pruning: readonly ContractCase[] = [
       expectSame(
         await store.prune('a scope without rows', EVERYTHING),
         0,
-        'the number of rows pruned where there are none',
+        'the number of rows pruned in an empty scope',
       )
     },
   },

@@ -8,10 +8,10 @@ import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOP
 /** Number of racing writers in each case. */
 const WRITERS = 24
 
-/** Number of rows that the writers race for in turn, to catch a fault that shows only rarely. */
+/** Number of rows that the writers race for, one after the other, to catch a rare fault. */
 const ROUNDS = 8
 
-/** How often one client tries to increment a counter that others change, too. */
+/** Maximum number of attempts of one client to increment a counter that others change, too. */
 const MOST_TRIES = 10_000
 
 async function raceInserts(stores: readonly OrderStore[]): Promise<void> {
@@ -64,7 +64,7 @@ async function add(store: OrderStore, additions: number): Promise<void> {
   for (let tries = 0; left > 0; tries++) {
     if (tries > MOST_TRIES)
       throw new Error(
-        `update() resolved to false ${MOST_TRIES} times in a row, each time right after reading the row`,
+        `update() resolved to false ${MOST_TRIES} times, each time right after the row was read`,
       )
     const row = await store.get(SCOPE, id)
     if (row === undefined) throw new Error('the counter is missing')

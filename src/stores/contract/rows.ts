@@ -13,7 +13,7 @@ export const EVERYTHING: PruneOptions = {
   rejectedBefore: Number.MAX_SAFE_INTEGER,
 }
 
-/** How many pages a walk may have before the suite calls it endless. */
+/** Maximum number of pages of a walk. A longer walk counts as endless. */
 const MOST_PAGES = 2_000
 
 /** Returns the UUID for a number. The UUIDs do not sort in the order of the numbers. */
@@ -65,7 +65,7 @@ export async function mustUpdate(store: OrderStore, row: StoredRow): Promise<voi
   )
 }
 
-/** Reads pages until none is left. `between` runs after each page that has a next one. */
+/** Reads all pages. `between` runs after each page except the last. */
 export async function walk(
   readPage: (options: ListRowsOptions) => Promise<RowPage>,
   limit: number,
@@ -75,7 +75,7 @@ export async function walk(
   let after: string | undefined
   for (let pagesRead = 1; pagesRead <= MOST_PAGES; pagesRead++) {
     const page = await readPage(after === undefined ? { limit } : { after, limit })
-    if (page.rows.length > limit) throw new Error(`a page of at most ${limit} rows has ${page.rows.length}`)
+    if (page.rows.length > limit) throw new Error(`a page with limit ${limit} has ${page.rows.length} rows`)
     rows.push(...page.rows)
     if (page.next === undefined) return rows
     after = page.next

@@ -35,7 +35,7 @@ const OPAQUE_TEXTS: readonly string[] = [
   '👩‍👩‍👧‍👦 𝒳 \u{10ffff}',
 ]
 
-/** Scopes that careless comparing, joining or escaping would mix up. */
+/** Scopes that careless comparison, joining or escaping would mix up. */
 const ALIKE_SCOPES: readonly string[] = [
   '',
   ' ',
@@ -70,10 +70,13 @@ const ALIKE_SCOPES: readonly string[] = [
   `${'a'.repeat(299)}b`,
 ]
 
-/** Ids that careless comparing would mix up. */
+/** Ids that careless comparison would mix up. */
 const ALIKE_IDS: readonly string[] = ['id', 'ID', 'Id', 'id ', 'id  ', ' id', 'id\t', 'id_', 'id%', 'íd']
 
-/** Every character of Unicode once: all code points but the halves of surrogate pairs. More than 4 MB as UTF-8. */
+/**
+ * Every character of Unicode once: all code points except the halves of surrogate pairs. More than
+ * 4 MB as UTF-8.
+ */
 function everyCharacter(): string {
   const parts: string[] = []
   for (let point = 0; point <= 0x10ffff; point++) {
@@ -159,7 +162,7 @@ export const writing: readonly ContractCase[] = [
           false,
           `update() of a missing row expecting version ${expected}`,
         )
-        expectSame(await store.get(SCOPE, row.id), undefined, 'the row that was only updated')
+        expectSame(await store.get(SCOPE, row.id), undefined, 'the row that was never inserted')
       }
     },
   },
@@ -274,8 +277,8 @@ export const writing: readonly ContractCase[] = [
       await insertAll(store, [row])
       expectRow(await store.get(SCOPE, row.id), row, 'the inserted row')
       const next = { ...row, version: largest, createdAt: largest - 2, updatedAt: 0 }
-      expectSame(await store.update(next, largest - 2), false, 'update() expecting one version too few')
-      expectSame(await store.update(next, largest), false, 'update() expecting one version too many')
+      expectSame(await store.update(next, largest - 2), false, 'update() expecting a version that is too low')
+      expectSame(await store.update(next, largest), false, 'update() expecting a version that is too high')
       expectSame(await store.update(next, largest - 1), true, 'update() expecting the stored version')
       expectRow(await store.get(SCOPE, row.id), next, 'the updated row')
     },
