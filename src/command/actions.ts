@@ -60,14 +60,14 @@ const ofService = { flags: [], store: false, sends: true, named: false }
 export const ACTIONS: Readonly<Record<string, Action>> = {
   unresolved: {
     ...ofStore,
-    about: 'list orders whose outcome is not known; exit code 3 if there is one',
+    about: 'list orders without a known outcome; exit code 3 if there are any',
     sends: false,
     run: async ({ client, terminal, flags }) =>
       attention(await print(terminal, flags.json === true, client.orders.unresolved(), rowOf)),
   },
   show: {
     ...ofOrder,
-    about: 'show what the store remembers of one order: show REFERENCE',
+    about: 'show the record of one order: show REFERENCE',
     sends: false,
     run: async ({ client, terminal, flags, reference }) => {
       const records = await client.orders.remembered(nameOf(flags, reference))
@@ -75,7 +75,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
         terminal.out(flags.json ? `${JSON.stringify(record)}\n` : `${linesOf(record)}\n`)
       if (records.length > 0) return EXIT.done
       terminal.err(
-        'customer-ordering-sdk: The store remembers nothing of this order. Check the reference, --account and --server.\n',
+        'customer-ordering-sdk: The store has no record of this order. Check the reference, --account and --server.\n',
       )
       return EXIT.failed
     },
@@ -90,12 +90,12 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       try {
         for await (const _record of client.orders.unresolved()) open++
       } catch (error) {
-        // Go on: unreadable rows come last, and must not keep other orders from being recovered.
+        // Continue: unreadable rows come last and must not keep other orders from being recovered.
         if (!(error instanceof StoreError)) throw error
       }
       return open === 0
         ? undefined
-        : `recover settles ${open} open order${open === 1 ? '' : 's'}, and sends one again only if that is safe. Each is charged at most once.`
+        : `recover settles ${open} open order${open === 1 ? '' : 's'}. It sends an order again only if that is safe, and charges each at most once.`
     },
     run: async ({ client, terminal, flags }) => {
       let left = 0
@@ -124,13 +124,13 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     sends: true,
     question: (_client, { as }) =>
       as === 'abandoned'
-        ? 'If the service has this order after all, the next order with this reference is charged a second time.'
+        ? 'If this order exists after all, the next call with its reference charges the wallet a second time.'
         : undefined,
     run: async ({ client, terminal, flags, reference }) => {
       const { as, 'order-id': orderId } = flags
       if (as !== 'created' && as !== 'abandoned') throw new UsageError('--as must be created or abandoned.')
       if ((as === 'created') !== (orderId !== undefined))
-        throw new UsageError('--as created requires --order-id ID, and --as abandoned does not take it.')
+        throw new UsageError('--as created requires --order-id ID; --as abandoned does not accept it.')
       const record = await client.orders.resolve(
         nameOf(flags, reference),
         orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId },
@@ -143,11 +143,11 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     ...ofOrder,
     about: 'remove a settled order from the store: forget REFERENCE',
     sends: false,
-    question: () => 'If this order is forgotten, the next order with its reference is bought again.',
+    question: () => 'Once this order is forgotten, the next call with its reference buys it again.',
     run: async ({ client, terminal, flags, reference }) => {
       const forgotten = await client.orders.forget(nameOf(flags, reference))
       if (flags.json) terminal.out(`${JSON.stringify({ forgotten })}\n`)
-      else terminal.out(forgotten ? 'forgotten\n' : 'not found: the store remembers nothing of this order\n')
+      else terminal.out(forgotten ? 'forgotten\n' : 'not found: the store has no record of this order\n')
       return EXIT.done
     },
   },
@@ -173,7 +173,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
           remembered: record?.order?.amount,
         }),
         ({ kind, record }) => {
-          // An open order that the service lists is bought, but nobody has its outcome yet.
+          // An open order that the service lists was bought, but its record does not show that yet.
           if (kind !== 'matched' || record?.state === 'open') differences++
         },
       )
@@ -196,8 +196,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       await print(terminal, flags.json === true, client.services.list(), (service) => ({
         service: service.productId,
         price: formatAmount(service),
-        least: service.minQuantity,
-        most: service.maxQuantity,
+        min: service.minQuantity,
+        max: service.maxQuantity,
         step: service.stepQuantity,
       }))
       return EXIT.done
@@ -218,7 +218,7 @@ function rowOf(record: OrderRecord): Row {
     reference: record.externalOrderId,
     key: record.key,
     state: record.state,
-    doubt: record.ambiguous ? 'yes' : 'no',
+    ambiguous: record.ambiguous ? 'yes' : 'no',
     attempts: record.attempts,
     sent: time(record.firstSentAt),
     created: time(record.createdAt),

@@ -14,28 +14,26 @@ export interface OpenStore {
   close(): Promise<void>
 }
 
-/** The flags that say where the orders are. */
+/** The flags that select the store. */
 export interface StoreFlags {
   readonly sqlite?: string | undefined
   readonly postgres?: string | undefined
   readonly redis?: string | undefined
 }
 
-/**
- * Opens the store that exactly one of the flags names, with the driver of the user's own project.
- */
+/** Opens the store that the one given flag selects, with the driver from the user's project. */
 export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<OpenStore> {
   const { sqlite, postgres, redis } = flags
   const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
   if (given.length !== 1)
     throw new UsageError(
-      'Name the store of the orders with exactly one of --sqlite PATH, --postgres URL, --redis URL.',
+      'Name the store with exactly one of --sqlite PATH, --postgres URL or --redis URL.',
     )
   if (postgres !== undefined) return await openPostgres(terminal, postgres)
   if (redis !== undefined) return await openRedis(terminal, redis)
   const path = resolve(terminal.folder, sqlite ?? '')
-  // SqliteStore creates a missing file: a mistyped path would look like a store without open
-  // orders.
+  // SqliteStore would create a missing file, and a mistyped path would look like a store without
+  // open orders.
   if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
   return { store: new SqliteStore({ path }), close: async () => {} }
 }
@@ -51,8 +49,8 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
   const pg = await load<Pg>(terminal, 'pg')
   if (pg === undefined) throw missing('PostgreSQL', 'pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
-  // Without a listener, an idle connection that breaks would end the process. The next statement
-  // reports the failure.
+  // Without a listener, the error of a broken idle connection would end the process. The next
+  // statement reports that error.
   pool.on('error', () => {})
   return { store: new PostgresStore({ client: pool }), close: () => pool.end() }
 }
@@ -82,7 +80,7 @@ interface Ioredis {
 async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   const nodeRedis = await load<NodeRedis>(terminal, 'redis')
   if (nodeRedis !== undefined) {
-    // By default it reconnects for ever, and the command would never end.
+    // By default, the client reconnects forever, so the command would never end.
     const client = nodeRedis.createClient({ url, socket: { reconnectStrategy: false } })
     client.on('error', () => {})
     await client.connect()
@@ -96,10 +94,10 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
 }
 
 function missing(what: string, name: string): UsageError {
-  return new UsageError(`${what} needs the package ${name} in this folder's project: npm install ${name}`)
+  return new UsageError(`${what} needs the package ${name}. Install it in this folder: npm install ${name}`)
 }
 
-/** A package of the user's project, in either module format. Undefined if it is not installed. */
+/** Loads a package of the user's project. Returns undefined if the package is not installed. */
 async function load<Package>(terminal: Terminal, name: string): Promise<Package | undefined> {
   let path: string
   try {

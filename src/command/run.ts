@@ -10,35 +10,35 @@ const USAGE = `customer-ordering-sdk: inspect and recover the orders of your pro
 
   customer-ordering-sdk COMMAND [flags]
 
-${Object.entries({ sandbox: { about: 'run the service in memory, on a port: sandbox --help' }, ...ACTIONS })
+${Object.entries({ sandbox: { about: 'serve the sandbox, an in-memory service: sandbox --help' }, ...ACTIONS })
   .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
   .join('\n')}
 
-Where orders are remembered
-  --sqlite PATH       a file of SqliteStore
-  --postgres URL      a database of PostgresStore, with your project's pg
-  --redis URL         a server of RedisStore, with your project's redis or ioredis
+Flags of the store
+  --sqlite PATH       the file of your SqliteStore
+  --postgres URL      the database of your PostgresStore; requires pg in your project
+  --redis URL         the server of your RedisStore; requires redis or ioredis in your project
   --account LABEL     as in your program; required with a store
   --server LABEL      as in your program, if it sets one
   --safe-retry-window MILLISECONDS
-                      as in your program, 1200000 if it sets none; required for recover
+                      as in your program, or 1200000 if it sets none; required for recover
 
-  --remember id       if your program sets it: store only the id, status and amount of an order
+  --remember id       as in your program: store only the id, status and amount of an order
   --allow-insecure-http
                       as in your program, for an http address in a private network
 
 Flags of some commands
-  --key KEY           the Idempotency-Key, in place of the reference
+  --key KEY           the order's Idempotency-Key, instead of its reference
   --as STATE          resolve: created (with --order-id ID) or abandoned
-  --order-id ID       resolve: the order that exists
+  --order-id ID       resolve: the id of the order that the service created
   --take-over         recover: do not wait for calls that may be dead
-  --since TIME        reconcile: what to report, such as 2026-01-31 or 2026-01-31T12:00:00Z
+  --since TIME        reconcile: skip older records (TIME: 2026-01-31 or 2026-01-31T12:00:00Z)
 
   --json              print one JSON value per line, for programs
   --yes               do not ask for confirmation before an action that can cost money
   --version, --help
 
-CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY come from the environment.
+CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY are read from the environment.
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 orders need attention, 4 not confirmed.
 `
 
@@ -62,11 +62,11 @@ const OPTIONS = {
   help: { type: 'boolean' },
 } as const
 
-/** Flags that every command takes. */
+/** Flags that every command accepts. */
 const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
 const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
-/** Never removes old records: only the program's own client does, by its `retention`. */
+/** Keeps all records: only the program's own client may remove old ones, by its `retention`. */
 const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
 /** Runs the command with these parameters. Never throws. */
@@ -76,7 +76,7 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
     return await runCommand(argv, terminal, secrets)
   } catch (error) {
     const known = error instanceof UsageError || isCustomerOrderingError(error)
-    const message = known ? error.message : `unexpected: ${String(error)}`
+    const message = known ? error.message : `unexpected error: ${String(error)}`
     terminal.err(`customer-ordering-sdk: ${plain(hide(message, secrets))}\n`)
     const wrong = error instanceof UsageError || (isCustomerOrderingError(error) && WRONG_USE.has(error.code))
     return wrong ? EXIT.wrongUse : EXIT.failed
@@ -101,8 +101,8 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
   const safeRetryWindow = windowOf(flags)
   const remember = rememberOf(flags)
-  // If the window is longer than the service keeps keys, an order could be charged twice. Only the
-  // program knows its window.
+  // With a window longer than the service keeps keys, an order could be charged twice. Only the
+  // program knows the right window.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
       'recover requires --safe-retry-window MILLISECONDS. Use the value of your program, or 1200000 if it sets none.',
@@ -142,7 +142,7 @@ function read(argv: readonly string[]): {
     const { values, positionals } = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
     const [name, reference, ...rest] = positionals
     if (rest.length > 0)
-      throw new UsageError(`Only one reference is allowed; unexpected ${JSON.stringify(rest[0])}.`)
+      throw new UsageError(`Expected one reference, but also got ${JSON.stringify(rest[0])}.`)
     return { flags: values, name, reference }
   } catch (error) {
     throw error instanceof UsageError ? error : new UsageError(error instanceof Error ? error.message : '')
@@ -186,7 +186,7 @@ async function isConfirmed(terminal: Terminal, flags: Flags, question: string): 
   if (flags.yes) return true
   if (!terminal.interactive) {
     terminal.err(
-      `customer-ordering-sdk: ${plain(question)} Nothing was sent or changed. There is no terminal to confirm this: add --yes.\n`,
+      `customer-ordering-sdk: ${plain(question)} Nothing was sent or changed, because there is no terminal to confirm this on: add --yes.\n`,
     )
     return false
   }

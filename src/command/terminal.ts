@@ -39,7 +39,7 @@ export function askBy(
 export const EXIT = { done: 0, failed: 1, wrongUse: 2, needsAttention: 3, notConfirmed: 4 } as const
 export type Exit = (typeof EXIT)[keyof typeof EXIT]
 
-/** Wrong flags, a missing variable, a driver that is not installed. */
+/** The error for a wrong flag, a missing variable, or a driver that is not installed. */
 export class UsageError extends Error {}
 
 /** Hides the API key and passwords, except short ones, which may be part of other words. */
@@ -48,8 +48,8 @@ export function hide(text: string, secrets: Iterable<string>): string {
 }
 
 /**
- * Replaces control characters: a string from the store or the service must not move the cursor of
- * the reader's terminal.
+ * Replaces control characters, so that a string from the store or the service cannot move the
+ * cursor of the terminal.
  */
 export function plain(text: string): string {
   return text.replace(/\p{Cc}/gu, '?')

@@ -102,7 +102,7 @@ describe('customer-ordering-sdk', () => {
   it('lists what is unresolved as a table, and ends with 3', async () => {
     const { code, out } = await command('unresolved ~')
     const [head = '', ...rows] = out.trim().split('\n')
-    expect(head).toMatch(/^reference +key +state +doubt +attempts +sent +created$/)
+    expect(head).toMatch(/^reference +key +state +ambiguous +attempts +sent +created$/)
     expect(
       rows
         .map((row) =>
@@ -190,7 +190,7 @@ describe('customer-ordering-sdk', () => {
     expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten\n' })
     expect(await command('forget settled --yes ~')).toMatchObject({
       code: 0,
-      out: 'not found: the store remembers nothing of this order\n',
+      out: 'not found: the store has no record of this order\n',
     })
     expect(await command('forget in-doubt --yes ~')).toMatchObject({ code: 2, out: '' })
   })
@@ -214,7 +214,7 @@ describe('customer-ordering-sdk', () => {
     expect((await command('balance --json')).json()).toMatchObject([{ currency: 'EUR' }])
     expect((await command('balance')).out).toMatch(/\d/)
     const { out } = await command('services')
-    expect(out).toMatch(/^service +price +least +most +step\n/)
+    expect(out).toMatch(/^service +price +min +max +step\n/)
     expect(out).toContain('svc_standard')
   })
 
@@ -230,12 +230,12 @@ describe('customer-ordering-sdk', () => {
   it.each([
     ['sell ~', 'There is no command "sell"'],
     ['toString', 'There is no command "toString"'],
-    ['unresolved', 'exactly one of --sqlite PATH, --postgres URL, --redis URL'],
+    ['unresolved', 'exactly one of --sqlite PATH, --postgres URL or --redis URL'],
     ['unresolved ~ --redis redis://x', 'exactly one of --sqlite PATH'],
     ['unresolved --sqlite missing.db --account shop', 'does not exist'],
     ['show ~', "requires either the order's reference"],
     ['show r1 --key k1 ~', "requires either the order's reference"],
-    ['show r1 r2 ~', 'unexpected "r2"'],
+    ['show r1 r2 ~', 'Expected one reference, but also got "r2"'],
     ['recover r1 ~', 'takes no reference'],
     ['recover --sqlite orders.db --account shop', 'recover requires --safe-retry-window'],
     [
