@@ -3,7 +3,7 @@ export const SCOPE = 'customer-ordering-sdk'
 
 /**
  * Attribute names from OpenTelemetry's stable conventions for HTTP clients, and `url.template`.
- * They are copied here, because importing them would add a dependency for every user.
+ * They are copied here because an import would add a dependency for every user.
  */
 export const ERROR_TYPE = 'error.type'
 export const METHOD = 'http.request.method'
@@ -15,7 +15,7 @@ export const URL_FULL = 'url.full'
 export const URL_TEMPLATE = 'url.template'
 export const REQUEST_DURATION = 'http.client.request.duration'
 
-/** Histogram bounds in seconds that the conventions recommend for the duration of requests. */
+/** Histogram bounds, in seconds, that the conventions recommend for the duration of requests. */
 export const REQUEST_DURATION_BOUNDS: number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
@@ -29,10 +29,7 @@ const TEMPLATES: readonly (readonly [path: RegExp, template: string])[] = [
   [/^\/v1\/balance$/, '/v1/balance'],
 ]
 
-/**
- * The template of a path. Undefined for an endpoint of `client.request` that this package does not
- * know.
- */
+/** Returns the template of a path, or undefined for an endpoint that this package does not know. */
 export function templateOf(path: string): string | undefined {
   return TEMPLATES.find(([known]) => known.test(path))?.[1]
 }

@@ -10,8 +10,8 @@ export interface UnresolvedOrders {
 /** Options of {@link observeOpenOrders}. */
 export interface ObserveOptions {
   /**
-   * Makes the metrics. Default: the provider registered for the process. Register it before this
-   * call.
+   * Creates the metrics. Default: the provider registered for the process. Register it before you
+   * call this function.
    */
   readonly meterProvider?: MeterProvider | undefined
   /** Returns milliseconds since 1970, for tests. Default `Date.now`. */
@@ -21,8 +21,8 @@ export interface ObserveOptions {
 const MINUTE = 60_000
 
 /**
- * Age groups of open orders, with their upper bound in milliseconds. By default, a call ends within
- * 2 minutes and a safe-retry window within 20.
+ * Age groups of open orders, each with its upper bound in milliseconds. By default, a call ends
+ * within 2 minutes, and a safe-retry window within 20.
  */
 const AGES: readonly (readonly [age: string, below: number])[] = [
   ['2m', 2 * MINUTE],
@@ -33,15 +33,14 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
 ]
 
 /**
- * Reports how many orders of the client's store are open, by age, and the age of the oldest. It
- * counts at each collection of metrics. An order counts until its outcome is known: an old order
- * needs `recover()`, or a person.
+ * Reports how many orders in the client's store are open, by age, and the age of the oldest. An
+ * order is open until its outcome is known: an old order needs `recover()`, or a person.
  *
- * Each collection reads every open order from the store and sends nothing. Observe each store in
- * one process only: every observer reports the same numbers. If the store cannot be read, a
- * separate metric reports 0. Set an alert on it.
+ * Each collection of metrics reads every open order from the store and sends nothing. Observe each
+ * store in one process only: every observer reports the same numbers. If the store cannot be read,
+ * the metric `ordering.store.readable` reports 0: set an alert on it.
  *
- * @returns a function that stops the reports; call it before `client.close()`
+ * @returns a function that stops the reports; call the function before `client.close()`
  * @example
  * const stop = observeOpenOrders(client)
  */
@@ -50,14 +49,14 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
   const meter = meterProvider.getMeter(SCOPE)
   const count = meter.createObservableGauge('ordering.open_orders', {
     description:
-      'Orders whose outcome is not known, by age: under 2 minutes, 20 minutes, 1 hour, 1 day, or older',
+      'Orders without a known outcome, by age: under 2 minutes, 20 minutes, 1 hour, 1 day, or older',
   })
   const oldest = meter.createObservableGauge('ordering.oldest_open_order.age', {
-    description: 'Age of the oldest order whose outcome is not known; 0 if there is none',
+    description: 'Age of the oldest order without a known outcome; 0 if there is none',
     unit: 's',
   })
   const readable = meter.createObservableGauge('ordering.store.readable', {
-    description: '1 if the open orders could be read, otherwise 0: then the other numbers may be stale',
+    description: '1 if the open orders could be read; if 0, the other numbers may be stale',
   })
   const gauges = [count, oldest, readable]
   const observe: Parameters<typeof meter.addBatchObservableCallback>[0] = async (result) => {
@@ -65,20 +64,20 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
     let most = 0
     try {
       for await (const { createdAt } of client.orders.unresolved()) {
-        // A record may come from a machine whose clock is ahead.
+        // A record written by a machine whose clock is ahead would have a negative age.
         const age = Math.max(0, now() - createdAt)
         const [name = ''] = AGES.find(([, below]) => age < below) ?? []
         counts.set(name, (counts.get(name) ?? 0) + 1)
         most = Math.max(most, age)
       }
     } catch (error) {
-      // A callback that throws reports nothing, and exporters then repeat its last numbers.
+      // If this callback threw, it would report nothing, and exporters would repeat old numbers.
       result.observe(readable, 0)
       diag.error('customer-ordering-sdk: open orders could not be read.', error)
       return
     }
     result.observe(readable, 1)
-    // Reports zeros, too: if a series disappears, an alert stays in its last state.
+    // Zeros are reported, too: if a series disappeared, its alert would stay in its last state.
     for (const [age, number] of counts) result.observe(count, number, { 'ordering.age': age })
     result.observe(oldest, most / 1000)
   }

@@ -31,13 +31,13 @@ import {
 
 /** Options of {@link telemetryHooks}. */
 export interface TelemetryOptions {
-  /** The client's `baseUrl`: spans name the service by it. */
+  /** The client's `baseUrl`. Spans and metrics take the server's name and port from it. */
   readonly baseUrl: string | URL
-  /** Makes the spans. Default: the provider registered for the process. */
+  /** Creates the spans. Default: the provider registered for the process. */
   readonly tracerProvider?: TracerProvider | undefined
   /**
-   * Makes the metrics. Default: the provider registered for the process. Register it before this
-   * call.
+   * Creates the metrics. Default: the provider registered for the process. Register it before you
+   * call this function.
    */
   readonly meterProvider?: MeterProvider | undefined
 }
@@ -51,14 +51,14 @@ const OPTIONS: Readers<TelemetryOptions> = {
 }
 
 /**
- * Makes hooks for OpenTelemetry. Each call is a span, each of its requests a child span, each retry
- * an event. Metrics count requests, retries and outcomes. Every span ends, also if the call fails.
- * Its parent is the span that is active around the call. In `recover()`, each order is a separate
- * call with its own trace.
+ * Creates hooks for OpenTelemetry. Each call becomes a span, each request of the call a child span,
+ * and each retry an event. Metrics count requests, retries and outcomes. The span of a call belongs
+ * to the span that is active when you make the call, and ends even if the call fails. In
+ * `recover()`, each order is a separate call with its own trace.
  *
- * Names follow OpenTelemetry's conventions for HTTP clients; others begin with `ordering.`. Spans
- * hold no secret, because events hold none: no API key, header, body, target or amount.
- * docs/guide/opentelemetry.md lists spans, attributes and metrics.
+ * Names follow OpenTelemetry's conventions for HTTP clients; all others begin with `ordering.`.
+ * Spans contain no secrets, because events contain none: no API key, header, body, target or
+ * amount. docs/guide/opentelemetry.md lists all spans, attributes and metrics.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -76,21 +76,21 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
   const tracer = (read.tracerProvider ?? trace).getTracer(SCOPE)
   const meter = (read.meterProvider ?? metrics).getMeter(SCOPE)
   const durations = meter.createHistogram(REQUEST_DURATION, {
-    description: 'Time of one request, its body included',
+    description: 'Duration of one request, including the response body',
     unit: 's',
     advice: { explicitBucketBoundaries: REQUEST_DURATION_BOUNDS },
   })
   const calls = meter.createCounter('ordering.calls', {
-    description: 'Calls that ended, by whether the wallet was charged',
+    description: 'Completed calls, by whether the wallet was charged',
   })
   const retries = meter.createCounter('ordering.retries', {
-    description: 'Requests that were sent again, by reason',
+    description: 'Retried requests, by reason',
   })
-  /** Open spans by the id of their call, which has one request at a time. */
+  /** Open spans by call id. A call has at most one request at a time. */
   const open = new Map<string, Span>()
   const requests = new Map<string, Span>()
 
-  /** Attributes with few different values, for metrics. */
+  /** Attributes for metrics, which need few different values. */
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {
@@ -100,7 +100,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
     }
   }
 
-  /** The first event of a call is its first request, or its end if it sends none. */
+  /** Starts a call's span at its first event: its first request, or its end if it sends nothing. */
   const begin = ({ callId, operation }: CallEvent, startTime?: number): Span => {
     const span = tracer.startSpan(operation, {
       kind: SpanKind.INTERNAL,
@@ -169,7 +169,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
       span.setAttributes(known(attributes))
       if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
       span.end()
-      // Few labels: ids differ for every order, and belong in spans.
+      // No ids, because every order would create a new series. Spans have the ids.
       const labels: Attributes = {
         'ordering.operation': operation,
         'ordering.charged': charged,
@@ -183,8 +183,8 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
 }
 
 /**
- * Returns the headers that name the active span, such as `traceparent`, for all requests of one
- * call.
+ * Returns the headers that identify the active span, such as `traceparent`. Pass them to one call:
+ * the client sends them with each request of that call.
  *
  * @example
  * await client.orders.create(request, { headers: traceHeaders() })
@@ -195,7 +195,7 @@ export function traceHeaders(): Record<string, string> {
   return headers
 }
 
-/** Attributes with a value: an exporter may write `undefined` as a string. */
+/** Removes attributes without a value, because an exporter may write `undefined` as a string. */
 function known(attributes: Attributes): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined))
 }

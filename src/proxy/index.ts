@@ -13,26 +13,27 @@ export interface ProxyOptions {
   /** Address of the service, before `/v1`. Must be https, except for localhost. */
   readonly baseUrl: string | URL
   /**
-   * The API key of the wallet that the visitor reads and spends. A string, or a sync or async
-   * function that returns one for the request of a visitor whom `authorize` has let in.
+   * The API key of the wallet that the visitor reads and spends: a string, or a sync or async
+   * function that returns one for a request that `authorize` has let in.
    */
   readonly apiKey: string | ((request: Request) => string | Promise<string>)
   /**
    * Decides who may use the proxy: check the visitor's session here. `true` passes the request on,
-   * `false` makes the response 401, and a `Response` replaces the service's. A visitor who passes
-   * can read the wallet's orders and spend its money. Read the body only from `request.clone()`.
+   * `false` makes the proxy respond with 401, and a `Response` is returned to the visitor as it is.
+   * A visitor who passes can read the wallet's orders and spend its money. Read the body only from
+   * `request.clone()`.
    */
   readonly authorize: (request: Request) => boolean | Response | Promise<boolean | Response>
   /**
-   * How long to wait for the service's response with its body, in milliseconds. Default 60,000,
-   * longer than the client's `timeout`.
+   * How long to wait for the service's complete response, in milliseconds. Default 60,000, which is
+   * longer than the client's default `timeout`.
    */
   readonly timeout?: number | undefined
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
-  /** Called when the service did not respond, for your log. The visitor does not see the reason. */
+  /** Called with the reason if the service returns no usable response. Visitors do not see it. */
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
-  /** Allows `baseUrl` to be http in a private network. Default false. */
+  /** Allows an http `baseUrl`, for a private network. Default false. */
   readonly allowInsecureHttp?: boolean | undefined
 }
 
@@ -53,26 +54,26 @@ const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
   ['POST', /\/v1\/orders$/],
 ]
 
-/** Headers that go to the service. Cookies and other headers of the browser stay here. */
+/** Request headers that are passed on. Cookies and all other headers are dropped. */
 const SENT = ['accept', 'content-type', 'idempotency-key']
 
 /**
- * Headers that go to the page: those that the client reads. The body is passed on decoded, so its
- * length and encoding are not.
+ * Response headers that are passed on: those that the client reads. The length and the encoding are
+ * dropped, because the body is passed on decoded.
  */
 const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID]
 
 /**
- * Browsers resend a POST without asking after these statuses: Chromium after both, Firefox and
- * WebKit after 421. The statuses prove nothing about the order. See
- * docs/decisions/a-browser-may-repeat.md.
+ * Statuses after which browsers silently resend a POST: Chromium after both, Firefox and WebKit
+ * after 421. Neither status proves that the order was not created
+ * (docs/decisions/a-browser-may-repeat.md).
  */
 const REPEATED: readonly number[] = [408, 421]
 
 /** Statuses whose responses have no body. */
 const WITHOUT_BODY: readonly number[] = [204, 205]
 
-/** Longest request body in bytes. An order has a few hundred. */
+/** Maximum number of bytes of a request body. An order has a few hundred. */
 const MAX_BODY = 1_000_000
 
 const SALT = 'customer-ordering-sdk/proxy'
@@ -90,19 +91,19 @@ const OPTIONS: Readers<ProxyOptions> = {
 }
 
 /**
- * Makes a handler that passes a page's calls on to the service and adds the API key, which never
- * leaves the server. It fits Hono, Next.js, Workers, Bun, Deno, and everything else that handles a
- * `Request`. Mount it at any path. A page's client uses that address as `baseUrl`, `apiKey: null`,
- * and the service's own address as `server`.
+ * Creates a handler that passes a page's calls on to the service and adds the API key, which never
+ * leaves the server. The handler works with Hono, Next.js, Workers, Bun, Deno, and anything else
+ * that handles a `Request`. Mount it at any path. In the page, create the client with that address
+ * as `baseUrl`, with `apiKey: null`, and with the service's own address as `server`.
  *
- * - It passes on only the calls that a page needs, with the headers that the client reads.
- * - It sends each request once and follows no redirect. If the service does not respond, or
- *   responds with 408 or 421, it returns 502 or 504. The client then knows that the order may
- *   exist, and no browser silently repeats the request.
- * - It adds a short tag of the API key to each response, so the client never repeats an ambiguous
- *   order with another API key.
+ * - The proxy passes on only the calls that a page needs, with the headers that the client reads.
+ * - The proxy sends each request once and follows no redirects. If the service does not respond, or
+ *   responds with 408 or 421, the proxy returns 502 or 504. The client then knows that the order
+ *   may exist, and no browser silently repeats the request.
+ * - The proxy adds a short tag of the API key to each response, so that the client never repeats an
+ *   ambiguous order with another API key.
  *
- * The promise rejects only with an error of `authorize` or `apiKey`, before anything is sent.
+ * The handler's promise rejects only if `authorize` or `apiKey` fails, before anything is sent.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -145,18 +146,18 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     let body: ArrayBuffer | undefined
     if (method === 'POST') {
       const idempotencyKey = headers.get('idempotency-key')
-      // This also stops forms of other sites: a browser sends this header across origins only after
-      // a preflight.
+      // This also stops forms on other sites: a browser sends this header to another origin only
+      // after a preflight.
       if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
       const expected = request.headers.get(IF_API_KEY_TAG)
-      // 425 tells the client that nothing was processed. The client then compares the tag, and
-      // sends only an order that it has never sent.
+      // 425 tells the client that nothing was sent. The client then sends the order with the new
+      // API key, unless an earlier request may have created it.
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
         return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy now adds another API key.'))
       body = await request.arrayBuffer().catch(() => undefined)
       if (body === undefined || body.byteLength > MAX_BODY)
         return tagged(
-          refusal(400, 'BAD_REQUEST', 'The request body is too long, or ended early. Nothing was sent.'),
+          refusal(400, 'BAD_REQUEST', 'The request body is too large or ended early. Nothing was sent.'),
         )
     }
 
@@ -188,8 +189,8 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     try {
       text = await response.text()
     } catch (error) {
-      // A success proves a charge even if its body is lost. The client then replays the key to read
-      // the order.
+      // A success proves the charge even if its body is lost. The client then sends the same key
+      // again to read the order.
       if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
     }
     const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))
@@ -203,7 +204,7 @@ function refuseOption(problem: string, name?: string): never {
   throw new ConfigurationError(`createProxy ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
 }
 
-/** The path at the service, or undefined if the call is not passed on. */
+/** Returns the path at the service, or undefined if the call is not passed on. */
 function routeOf(method: string, pathname: string): string | undefined {
   for (const [allowed, pattern] of ROUTES) {
     const found = allowed === method ? pattern.exec(pathname) : null
@@ -213,8 +214,8 @@ function routeOf(method: string, pathname: string): string | undefined {
 }
 
 /**
- * False for a path that could reach another endpoint, even if a server behind the proxy decodes the
- * path a second time.
+ * False for a segment that could make the path reach another endpoint, even if a server behind the
+ * proxy decodes the path again.
  */
 function isId(segment: string): boolean {
   return !/%(?:25)*(?:2f|5c)/i.test(segment) && pathProblem(segment) === undefined
@@ -234,7 +235,7 @@ function pick(from: Headers, names: readonly string[], change = (value: string):
   return picked
 }
 
-/** Bypasses HTTP caches if the platform supports that option. Some platforms throw if it is set. */
+/** The option that bypasses HTTP caches, unless the platform would throw because of it. */
 function noStore(): { readonly cache?: 'no-store' } {
   return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
 }

@@ -106,10 +106,7 @@ const LIST: Readers<ListParams> = {
   offset: integer(0),
 }
 
-/**
- * Reads what is passed to methods: their options, always the last argument, and the parameters of
- * lists.
- */
+/** Reads the arguments of methods, such as their options and the parameters of lists. */
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly listCall: ReadArgument<ListOptions>
@@ -152,8 +149,8 @@ export const readArguments: {
 }
 
 /**
- * Here, `undefined` does not count as absent. It may come from a forgotten connection, and the
- * order would then be stored even if the caller's transaction is rolled back.
+ * Rejects `within: undefined`, which may come from a forgotten connection. The order would then be
+ * stored outside the caller's transaction, even if that transaction is rolled back.
  */
 function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   const read = argument(ENQUEUE)(value)
@@ -172,13 +169,13 @@ function readResolution(value: unknown): { as: 'created'; orderId: string } | { 
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
   if (as === 'created' && orderId !== undefined) return { as, orderId }
   if (as === 'created' || orderId !== undefined)
-    return refuseArgument("goes with as: 'created', and only with that", 'orderId')
+    return refuseArgument("is required with as: 'created' and allowed only there", 'orderId')
   return { as }
 }
 
 /**
- * Requires exactly one name: two names could mean two orders, and acting on the wrong one costs
- * money.
+ * Requires exactly one name: two names could mean two orders, and acting on the wrong order could
+ * cost money.
  */
 function exactlyOne<T extends object>(read: ReadArgument<T>, names: string): (value: unknown) => OneOf<T> {
   return (value) => {
@@ -196,7 +193,8 @@ function hasOne<T extends object>(named: Partial<T>): named is Partial<T> & OneO
 export type ReadArgument<T> = (value: unknown) => Partial<T>
 
 /**
- * Makes the reader of one argument. It throws an `InvalidRequestError` that names what is wrong.
+ * Makes the reader of one argument. The reader throws an `InvalidRequestError` that names the
+ * problem.
  * @param example the argument as the error message shows it
  */
 export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
@@ -217,7 +215,7 @@ export function refuseArgument(problem: string, path = ''): never {
 /** The settings of one call: its own options over the client's. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   if (options === NO_OPTIONS) return defaults
-  // Without a prototype, like the options themselves: the rest operator adds one.
+  // Rest syntax gave the options a prototype. Without `bare`, a polluted one would add settings.
   const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
   return {
     signal,

@@ -10,23 +10,23 @@ export const baseUrl: Read<string> = (value, refuse) => {
   try {
     url = new URL(typeof given === 'string' ? given : '')
   } catch {
-    // Rejected below. The runtime's own error quotes the address, which may contain a password.
+    // Rejected below: the runtime's own error quotes the address, which may contain a password.
   }
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
     return refuse('must be an absolute https address, for example https://api.example.com')
   }
-  if (url.username !== '' || url.password !== '') refuse('must not hold a user name or password')
+  if (url.username !== '' || url.password !== '') refuse('must not contain a user name or password')
   if (/\/v1\/*$/.test(url.pathname)) refuse('must not end in /v1: the client adds that')
   if (/[?#]/.test(String(given))) refuse('must not have a query or a fragment')
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-/** True if others could read the API key on its way. */
+/** True if others on the network could read the API key. */
 export function isInsecure(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !LOOPBACK.test(hostname)
 }
 
-/** Why an address is insecure. */
+/** What is wrong with an insecure address. */
 export const INSECURE =
   'must be an https address: over http, others could read the API key. Only localhost may be http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp'

@@ -6,7 +6,7 @@ import type { Read } from './readers.ts'
 const PROBLEM = 'must be 1 to 4096 visible ASCII characters without spaces'
 
 /**
- * The API key in a string, without the line break that a file adds. Undefined if the string is not
+ * Returns the API key without the line break that a file may add, or undefined if the value is not
  * a valid key.
  */
 function keyOf(value: unknown): string | undefined {
@@ -14,9 +14,8 @@ function keyOf(value: unknown): string | undefined {
   return /^[!-~]{1,4096}$/.test(key) ? key : undefined
 }
 
-/** Reads the option `apiKey`. The result of a function is checked when it is called. */
+/** Reads the option `apiKey`. If it is a function, each result is checked later. */
 export const apiKey: Read<ApiKey> = (value, refuse) => {
-  // What the function returns is checked at each call.
   if (value === null || typeof value === 'function') return value as ApiKey
   if (typeof value === 'string' && /^bearer\s/i.test(value))
     return refuse("must be the key alone, without 'Bearer': the client adds that")
@@ -28,7 +27,7 @@ export const apiKey: Read<ApiKey> = (value, refuse) => {
   )
 }
 
-/** The source of API keys. A literal key stays in a closure, where no inspector prints it. */
+/** Makes the source of API keys. A literal key stays in a closure, which no inspector prints. */
 export function credentialsOf(source: ApiKey): Credentials {
   if (typeof source !== 'function') return { rotates: false, get: () => source, proxyTag: undefined }
   return {

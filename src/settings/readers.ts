@@ -1,8 +1,8 @@
 import { isObject } from '../defined.ts'
 
 /**
- * Rejects a value: says what is wrong and where. The message never quotes the value, which may be a
- * secret.
+ * Rejects a value with an error that states what is wrong and where. The message never quotes the
+ * value, which may be a secret.
  */
 export type Refuse = (problem: string, inside?: string) => never
 
@@ -15,9 +15,9 @@ export type Readers<T extends object> = {
 }
 
 /**
- * Reads each own field of an options object once. Inherited fields could come from a polluted
- * `Object.prototype`, so they are ignored. The result is frozen and has no prototype. `undefined`
- * counts as absent.
+ * Reads each own field of an options object once. Ignores inherited fields, which could come from
+ * a polluted `Object.prototype`. A field that is `undefined` counts as absent. The result is frozen
+ * and has no prototype.
  */
 export function readFields<T extends object>(
   value: unknown,
@@ -28,7 +28,7 @@ export function readFields<T extends object>(
   const fields: Partial<T> = Object.create(null)
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(readers, name)) refuse(`is not known${suggestion(name, Object.keys(readers))}`, name)
-    // The field has a reader, and readers have the names of T's fields.
+    // The cast is safe: the field has a reader, and readers have the names of T's fields.
     const known = name as keyof T & string
     const field = value[name]
     if (field === undefined) continue
@@ -41,7 +41,7 @@ function join(name: string, inside: string | undefined): string {
   return inside === undefined ? name : `${name}.${inside}`
 }
 
-/** A reader of an options object within another. */
+/** A reader of a nested options object. */
 export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> {
   return (value, refuse) => readFields(value, readers, refuse)
 }
@@ -98,8 +98,8 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
 const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
 
 /**
- * An object literal, or one without a prototype. A Map or Headers object is rejected: it has no own
- * fields, so its content would be lost silently.
+ * An object literal, or an object without a prototype. A Map or Headers object is rejected: it has
+ * no own fields, so its content would be lost silently.
  */
 export const plainObject: Read<object> = only((value) => {
   if (!isObject(value)) return false
@@ -123,7 +123,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   return Object.freeze(read)
 }
 
-/** The nearest known name, if it is a likely misspelling. */
+/** Suggests the nearest known name if the given name is probably a misspelling of it. */
 function suggestion(name: string, known: readonly string[]): string {
   let nearest = ''
   let least = 1 + Math.max(2, Math.ceil(name.length / 3))

@@ -30,7 +30,7 @@ import {
 
 /** Options of a client, checked, with all defaults filled in. */
 export interface Settings<S extends Schemas> {
-  /** The checked options, with the store, on which `withOptions` builds. */
+  /** The checked options and the store, from which `withOptions` derives a client. */
   readonly options: Partial<ClientOptions<S>>
   readonly connection: Connection
   readonly defaults: CallSettings
@@ -51,8 +51,8 @@ const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 const DAY = 24 * 60 * 60 * 1000
 
 /**
- * A label, which must not be blank. It is trimmed, because white space from a file or environment
- * variable would name other orders.
+ * A label that is not blank. It is trimmed: white space from a file or an environment variable would
+ * make it the label of other orders.
  */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
@@ -121,11 +121,11 @@ export function resolveSettings<S extends Schemas>(
     )
   }
   if (read.transport !== undefined && read.fetch !== undefined)
-    refuseOption('cannot be combined with the option fetch: a transport does not use it', 'transport')
+    refuseOption('cannot be combined with the option fetch: a transport ignores it', 'transport')
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
-      "is required with a store that outlives the process: a label of the customer account that never changes and that no other customer of the service uses, such as 'example.com/shop-eu'",
+      "is required with a store that outlives the process: set it to a label of the customer account, such as 'example.com/shop-eu', that never changes and that no other customer uses",
       'account',
     )
   }
@@ -133,7 +133,7 @@ export function resolveSettings<S extends Schemas>(
   // order with and without www would be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
-      "is required with a store that outlives the page and a baseUrl of the page's own origin. Opened at another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
+      "is required if the store outlives the page and baseUrl has the page's own origin. At another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
       'server',
     )
   }
@@ -142,8 +142,8 @@ export function resolveSettings<S extends Schemas>(
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
   }
-  // Closed records must be kept for as long as an abandoned write may arrive, so that it cannot
-  // start the order again.
+  // A closed record must be kept for as long as an abandoned write may still arrive: without the
+  // record, that write would start the order again.
   if (rejected < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
   }
@@ -181,7 +181,7 @@ export function resolveSettings<S extends Schemas>(
   })
 }
 
-/** True for an address on the origin of the page. */
+/** True for an address with the page's own origin. */
 function isOriginOfPage(address: string): boolean {
   return isBrowser() && new URL(address).origin === globalThis.location?.origin
 }
@@ -189,8 +189,8 @@ function isOriginOfPage(address: string): boolean {
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
- * Options of a derived client: the original client's, overridden by the own and defined fields of
- * the changes.
+ * The options of a derived client: those of the original client, overridden by the changes. A
+ * change that is inherited or undefined is ignored.
  */
 export function mergeOptions<S extends Schemas>(
   options: Partial<ClientOptions<Schemas>>,
@@ -201,14 +201,14 @@ export function mergeOptions<S extends Schemas>(
   const { baseUrl: after } = changes
   const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
   if (before !== undefined && after !== undefined && !labelled) {
-    // Otherwise, remembered orders would silently be out of reach, and the next call would buy them
+    // Otherwise, the new client would not find remembered orders, and the next call would buy them
     // again under other keys.
     if (normalizeServer(String(before)) !== normalizeServer(String(after))) {
       refuseOption('cannot change without the option server', 'baseUrl')
     }
   }
   const merged = Object.assign(Object.create(null), options, changes)
-  // A derived `fetch` or `transport` replaces whichever one the original client has.
+  // A new `fetch` or `transport` replaces the original client's `fetch` or `transport`.
   if (changes.transport !== undefined && changes.fetch === undefined) delete merged.fetch
   if (changes.fetch !== undefined && changes.transport === undefined) delete merged.transport
   return merged
@@ -230,7 +230,7 @@ function environment<T>(name: string, read: Read<T>): T | undefined {
     const variables = process?.env ?? {}
     if (Object.hasOwn(variables, name)) value = variables[name]
   } catch {
-    // Deno throws if it lacks the permission, which counts as an unset variable.
+    // Deno throws if it may not read the variable, which then counts as unset.
   }
   if (value === undefined || value === '') return undefined
   return read(value, (problem) => refuseVariable(problem, name))

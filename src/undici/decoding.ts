@@ -2,19 +2,19 @@ import { pipeline, type Readable, Transform, type TransformCallback } from 'node
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
 /**
- * Codings that the client accepts. As in the platform's fetch, brotli only over https, because an
- * old proxy may not understand it.
+ * The codings that the client accepts. Like the platform's fetch, it accepts brotli only over
+ * https: over http, an old proxy may not understand it.
  */
 export function acceptEncoding(protocol: string): string {
   return protocol === 'https:' ? 'gzip, br' : 'gzip'
 }
 
-/** Maximum number of codings: a server must not make the client stack decoders without end. */
+/** Maximum number of codings, so that a server cannot make the client stack decoders endlessly. */
 const MOST_CODINGS = 5
 
 /**
- * Return a body that ends early as far as it goes, as the platform's fetch does. Parsing then
- * fails.
+ * Decodes as much as there is of a body that ends early, as the platform's fetch does. Parsing it
+ * then fails.
  */
 const LENIENT = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
 const LENIENT_BROTLI = {
@@ -24,7 +24,7 @@ const LENIENT_BROTLI = {
 
 type Decoder = Readable & NodeJS.ReadWriteStream
 
-/** The decoders of a list of codings, in order. Undefined if one of them is not known. */
+/** Returns the decoders of one coding, in order, or undefined if the coding is unknown. */
 function decodersOf(coding: string): readonly Decoder[] | undefined {
   if (coding === 'gzip' || coding === 'x-gzip') return [createGunzip(LENIENT)]
   if (coding === 'br') return [createBrotliDecompress(LENIENT_BROTLI)]
@@ -32,9 +32,8 @@ function decodersOf(coding: string): readonly Decoder[] | undefined {
 }
 
 /**
- * "deflate" means the zlib format (RFC 9110 section 8.4.1.2), but some services send it without the
- * zlib header. With that header added, one decoder reads both. The missing checksum at the end is
- * not checked.
+ * Adds the zlib header if it is missing. "deflate" means the zlib format (RFC 9110 section
+ * 8.4.1.2), but some services omit the header. The decoder does not need the missing checksum.
  */
 class ZlibHeader extends Transform {
   #begun = false
@@ -43,14 +42,14 @@ class ZlibHeader extends Transform {
     const [first] = chunk
     if (!this.#begun && first !== undefined) {
       this.#begun = true
-      // The method in the header is 8, deflate. The platform's fetch makes the same test.
+      // A zlib header begins with the method, 8 for deflate. The platform's fetch tests the same.
       if ((first & 0x0f) !== 8) this.push(Uint8Array.of(0x78, 0x9c))
     }
     done(null, chunk)
   }
 }
 
-/** Returns the decompressed body. With an unknown coding, returns the body unchanged. */
+/** Returns the decompressed body, or the body unchanged if a coding is unknown. */
 export function decoded(body: Readable, contentEncoding: string): Readable {
   const codings = contentEncoding
     .toLowerCase()
@@ -64,7 +63,7 @@ export function decoded(body: Readable, contentEncoding: string): Readable {
     if (added === undefined) return body
     decoders.push(...added)
   }
-  // Destroys all streams when one fails. The reader of the last one gets the error.
+  // Destroys all streams if one fails. The reader of the last stream gets the error.
   pipeline([body, ...decoders], () => {})
   return decoders.at(-1) ?? body
 }

@@ -1,8 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-/**
- * The transport did not send the request: its owner closed it, or the time for sending was over.
- */
+/** The transport did not send the request: its owner had closed it, or it was too late to send. */
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
   readonly code: string
@@ -15,9 +13,9 @@ export class HeldBack extends Error {
 }
 
 /**
- * Checks the clock again right before a request is written, on a new or a reused connection.
- * Otherwise a machine that slept since the last check would send the request when it wakes, after
- * the service has forgotten its key.
+ * Checks the clock again right before a request is written, on a new or reused connection.
+ * Otherwise, a machine that slept since the last check would send the request when it wakes, and
+ * the service may have forgotten its key by then.
  */
 export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>

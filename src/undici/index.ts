@@ -11,15 +11,15 @@ import { UndiciResponse } from './response.ts'
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
   /**
-   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, a `MockAgent`.
-   * `close()` leaves it open. With it, a failure to connect does not prove that nothing was sent.
-   * It controls the proxy and the connections, so the other options cannot be combined with it.
-   * Default: an `Agent` that this function creates.
+   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, or a `MockAgent`.
+   * `close()` leaves it open. With your own dispatcher, a failure to connect does not prove that
+   * nothing was sent. The dispatcher controls the proxy and the connections, so it cannot be
+   * combined with the other options. Default: an `Agent` that this function creates.
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
-   * `'environment'` sends through the proxy of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Then a
-   * failure to connect does not prove that nothing was sent. Default: no proxy.
+   * `'environment'` uses the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` define. With a
+   * proxy, a failure to connect does not prove that nothing was sent. Default: no proxy.
    */
   readonly proxy?: 'environment' | undefined
   /** Maximum number of connections to one service. Default: as many as concurrent requests need. */
@@ -29,10 +29,9 @@ export interface UndiciTransportOptions {
 /** A transport with its own connections. */
 export interface UndiciTransport extends Transport {
   /**
-   * Waits for the requests in flight and closes the connections. May be called again. A later
+   * Waits for the requests in flight and closes the connections. Calling it again is safe. A later
    * request is not sent, and its error has `charged: 'no'` if no earlier attempt was sent. A
-   * `dispatcher` that you passed stays open, so this transport goes on sending until you close the
-   * dispatcher.
+   * `dispatcher` that you passed stays open: the transport still sends until you close it.
    */
   close(): Promise<void>
 }
@@ -53,12 +52,13 @@ const OPTIONS: Readers<UndiciTransportOptions> = {
 }
 
 /**
- * Makes a transport for Node that uses undici's `request`, which skips the work that only browsers
- * need. docs/performance.md compares its speed with the global `fetch`. Share one transport among
- * all clients, and close it after the last client.
+ * Creates a transport for Node that uses undici's `request`, which skips the work that only
+ * browsers need. docs/performance.md compares its speed with that of the global `fetch`. Share one
+ * transport among all clients, and close it after the last client.
  *
- * It never follows redirects and has no cookies, caches or CORS. It decompresses responses (gzip,
- * brotli, deflate). Its only time limits are the client's and undici's 10 seconds for connecting.
+ * The transport follows no redirects and has no cookies, caches or CORS. It decompresses responses
+ * (gzip, brotli, deflate). Apart from the client's own time limits, only undici's 10 seconds for
+ * connecting apply.
  *
  * @throws {ConfigurationError} naming the option that is unknown, wrong, or contradicts another
  * @example
@@ -70,7 +70,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
     if (given !== undefined && other !== undefined)
       refuseOption('cannot be combined with a dispatcher, which controls it', name)
   const settings = bare({
-    // Over HTTP/2, undici itself resends a request when the server goes away.
+    // Over HTTP/2, undici itself would resend a request when the server closes the connection.
     allowH2: false,
     ...(connections === undefined ? {} : { connections }),
   })
@@ -81,16 +81,17 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       ? new Agent({ ...settings, connect: connectorNoting(unconnected) })
       : proxyOfEnvironment(settings))
   const { Bun, Deno }: Readonly<Record<string, unknown>> = globalThis
-  // Bun has its own undici under that name, and Deno its own sockets under Node's.
+  // Errors prove nothing in Bun, which has its own module named undici, or in Deno, which has its
+  // own sockets under Node's names.
   const ownSockets = given === undefined && proxy === undefined && Bun === undefined && Deno === undefined
   let closing: Promise<void> | undefined
   return {
     send: async (request) => {
-      // Nothing is awaited between this check and the send.
+      // Nothing may be awaited between this check and the send: the owner could close it meanwhile.
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
-      // A dispatcher of the caller may have sent the request before this check.
+      // No check with the caller's dispatcher, which may already have sent the request by then.
       const asks = given === undefined && isLate !== undefined
       const sender = asks ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
@@ -108,8 +109,8 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
 }
 
 /**
- * undici's own connector, which notes its errors. They come before any byte of a request, also in
- * the middle of a TLS handshake.
+ * undici's own connector, which also notes its errors. They prove that no byte of a request was
+ * sent, even in the middle of a TLS handshake.
  */
 function connectorNoting(unconnected: WeakSet<Error>): buildConnector.connector {
   const connect = buildConnector(bare({ allowH2: false }))
@@ -125,7 +126,7 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   try {
     return new EnvHttpProxyAgent(settings)
   } catch {
-    // undici's own error contains the address, and so its password.
+    // undici's own error contains the address, and with it any password.
     return refuseOption(
       'found an invalid proxy address in HTTP_PROXY or HTTPS_PROXY (or their lower-case names): it must look like http://proxy.example:3128',
       'proxy',
@@ -133,9 +134,9 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   }
 }
 
-/** undici's code for a dispatcher that takes no more requests, if the dispatcher shows it. */
+/** Returns undici's error code if the dispatcher shows that it takes no more requests. */
 function closedByOwner(dispatcher: Dispatcher): string | undefined {
-  // In this order, because a closed dispatcher ends up destroyed.
+  // `closed` comes first, because a closed dispatcher is later destroyed as well.
   if ('closed' in dispatcher && dispatcher.closed === true) return 'UND_ERR_CLOSED'
   return 'destroyed' in dispatcher && dispatcher.destroyed === true ? 'UND_ERR_DESTROYED' : undefined
 }
@@ -161,7 +162,7 @@ class SentRequest implements Dispatcher.RequestOptions {
     const { origin, pathname, search, protocol } = new URL(url)
     this.origin = origin
     this.path = pathname + search
-    // undici sends any method, and its type lists the usual ones.
+    // undici sends any method, but its type lists only the usual ones.
     this.method = method as Dispatcher.HttpMethod
     this.headers = { 'accept-encoding': acceptEncoding(protocol), ...headers }
     this.body = body ?? null

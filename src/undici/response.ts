@@ -5,7 +5,7 @@ import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse }
 import { decoded } from './decoding.ts'
 
 /**
- * A response of undici. Without `Headers` and web streams: making both takes longer than sending
+ * A response of undici, without `Headers` and web streams: creating both takes longer than sending
  * the request.
  */
 export class UndiciResponse implements TransportResponse {
@@ -19,7 +19,7 @@ export class UndiciResponse implements TransportResponse {
     const encoding = headers['content-encoding']
     const stream = encoding === undefined ? body : decoded(body, String(encoding))
     this.#stream = stream
-    // The connection may break while nobody reads, which must not end the process.
+    // The connection may break before the body is read. The error must not end the process.
     body.on('error', () => {})
     if (stream !== body) stream.on('error', () => {})
   }
@@ -28,7 +28,7 @@ export class UndiciResponse implements TransportResponse {
     this.#stream.destroy()
   }
 
-  /** Reads to the end, to `maxBytes`, or to where the connection broke. */
+  /** Reads to the end of the body, to `maxBytes`, or to where the connection broke. */
   read(maxBytes: number): Promise<BodyText> {
     const stream = this.#stream
     return new Promise((resolve) => {
@@ -51,13 +51,13 @@ export class UndiciResponse implements TransportResponse {
       stream.once('end', () => settle())
       stream.once('error', (error) => settle(isUndecodable(error) ? 'undecodable' : 'cut'))
       stream.once('close', () => settle('cut'))
-      // An error before the first read is not reported again.
+      // A stream that broke before this read emits no more events.
       if (stream.destroyed) settle('cut')
     })
   }
 }
 
-/** Headers of undici by lower-case name. */
+/** undici's headers, which have lower-case names. */
 class RawHeaders implements ResponseHeaders {
   readonly #raw: Dispatcher.ResponseData['headers']
 

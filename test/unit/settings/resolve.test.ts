@@ -312,7 +312,7 @@ describe('baseUrl', () => {
   it('out of the environment is blamed on the environment', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', 'http://user:hunter2@api.example.com')
     const message = messageOf(() => resolve({ apiKey: KEY }))
-    expect(message).toMatch(/^The environment variable CUSTOMER_ORDERING_BASE_URL must not hold a user name/)
+    expect(message).toMatch(/^The environment variable CUSTOMER_ORDERING_BASE_URL must not contain a user name/)
     expect(message).not.toContain('hunter2')
   })
 
@@ -561,8 +561,8 @@ describe('account and server', () => {
     const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
     const store = durable('device')
     expect(messageOf(() => resolve({ ...options, store }))).toBe(
-      "Client option server is required with a store that outlives the page and a baseUrl of the page's own origin. " +
-        'Opened at another address, such as one with www, the page would buy the same order again under another key. ' +
+      "Client option server is required if the store outlives the page and baseUrl has the page's own origin. " +
+        'At another address, such as one with www, the page would buy the same order again under another key. ' +
         "Set it to a label of the service that never changes, such as 'https://api.example.com'.",
     )
     for (const accepted of [
@@ -602,7 +602,7 @@ describe('options for a derived client', () => {
     const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
     const caller = { fetch: async () => new Response() }
     expect(messageOf(() => resolve({ ...good, ...sender, ...caller }))).toBe(
-      'Client option transport cannot be combined with the option fetch: a transport does not use it.',
+      'Client option transport cannot be combined with the option fetch: a transport ignores it.',
     )
     for (const [first, then] of [
       [sender, caller],
