@@ -14,13 +14,13 @@ export interface AttemptRequest {
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
   /**
-   * Maximum number of bytes to read of a successful body, after decompression. Other bodies have
-   * {@link MAX_ERROR_BYTES}.
+   * Maximum number of bytes to read of a success's body, after decompression. For other bodies, the
+   * maximum is {@link MAX_ERROR_BYTES}.
    */
   readonly maxBytes: number
   /**
-   * Returns true once it is too late to send the request. A transport may check this at the last
-   * moment.
+   * Returns true once it is too late to send the request. A transport may check this right before
+   * it sends.
    */
   readonly isLate?: (() => boolean) | undefined
 }
@@ -28,15 +28,15 @@ export interface AttemptRequest {
 /** Maximum number of bytes to read of an error's body, after decompression. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
-/** Milliseconds in which a transport must return what it has read of a discarded body. */
+/** Milliseconds within which a transport must return the part of a discarded body that it has. */
 const LET_GO = 100
 
 /** Why a body is incomplete. */
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
 /**
- * The result of one attempt. It is `unsent` only if the transport proves that no byte of the
- * request left.
+ * The result of one attempt. `unsent` is set only if the transport proves that no byte of the
+ * request was sent.
  */
 export type AttemptResult =
   | {
@@ -62,8 +62,8 @@ export type AttemptResult =
 export type Send = (request: AttemptRequest) => Promise<AttemptResult>
 
 /**
- * The result, if a response arrived. Does not use `'headers' in`, because a polluted prototype
- * would pass that test.
+ * Returns the result if it has a response. Does not test `'headers' in result`, which a polluted
+ * prototype would pass.
  */
 export function answerOf(
   result: AttemptResult | undefined,
@@ -111,8 +111,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         return { kind: stopped ?? 'aborted' }
       }
       const { status, headers } = response
-      // The request was sent. Whatever a custom transport returns as its response, it proves
-      // nothing.
+      // The request was sent. A response without a status, from a custom transport, proves nothing.
       if (!Number.isInteger(status)) {
         discard(response)
         const detail = detailOf(new TypeError('the transport gave no status'), false)
@@ -132,7 +131,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
           const cancel = runtime.setTimer(cut, LET_GO)
           reading.then(cancel, cancel)
         }
-        // The request was sent, so an error of the transport proves nothing from here on.
+        // The request was sent: from here on, an error of the transport proves nothing.
         reading.then(resolve, cut)
         // The caller may have aborted between the response and this read.
         if (stopped !== undefined) leave()
@@ -149,12 +148,11 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       let detail: FailureDetail = bare({ name: 'Error' })
       let unsent: false | Unsent = false
       try {
-        // A transport without proofs is the caller's code: its stack frames help to find a bug in
-        // it.
+        // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
       } catch {
-        // The thrown value may throw again when it is read.
+        // The thrown value may itself throw when its fields are read.
       }
       const { code } = detail
       const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'

@@ -27,8 +27,8 @@ export interface Credentials {
   /** True if the next call of `get` may return another key. */
   readonly rotates: boolean
   /**
-   * The name that the proxy's last response gave the API key that it adds. Undefined if no response
-   * has named it.
+   * The tag of the API key that the proxy adds, from the last response that had one. Undefined if
+   * no response had one.
    */
   proxyTag?: string | undefined
 }
@@ -51,7 +51,7 @@ export interface Connection {
  */
 export interface CallSettings {
   readonly signal: AbortSignal | undefined
-  /** Milliseconds for one attempt, its body included. */
+  /** Milliseconds for one attempt, including the response body. */
   readonly timeout: number
   /** Milliseconds for the whole call. */
   readonly totalTimeout: number
@@ -63,9 +63,9 @@ export interface CallSettings {
 /** The judge's decision about one attempt. */
 export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
-  /** The call fails with this error if it may not go on. */
+  /** If no retry is left, the call fails with this error. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
-  /** True if this error explains more than the attempt's own error. */
+  /** An `error` explains more than the error that the attempt itself would cause. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /**
@@ -74,9 +74,9 @@ export type Judgement<T> =
  */
 export interface Call<T> {
   readonly endpoint: Endpoint
-  /** Below the base URL, encoded, with the leading slash. */
+  /** Path below the base URL, percent-encoded, with the leading slash. */
   readonly path: string
-  /** With the leading `?`, or empty. */
+  /** Query string with the leading `?`, or empty. */
   readonly query: string | undefined
   readonly body: string | undefined
   readonly idempotencyKey: string | undefined
@@ -105,17 +105,17 @@ export interface Call<T> {
 /** History of a call. */
 export interface Trail {
   attempts: number
-  /** Retries used, of `maxRetries`. */
+  /** Retries so far that count against `maxRetries`. */
   retries: number
-  /** The last attempt that ended. */
+  /** The result of the last attempt. */
   last?: AttemptResult
-  /** True if the total time ended the last attempt, not the attempt's own limit. */
+  /** True if the call's total time limited the last attempt, not the attempt's own limit. */
   cutByDeadline: boolean
   /** The API keys that were sent, which must be redacted. */
   readonly secrets: Set<string>
 }
 
-/** The trail of a call that has sent nothing yet. */
+/** Creates the trail of a call that has sent nothing yet. */
 export function noTrail(cutByDeadline: boolean): Trail {
   return { attempts: 0, retries: 0, cutByDeadline, secrets: new Set() }
 }
@@ -125,18 +125,16 @@ export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
   | {
       /**
-       * `judged`: the judge stopped it. `exhausted`: no retry was left. `deadline`: no time was
-       * left. `aborted`: the caller's signal. `held`: `beforeSend` returned false. `credentials`:
-       * no API key was available.
+       * `judged`: the judge stopped the call. `exhausted`: no retry was left. `deadline`: no time
+       * was left. `aborted`: the caller's signal fired. `held`: `beforeSend` returned false.
+       * `credentials`: no API key was available.
        */
       readonly end: 'judged' | 'exhausted' | 'deadline' | 'aborted' | 'held' | 'credentials'
       readonly error?: unknown
       readonly trail: Trail
     }
 
-/**
- * The one loop of all calls: send, judge, wait, send again. The judge and the retry policy decide.
- */
+/** The loop of every call: send, judge, wait, send again. The judge and the retry policy end it. */
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
@@ -240,7 +238,7 @@ function eventOf<T>(call: Call<T>, trail: Trail): RequestEvent {
   }
 }
 
-/** Returns the API key, an interruption of the wait for it, or the reason why there is none. */
+/** Returns the API key, the interruption of the wait for it, or the error that prevented it. */
 export async function askCredential(
   credentials: Credentials,
   deadline: Deadline,

@@ -45,7 +45,7 @@ export class Deadline {
   }
 
   /**
-   * The deadline of one step that may continue after this one. No signal ends the step.
+   * The deadline of one step that may continue after this deadline. No signal ends the step.
    * @param past maximum milliseconds after this deadline
    * @param most maximum milliseconds in all
    */

@@ -33,7 +33,7 @@ import { parseRetryAfter } from './retry.ts'
 import type { Unsent } from './transport.ts'
 
 /**
- * What an error says about a call, besides how the call ended. No field is optional, so none is
+ * What an error reports about a call, besides how the call ended. No field is optional, so none is
  * read from a polluted `Object.prototype`.
  */
 export interface CallContext {
@@ -80,8 +80,8 @@ type Advice = readonly [next: string, inDoubt?: true]
 type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
 
 /**
- * Advice without `true` changes the request or the wait, so it is not given while an order is
- * ambiguous: another payload under its key is a conflict.
+ * Advice without `true` is not given while an order is ambiguous. It may change the request, and
+ * another payload under the same key is a conflict.
  */
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
@@ -96,7 +96,7 @@ const BY_STATUS: Readonly<Record<number, Refusal>> = {
 const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
   IDEMPOTENCY_CONFLICT: [
     IdempotencyConflictError,
-    'this key was used with another payload',
+    'this key belongs to an order with another payload',
     'Use another key',
   ],
   IDEMPOTENCY_IN_PROGRESS: [
@@ -105,7 +105,7 @@ const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
     'Wait',
   ],
 }
-/** What an HTML page in place of a response means. */
+/** The meaning of an HTML page instead of a response from the service. */
 const PAGE = [
   "an HTML page, not this service's response",
   'Check baseUrl and any proxy or gateway in between',
@@ -126,20 +126,20 @@ const TIME: Advice = ['Allow more time']
 const ADDRESS: Advice = ['Check baseUrl']
 const NETWORK: Advice = ['Check the network and baseUrl']
 const AWAKE: Advice = ['Keep the machine awake', true]
-const RENEW: Advice = ['Make a new transport, and a client with it', true]
-const NO_TLS: Advice = ['Check the scheme and the port of baseUrl: the server may not speak TLS there', true]
+const RENEW: Advice = ['Create a new transport and a client with it', true]
+const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may not speak TLS there)', true]
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
 /**
- * Advice for codes that are more specific than their kind of failure: undici's for a transport that
- * its owner closed, OpenSSL's for a port without TLS, and our own.
+ * Advice for codes that explain more than the kind of failure does: undici's codes for a closed
+ * transport, OpenSSL's for a port without TLS, and our own.
  */
 const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['UND_ERR_CLOSED', RENEW],
   ['UND_ERR_DESTROYED', RENEW],
   ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
   ['ERR_SSL_PACKET_LENGTH_TOO_LONG', NO_TLS],
-  ['BAD_PORT', ['Use another port: fetch never connects to this one', true]],
+  ['BAD_PORT', ['Use a port that fetch does not block', true]],
 ])
 
 /** Why a success could not be read: the error, what happened, and what to do next. */
@@ -159,37 +159,37 @@ const WITHIN = {
 
 const LONGEST_MESSAGE = 500
 
-/** Whether the wallet was charged, or something else was. */
+/** States whether the wallet, or the given order, was charged. */
 export function moneySentence(charged: Charged, what = 'The wallet'): string {
   return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
 }
 
-/** What to tell the caller about the wallet, and what to do next. */
+/** States whether the wallet was charged, and what to do next. */
 export function chargedSentence(charged: Charged): string {
   const again =
-    ' Call create() again with the same request and reference (or key), or run orders.recover(). If the doubt stays, settle the order with orders.resolve().'
+    ' Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve().'
   const next = charged === 'unknown' ? again : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
   return moneySentence(charged) + next + never
 }
 
-/** {@link chargedSentence} for a request made with `client.request`, which no record remembers. */
+/** {@link chargedSentence} for `client.request`, which keeps no record of its requests. */
 function effectSentence(charged: Charged): string {
   return charged === 'no'
-    ? 'Nothing was sent, so it had no effect.'
-    : 'It may have taken effect, and the client keeps no record of it: check before you send it again.'
+    ? 'Nothing was sent.'
+    : 'The request may have taken effect, and the client keeps no record of it: check before you send it again.'
 }
 
 /** {@link chargedSentence} for a reference or key that belongs to another order. */
 export function conflictSentence(charged: Charged): string {
   const next =
     charged === 'unknown'
-      ? ' Once you know the outcome of that order, close it with orders.resolve(). Processes that use the same references must share one store.'
+      ? ' Close the existing order with orders.resolve() once you know its outcome. Processes that use the same references must share one store.'
       : ''
-  return `${moneySentence(charged, 'The order that has it')} Another order needs a reference or key of its own.${next}`
+  return `${moneySentence(charged, 'The existing order')} A different order needs its own reference or key.${next}`
 }
 
-/** The end of a message, after a space: whether the wallet was charged, and what to do next. */
+/** The end of a message, with a leading space: whether the wallet was charged, what to do next. */
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
@@ -230,13 +230,13 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const next = (advice: Advice): string => nextSteps(context, advice)
   const { last } = trail
   if (end === 'credentials') {
-    // The error of the caller's own function stays reachable as `cause`. Its message is never
-    // printed: it may contain secrets.
+    // The error of the caller's own function stays reachable as `cause`. The message never quotes
+    // that error, because it may contain secrets.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
     return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
   }
   if (end === 'aborted' || last?.kind === 'aborted') {
-    const what = `${call} was aborted by the caller's signal.${next(['Decide whether you still need it'])}`
+    const what = `${call} was aborted by the caller's signal.${next(['Check that you still need the result'])}`
     return new RequestAbortedError(what, { ...facts, cause: context.reason })
   }
   const outOfTime = end === 'deadline'
@@ -268,7 +268,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   })
 }
 
-/** No response arrived. */
+/** The error for a call without a response. */
 function notConnected(
   { unsent, detail }: Of<'failed'>,
   call: string,
@@ -284,7 +284,7 @@ function notConnected(
       ? UNSENT[unsent]
       : code === undefined
         ? 'got no complete response: fetch failed'
-        : 'lost the connection before a complete response'
+        : 'lost the connection before the response was complete'
   const sent =
     unsent === false || charged === undefined || charged === 'yes'
       ? ''
@@ -298,7 +298,7 @@ function notConnected(
   })
 }
 
-/** The service, or a gateway in front of it, refused the request. */
+/** The error for a refusal by the service, or by a gateway in front of it. */
 function refused(
   { status, headers, text }: Of<'answer'>,
   call: string,
@@ -321,10 +321,10 @@ function refused(
   const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...PAGE] : refusal
   const { permission } = endpoint
   const denied = Class === PermissionDeniedError ? permission : undefined
-  const needs = denied === undefined || isPage ? '' : ` It needs ${denied}.`
+  const needs = denied === undefined || isPage ? '' : ` The call needs ${denied}.`
   const wait =
     late !== '' && retryAfter !== undefined
-      ? ` The service asked to wait ${retryAfter} ms, which reaches past the call's deadline.`
+      ? ` The service asked to wait ${retryAfter} ms, which is longer than the time left.`
       : late
   const conflict = Class === IdempotencyConflictError && charged !== undefined
   const rest = conflict ? ` ${conflictSentence(charged)}` : nextSteps(context, advice)

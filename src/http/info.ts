@@ -5,7 +5,7 @@ import type { Trail } from './call.ts'
 import { redact, requestIdOf } from './redact.ts'
 import type { ResponseHeaders } from './transport.ts'
 
-/** Fields of a response that errors and results repeat. */
+/** Fields of a response that both errors and results contain. */
 type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>
 
 /**
@@ -17,19 +17,17 @@ const NO_ANSWER: { readonly status: undefined; readonly headers: undefined } = /
   headers: undefined,
 })
 
-/** Fields of the last response that errors and results repeat. */
+/** Returns these fields of a call's last response. */
 export function factsOf({ secrets, last }: Trail): AnswerFacts {
   const { status, headers } = answerOf(last) ?? NO_ANSWER
   return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
 }
 
-/**
- * Creates the response info on first use, with functions that keep nothing else of the call in
- * memory, above all not its body. Accessors of object literals are no substitute: V8 keeps such
- * objects alive until the next full garbage collection (measured with Node 24).
- */
+// The functions below create the response info on first use. They keep nothing else of the call in
+// memory, especially not its body. Accessors of an object literal would not do: V8 keeps such
+// objects alive until the next full garbage collection (measured with Node 24).
 
-/** What came with the last response of a call. */
+/** Makes the response info of a call. */
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
   const { status, headers } = answerOf(last) ?? NO_ANSWER
   return () => ({
@@ -40,7 +38,7 @@ export function infoLater({ attempts, secrets, last }: Trail, durationMs: number
   })
 }
 
-/** The headers of the last response of a call. */
+/** Makes the headers of a call's last response. */
 export function headersLater({ secrets, last }: Trail): () => Headers {
   const { headers } = answerOf(last) ?? NO_ANSWER
   return () => cleaned(headers, secrets)
@@ -52,8 +50,8 @@ export function noHeaders(): Headers {
 }
 
 /**
- * Fields of a response that errors and results repeat. A missing field must not be read from a
- * polluted `Object.prototype`.
+ * Returns the fields of a response that both errors and results contain. A missing field must not
+ * be read from a polluted `Object.prototype`.
  */
 export function answerFacts(info: AnswerFacts): AnswerFacts {
   const { status, requestId } = bare(info)

@@ -10,7 +10,7 @@ import {
   type TransportResponse,
 } from './transport.ts'
 
-/** The options passed to ky, besides the URL and the request. */
+/** The options that ky always gets. */
 const ONE_ATTEMPT = {
   headers: {},
   retry: 0,
@@ -21,9 +21,9 @@ const ONE_ATTEMPT = {
 
 /**
  * All other options that ky reads or passes to `Request`. They are set only if a polluted
- * `Object.prototype` would supply them, because ky copies its options once for each of them: 17 kB
- * a call (measured). It drops undefined `searchParams`, and Node reads the last four from the
- * prototype if they are undefined.
+ * `Object.prototype` would supply them: ky copies all options once per option, which takes 17 kB a
+ * call (measured). These need values: ky drops undefined `searchParams`, and Node reads the last
+ * four from the prototype if they are undefined.
  */
 const NOTHING_ELSE = {
   prefix: '',
@@ -41,21 +41,22 @@ const NOT_GIVEN = [
 ]
 
 function nothingElse(): Options {
-  // These are own properties that are undefined. ky's types expect absent properties instead.
+  // The values are undefined, which ky's types allow only for absent properties.
   const notGiven: Readonly<Record<string, never>> = Object.fromEntries(NOT_GIVEN.map((name) => [name]))
   return { ...notGiven, ...NOTHING_ELSE }
 }
 
 /**
- * A transport over ky, which performs exactly one attempt: no retries, no redirects, no hooks, no thrown statuses.
+ * A transport that uses ky for exactly one attempt, without retries, redirects, hooks or thrown
+ * statuses.
  * @param given replaces the platform's fetch; then no failure proves that nothing was sent
  */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Remembered here: a fetch that is patched later is still used, but then no failure proves that
-  // nothing was sent.
+  // Kept to compare: if fetch is patched later, the patched one is used, but no failure of it
+  // proves that nothing was sent.
   const platform = globalThis.fetch
-  // Checked on the prototype: trying the option throws on platforms without it (workerd before
-  // 2024-11-11), and fetch polyfills then change the URL. Checked only when a request is sent,
+  // Checks the prototype: setting the option throws on platforms without it (workerd before
+  // 2024-11-11), and makes fetch polyfills change the URL. Checks only when a request is sent,
   // because touching `Request` makes Node load its whole fetch.
   const takesCache = () => {
     const { Request } = globalThis
@@ -68,18 +69,16 @@ export function kyTransport(given?: typeof fetch): Transport {
     let thrown: { readonly error: unknown } | undefined
     const sendOnce = async (): Promise<Response> => {
       try {
-        // Does not pass ky's Request, which fetch would take apart again and whose body it would
-        // stream.
+        // Does not pass ky's Request: fetch would take it apart again and stream its body.
         return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
       } catch (error) {
-        // The original error is kept, because ky wraps some errors and not others, depending on the
-        // runtime.
+        // Keeps the original error: whether ky wraps an error depends on the runtime.
         thrown = { error }
         throw error
       }
     }
-    // ky gets no headers and no body, or it would make a second Request from them. `init` already
-    // has them.
+    // ky gets no headers and no body, or it would create a second Request from them. `FetchInit`
+    // already has them.
     return ky(url, { ...(polluted() && nothingElse()), ...ONE_ATTEMPT, method, fetch: sendOnce }).then(
       (response) => new FetchedResponse(response),
       () => {
@@ -122,8 +121,8 @@ class FetchInit implements RequestInit {
 }
 
 /**
- * The error for a fetch that returns no Response. It has no stack, because that would point at this
- * file and not at the cause.
+ * The error for a fetch that returns no Response. It has no stack, which would point to this file
+ * instead of the cause.
  */
 function noResponse(): TypeError {
   return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
@@ -153,8 +152,8 @@ class FetchedResponse implements TransportResponse {
   }
 
   /**
-   * The cap counts decoded bytes, so that a decompression bomb cannot exceed it. It relies on no
-   * header: browsers hide the one that shows compression.
+   * Counts decoded bytes, so that a decompression bomb cannot exceed the cap. Relies on no header,
+   * because browsers hide the header that shows compression.
    */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
@@ -182,12 +181,11 @@ class FetchedResponse implements TransportResponse {
       // Any other error means that the connection broke.
       if (isUndecodable(error)) return bodyText([], 'undecodable')
     }
-    // Runs for a response without a body, too.
     return bodyText(chunks, 'cut')
   }
 
   /**
-   * Reads a body that has no stream, as in React Native. The string arrives as a whole or not at
+   * Reads a body that has no stream, as in React Native. Such a body arrives completely or not at
    * all.
    */
   async #readWhole(maxBytes: number): Promise<BodyText> {
@@ -201,22 +199,21 @@ class FetchedResponse implements TransportResponse {
 }
 
 /**
- * True for the unwrapped fetch of Node with its own dispatcher. Anything else (a mock, an
- * instrumented fetch, a dispatcher that retries) may have sent the request once before the failure
- * that it shows.
+ * True for Node's own, unwrapped fetch with its own dispatcher. Anything else (a mock, an
+ * instrumented fetch, a dispatcher that retries) may have sent the request before the failure that
+ * it reports.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
   const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
   const { Bun, Deno } = scope
   if (Bun !== undefined || Deno !== undefined) return false
-  // Only Node's own fetch can require this module. A bound function or a proxy does not show its
-  // source.
+  // Only Node's own fetch can require this module. A bound function or a proxy hides its source.
   if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
   const [first, second] = [1, 2].map(
     (generation) => scope[Symbol.for(`undici.globalDispatcher.${generation}`)],
   )
-  // From undici 8 on (Node 26), the first generation's place holds a wrapper of the second's dispatcher.
+  // Since undici 8 (Node 26), the first symbol has a wrapper of the second symbol's dispatcher.
   const wrapper = second !== undefined && isObject(first) && first.constructor?.name === 'Dispatcher1Wrapper'
   return [second, wrapper ? undefined : first].every(
     (dispatcher) => dispatcher === undefined || isPlainAgent(dispatcher),
@@ -226,7 +223,7 @@ function isNodeFetch(candidate: typeof fetch): boolean {
 /** True for undici's Agent, if neither it nor its connections were composed with interceptors. */
 function isPlainAgent(dispatcher: unknown): boolean {
   if (!isObject(dispatcher)) return false
-  // A composed dispatcher is a proxy whose `dispatch` differs from that of its prototype.
+  // A composed dispatcher is a proxy with another `dispatch` than its prototype.
   const prototype: unknown = Object.getPrototypeOf(dispatcher)
   const [factory] = Object.getOwnPropertySymbols(dispatcher)
     .filter(({ description }) => description === 'factory')

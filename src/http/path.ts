@@ -1,16 +1,16 @@
 import { invalidArgument } from '../errors.ts'
 
 /**
- * Makes one path segment from an identifier, percent-encoded. Throws for an empty identifier, and
- * for `.` and `..`, which would reach another endpoint. It also throws if these appear only after a
- * proxy has decoded the path twice.
+ * Percent-encodes an identifier as one path segment. Throws for an empty identifier, and for `.`
+ * and `..`, which would reach another endpoint. It also throws if these would appear only after a
+ * proxy has decoded the path again.
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
     throw invalidArgument(name, message)
   }
   if (typeof id !== 'string') return refuse('must be a string')
-  // The usual id has no character with a meaning in a URL.
+  // Most ids contain no special characters and need no encoding.
   if (/^[\w-]+$/.test(id)) return id
   if (id.trim() === '') return refuse('must not be empty')
   let encoded = ''
@@ -25,18 +25,19 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Why a path, without slashes at its ends, could reach another endpoint. Assumes that a proxy
- * decodes the path up to five times. Identifiers and the paths of `client.request` share this rule.
+ * Returns why a path, without slashes at its ends, could reach another endpoint, if it could.
+ * Assumes that a proxy may decode the path up to five times. Identifiers and the paths of
+ * `client.request` share this rule.
  */
 export function pathProblem(path: string): string | undefined {
   let decoded = path
   for (let round = 0; round < 5; round++) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what this line refuses.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: this line rejects them.
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return 'must not contain control characters'
-    // A decoded ? or # ends the path, so only what precedes it counts. URLs drop trailing spaces.
+    // A decoded ? or # ends the path, so only the part before it counts. URLs drop trailing spaces.
     const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
     if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'
-    // Decodes each character separately: a proxy may decode what makes decodeURIComponent throw.
+    // Decodes each character separately: a proxy may decode a path that decodeURIComponent rejects.
     const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(Number(`0x${hex}`)),
     )

@@ -17,9 +17,9 @@ export interface FailureDetail {
 type Link = Readonly<Record<string, unknown>>
 
 /**
- * System calls that happen before a connection exists. The code alone proves nothing: on an
+ * System calls that happen before a connection exists. The error's code alone proves nothing: on an
  * established connection, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of `read`,
- * when the order may already exist (measured, test/server/unsent.test.ts).
+ * and by then the order may exist (measured, test/server/unsent.test.ts).
  */
 const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
 
@@ -34,14 +34,14 @@ const CERTIFICATE =
 
 /**
  * OpenSSL's codes for a port without TLS. An established connection may report them as well
- * (measured, test/server/unsent.test.ts), so they prove something only of a handshake.
+ * (measured, test/server/unsent.test.ts), so they are proof only while connecting.
  */
 const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
 
 /**
- * Why an error of Node's sockets proves that nothing was sent, or false. All transports share this
- * table. The codes are proof only for a transport that sends each request once, over its own
- * connections. The thrown value may throw again when it is read.
+ * Returns why an error of Node's sockets proves that nothing was sent, or false if it does not. The
+ * codes are proof only for a transport that sends each request once, over its own connections. May
+ * throw, because a thrown value may itself throw when its fields are read.
  * @param connecting true if the transport knows that the error ended the attempt to connect
  */
 export function provenUnsent(error: unknown, connecting: boolean): false | Unsent {
@@ -57,7 +57,7 @@ export function provenUnsent(error: unknown, connecting: boolean): false | Unsen
   return CERTIFICATE.test(code) && 'certificate'
 }
 
-/** Our code for the Fetch standard's bad port, for which Node's fetch only has a message. */
+/** Our code for a port that the Fetch standard blocks: Node's fetch has only a message for it. */
 const BAD_PORT = 'BAD_PORT'
 
 function neverConnected(link: Link): boolean {
@@ -75,8 +75,8 @@ export function isUndecodable(error: unknown): boolean {
 }
 
 /**
- * Names an error by the codes in its chain of causes. The thrown value may throw again when it is
- * read.
+ * Describes an error by the codes in its chain of causes. May throw, because a thrown value may
+ * itself throw when its fields are read.
  * @param withFrames true to add the stack frames of an error without a code
  */
 export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
@@ -93,8 +93,8 @@ function tellingLink(error: unknown): Link {
 }
 
 /**
- * The frames of a stack, without the message and without addresses, which may contain a password or
- * a query.
+ * Returns the frames of a stack, without the message and without frames that may contain a password
+ * or a query.
  */
 function framesOf({ stack, message }: Link): string | undefined {
   if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined

@@ -4,8 +4,8 @@ import type { ResponseHeaders } from './transport.ts'
 export const REDACTED = '[redacted]'
 
 /**
- * Least length of a key that is redacted in an order, which is stored and shown in errors. A
- * shorter string may be part of the order by chance and must not change.
+ * Minimum length of a key that is redacted in orders, which are stored and shown in errors. A
+ * shorter key may appear in an order by chance, and redacting it would change the order.
  */
 export const LIKE_A_KEY = 16
 
@@ -16,15 +16,15 @@ export const LIKE_A_KEY = 16
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   const keys = [...secrets].filter(({ length }) => length >= shortest)
-  // No form is shorter than the key itself, but most strings are, so most end here.
+  // Most strings end here: they are shorter than the key, and no form of the key is shorter.
   if (!keys.some(({ length }) => length <= text.length)) return text
   const pattern = patternOf(keys)
   return pattern === undefined ? text : text.replace(pattern, REDACTED)
 }
 
 /**
- * Patterns by keys. A program has one key, or two during a rotation, and creating a pattern costs
- * more than using it.
+ * Patterns by their keys. A program has one key, or two during a rotation, and creating a pattern
+ * costs more than using it.
  */
 const patterns = new Map<string, RegExp | undefined>()
 const MAX_PATTERNS = 8
@@ -33,7 +33,7 @@ function patternOf(keys: readonly string[]): RegExp | undefined {
   const name = keys.join('\n')
   if (!patterns.has(name)) {
     if (patterns.size === MAX_PATTERNS) patterns.clear()
-    // One pass over all keys, longest first, so that no key is searched for in a replacement.
+    // One pass over all keys, so that no key is searched for in a replacement; longest key first.
     const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
     const literal = forms.map((form) => form.replace(/[^\w-]/g, '\\$&'))
     patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))
@@ -50,22 +50,22 @@ function formsOf(secret: string): string[] {
   const hex = Array.from(secret, (character) => character.charCodeAt(0).toString(16)).join('')
   const json = escaped(secret)
   const slashed = json.replaceAll('/', '\\/')
-  // In these forms, very short keys leave pieces that would match any string.
+  // Leaves out the encoded forms of very short keys, which would match parts of any string.
   const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
   const forms = [...encoded, percent, lower, json, slashed, escaped(json), escaped(slashed), secret]
   return [...new Set(forms)].filter(Boolean)
 }
 
 /**
- * The string with JSON escapes, as in nested JSON and in messages of schemas that quote the value.
+ * Returns the string with JSON escapes, as in nested JSON and in schema messages that quote values.
  */
 function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
 /**
- * The base64 characters of a longer string that depend only on the key in it, as in `Basic` or an
- * encoded `Bearer …`. They depend on the key's position within a group of three bytes.
+ * Returns the base64 characters that depend only on the key if it is encoded as part of a longer
+ * string, as in `Basic` credentials. They differ by the key's position in a group of three bytes.
  */
 function withinBase64(secret: string, before: number): string {
   const encoded = btoa('-'.repeat(before) + secret)
@@ -81,7 +81,7 @@ export const REQUEST_ID: readonly string[] = [
   'cf-ray',
 ]
 
-/** The request id of a response, from the first of the usual headers that has one. */
+/** Returns the request id of a response, from the first of these headers that has one. */
 export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
   for (const name of REQUEST_ID) {
     const value = headers.get(name)

@@ -25,8 +25,8 @@ export const MAX_ITEM_BYTES: number = 1024 * 1024
 export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
 
 /**
- * A call whose response is parsed and returned, and of which nothing is remembered. No field is
- * optional, so none is read from a polluted `Object.prototype`.
+ * A call that returns its parsed response and keeps no record. No field is optional, so none is
+ * read from a polluted `Object.prototype`.
  */
 export interface ReadCall<T> {
   readonly endpoint: Endpoint
@@ -39,18 +39,18 @@ export interface ReadCall<T> {
   /** False for a request that may be repeated only if it certainly never arrived. */
   readonly repeatable: boolean
   /**
-   * What the call means for the wallet. `none`: it only reads. `may_move`: it may charge, so its
-   * errors say whether it did. `in_doubt`: it searches for an order that may have been charged.
-   * `charged`: it reads an order that was charged.
+   * What the call means for the wallet. `none`: it only reads. `may_move`: it may charge the wallet,
+   * so its errors report whether it did. `in_doubt`: it searches for an order that may have been
+   * charged. `charged`: it reads an order that was charged.
    */
   readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
-/** Everything of a read but what is read, and how. */
+/** The fields that all plain reads share. */
 type PlainRead = Omit<ReadCall<unknown>, 'endpoint' | 'path' | 'settings' | 'parse'>
 
-/** A read of one thing: it has no body, charges nothing, and may be repeated. */
+/** A read of one item: it has no body, charges nothing, and may be repeated. */
 export const READ_ITEM: PlainRead = {
   query: undefined,
   body: undefined,
@@ -62,7 +62,7 @@ export const READ_ITEM: PlainRead = {
 /** The same for a page of a list. */
 export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_LIST_BYTES }
 
-/** `charged` of an error after the request was sent. */
+/** The `charged` of an error after the request was sent. */
 const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
   none: undefined,
   may_move: 'unknown',
@@ -164,8 +164,8 @@ export function isTransient(result: AttemptResult): boolean {
 }
 
 /**
- * Ends a call whose response arrived in time, but whose schema took too long, as if no response had
- * arrived.
+ * Ends a call as if no response had arrived: the response came in time, but the caller's schema
+ * took too long to check it.
  */
 function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Ending<never> {
   return { end: why, trail }
@@ -182,12 +182,12 @@ function judgeSuccess<T>(
   answer: Answer,
   trail: Trail,
 ): Judgement<T> | Promise<Judgement<T> | Interruption> {
-  // An order that a look-up finds is stored, so it is redacted.
+  // An order that a look-up finds will be stored, so it is redacted.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
   const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
   const parsed = body === undefined ? wrong('is not JSON') : call.parse(body.json)
   if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
-  // A caller's schema may be async: its time is part of the call's.
+  // A caller's schema may be async. Its time counts towards the call's total time.
   return deadline
     .race(parsed)
     .then((checked) =>
@@ -219,15 +219,15 @@ function judgeChecked<T>(
 }
 
 /**
- * True for JSON that ends early. False for an HTML page of a proxy: a retry would bring it again.
+ * True for JSON that ends early. False for an HTML page: a retry would return the same page.
  */
 function isTruncated(text: string): boolean {
   return /^\s*[[{]/.test(text) && parseJson(text) === undefined
 }
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
-  // By definition, the server did not process the request, so even one that must not run twice may
-  // be sent again.
+  // 425 and 429 mean that the server did not process the request, so even a request that must not
+  // run twice may be sent again.
   const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
   if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }

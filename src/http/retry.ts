@@ -1,16 +1,16 @@
 /**
- * Why a call goes on, which decides how long it waits and which limit applies:
+ * Why a call sends again. The reason decides how long the call waits and which limit applies:
  * - `now`: immediately, for the first retry after a socket closed under the request (a stale
  *   keep-alive connection);
  * - `backoff`: after exponential backoff with full jitter;
- * - `refresh`: immediately: a 401 may mean that the API key was rotated and a fresh one is
+ * - `refresh`: immediately, because a 401 may mean that the API key was rotated and a fresh one is
  *   available;
- * - `poll`: the service still processes this key, and waiting for it is not a retry;
+ * - `poll`: the service is still processing this key, and waiting for it is not a retry;
  * - `replay`: a success could not be read, so the same key is sent again to read it.
  */
 export type Pace = 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
 
-/** How often a call has gone on so far, by reason. */
+/** How often a call has sent again so far, by reason. */
 export interface Counts {
   /** Retries with pace `now`, `backoff` or `refresh`; these count against `maxRetries`. */
   readonly retries: number
@@ -24,7 +24,7 @@ export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 export type Decision =
   | { readonly wait: number; readonly counts: Counts }
   /**
-   * `exhausted`: no retry is left. `deadline`: the next one would begin after the call's deadline.
+   * `exhausted`: no retry is left. `deadline`: the next attempt would begin after the deadline.
    */
   | { readonly stop: 'exhausted' | 'deadline' }
 
@@ -42,7 +42,7 @@ export interface Situation {
   readonly random: number
 }
 
-/** Maximum number of replays of a success that could not be read, whatever `maxRetries` says. */
+/** Maximum number of replays of a success that could not be read, regardless of `maxRetries`. */
 export const MAX_REPLAYS = 2
 
 const BACKOFF_BASE = 250
@@ -74,22 +74,22 @@ export function decide(situation: Situation): Decision {
     next = { ...counts, retries: counts.retries + 1 }
   }
   if (retryAfter !== undefined) wait = Math.max(wait, retryAfter)
-  // A shorter wait would overload the server again. A wait past the deadline would hide the
-  // response.
+  // Stops if the wait is too long: a shorter wait would overload the server again, and waiting
+  // until the deadline would turn the service's response into a timeout.
   return wait >= remaining ? { stop: 'deadline' } : { wait, counts: next }
 }
 
 /**
- * The two forms of an HTTP date that name their zone, and the obsolete asctime form that does not.
+ * The two forms of an HTTP date that name their zone, and the obsolete asctime form without a zone.
  */
 const ZONED_DATE =
   /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
 const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * Milliseconds of a `Retry-After` header (RFC 9110 section 10.2.3: seconds or an HTTP date).
- * Undefined if it is negative, malformed or empty. Accepts a fraction: ignoring it would retry too
- * early.
+ * Returns the milliseconds of a `Retry-After` header (RFC 9110 section 10.2.3: seconds or an HTTP
+ * date), or undefined if it is negative, malformed or empty. Accepts fractions, because a call that
+ * ignored them would retry too early.
  */
 export function parseRetryAfter(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? ''

@@ -1,4 +1,4 @@
-/** One complete HTTP request: nothing is added or changed on its way. */
+/** One complete HTTP request, which the transport sends unchanged. */
 export interface TransportRequest {
   /** HTTP method, upper case. */
   readonly method: string
@@ -8,46 +8,47 @@ export interface TransportRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The body, or undefined for none. */
   readonly body: string | undefined
-  /** Ends the attempt and the read of its body when the time is up or the caller aborts. */
+  /** Ends the attempt, and the read of the body, when the time is up or the caller aborts. */
   readonly signal: AbortSignal
   /**
-   * Returns true once it is too late to send the request. A transport should check this between the
-   * connection and the first byte, so that nothing is sent late after the machine slept.
+   * Returns true once it is too late to send the request. A transport should check this after
+   * connecting and before the first byte, so that a machine that slept sends nothing too late.
    */
   readonly isLate: (() => boolean) | undefined
 }
 
-/** Status and headers of a response, and its body, which is either read or discarded, once. */
+/** A response whose body is either read or discarded, once. */
 export interface TransportResponse {
-  /** 0 for a redirect that the platform does not show. */
+  /** HTTP status, or 0 for a redirect that the platform hides. */
   readonly status: number
   /** The headers of the response. */
   readonly headers: ResponseHeaders
   /** Reads the body as a string, at most `maxBytes` of it after decompression. Never rejects. */
   read(maxBytes: number): Promise<BodyText>
-  /** Closes the connection. A `read` in progress ends as `cut`. */
+  /** Closes the connection. A `read` in progress ends with the problem `cut`. */
   discard(): void
 }
 
 /**
- * How the client sends: one call of `send` is one request, never repeated and never redirected. The
- * client handles retries, time limits and errors. `undiciTransport()` of
- * `customer-ordering-sdk/undici` makes one; a client without the option uses the global `fetch`.
+ * Sends the client's requests. Each call of `send` sends one request, once, and follows no
+ * redirect: the client handles retries, time limits and errors. `undiciTransport()` of
+ * `customer-ordering-sdk/undici` creates a transport. Without one, the client uses the global
+ * `fetch`.
  */
 export interface Transport {
   /** Sends the request and resolves with the head of the response. Rejects with any error. */
   send(request: TransportRequest): Promise<TransportResponse>
   /**
-   * Returns why an error of `send` proves that no byte of the request left, or false. Money depends
-   * on this: the order is closed as not charged. Omit the method in a wrapper that may send a
-   * request more than once, because then no error is proof.
+   * Returns why an error of `send` proves that no byte of the request was sent, or false if it does
+   * not. With proof, the client closes the order as not charged: a wrong proof can cost a second
+   * charge. Omit this method in a wrapper that may send a request more than once.
    */
   whyUnsent?(error: unknown): false | Unsent
 }
 
 /**
- * Why no byte of a request left: no connection, a certificate that is not trusted, a transport that
- * its owner closed, or a send that came too late.
+ * Why no byte of a request was sent: no connection, an untrusted certificate, a transport that its
+ * owner closed, or a send that came too late.
  */
 export type Unsent = 'unreachable' | 'certificate' | 'transport_closed' | 'late'
 
@@ -70,14 +71,14 @@ export interface BodyText {
 let decoder: TextDecoder | undefined
 
 /**
- * The body read so far. It is decoded in one go: in Node, decoding in pieces is several times
- * slower and makes strings that take twice the memory.
+ * Decodes the bytes read so far in one go: in Node, decoding in pieces is several times slower and
+ * makes strings that take twice the memory.
  */
 export function bodyText(chunks: readonly Uint8Array[], problem?: BodyText['problem']): BodyText {
   const [first] = chunks
   const bytes = chunks.length > 1 ? joined(chunks) : first
-  // The decoder keeps nothing between two bodies. It drops half a character at the end of a cut
-  // body.
+  // A cut body needs its own decoder: in stream mode, the decoder drops half a character at the end
+  // of the body, but keeps it for the next one.
   decoder ??= new TextDecoder()
   const text =
     problem === undefined ? decoder.decode(bytes) : new TextDecoder().decode(bytes, { stream: true })

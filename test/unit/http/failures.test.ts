@@ -167,7 +167,7 @@ describe('a failure without an answer', () => {
   test.each([
     ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect'],
     ["did not trust the server's certificate", 'certificate', 'CERT_HAS_EXPIRED', undefined],
-    ['lost the connection before a complete response', false, 'ECONNRESET', 'read'],
+    ['lost the connection before the response was complete', false, 'ECONNRESET', 'read'],
   ] as const)('%s', (what, unsent, code, syscall) => {
     const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
     const error = fail(failed(unsent, detail))
@@ -190,10 +190,10 @@ describe('a failure without an answer', () => {
   test.each([
     ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
     ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
-    ['lost the connection before a complete response', false, 'UND_ERR_DESTROYED'],
+    ['lost the connection before the response was complete', false, 'UND_ERR_DESTROYED'],
   ] as const)('%s, of which a new transport is the cure (%s, %s)', (what, unsent, code) => {
     const result = failed(unsent, { name: 'Error', code })
-    const next = 'Make a new transport, and a client with it'
+    const next = 'Create a new transport and a client with it'
     expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
     const sent = unsent === false ? '' : ', so this attempt was not sent, but an earlier one may have been'
     expect(fail(result, { charged: 'unknown' }).message).toBe(
@@ -229,7 +229,7 @@ describe('a failure without an answer', () => {
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
     expect(error.message).toBe(
-      "POST /v1/orders was aborted by the caller's signal. Decide whether you still need it, then call again.",
+      "POST /v1/orders was aborted by the caller's signal. Check that you still need the result, then call again.",
     )
   })
 
@@ -303,7 +303,7 @@ describe('what a message says', () => {
 
   test('says that the service asked for a wait which is too long', () => {
     const waiting = answer(429, {}, { 'retry-after': '600' })
-    const sentence = "The service asked to wait 600000 ms, which reaches past the call's deadline."
+    const sentence = "The service asked to wait 600000 ms, which is longer than the time left."
     expect(fail(waiting, { outOfTime: true }).message).toContain(sentence)
     expect(fail(waiting).message).not.toContain('asked to wait')
     expect(fail(waiting)).toMatchObject({ code: 'rate_limit', retryAfter: 600_000 })
@@ -329,7 +329,7 @@ describe('a whole message', () => {
     [coded(402, 'A_CODE'), 'returned 402 (payment required, code A_CODE)', 'Top up the wallet', true],
     [
       answer(403, ''),
-      'returned 403 (the API key lacks a permission). It needs orders:write',
+      'returned 403 (the API key lacks a permission). The call needs orders:write',
       'Use an API key that has it',
       true,
     ],
@@ -369,23 +369,23 @@ describe('a whole message', () => {
       'got no complete response within the time of one attempt (timeout)',
       'Allow more time',
     ],
-    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'Decide whether you still need it'],
+    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'Check that you still need the result'],
     [failed(false), 'got no complete response: fetch failed (TypeError)', 'Check the network and baseUrl'],
     [
       failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
-      'lost the connection before a complete response (ERR_SSL_WRONG_VERSION_NUMBER)',
-      'Check the scheme and the port of baseUrl: the server may not speak TLS there',
+      'lost the connection before the response was complete (ERR_SSL_WRONG_VERSION_NUMBER)',
+      'Check the scheme and port of baseUrl (the server may not speak TLS there)',
       true,
     ],
     [
       failed(false, 'ECONNRESET'),
-      'lost the connection before a complete response (ECONNRESET)',
+      'lost the connection before the response was complete (ECONNRESET)',
       'Check the network and baseUrl',
     ],
     [
       failed(false, 'UND_ERR_DESTROYED'),
-      'lost the connection before a complete response (UND_ERR_DESTROYED)',
-      'Make a new transport, and a client with it',
+      'lost the connection before the response was complete (UND_ERR_DESTROYED)',
+      'Create a new transport and a client with it',
       true,
     ],
   ]
@@ -404,7 +404,7 @@ describe('a whole message', () => {
         `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
       )
       expect(message('unknown')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the doubt stays, settle the order with orders.resolve(). Do not order again under another reference or key.`,
+        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.`,
       )
       expect(message('yes')).toBe(
         `POST /v1/orders ${what}. ${first}The wallet was charged. Do not order again under another reference or key.`,
@@ -414,22 +414,22 @@ describe('a whole message', () => {
 
   test('tells of a port that fetch never connects to that another one helps', () => {
     expect(fail(failed('unreachable', 'BAD_PORT'), { charged: 'no' }).message).toBe(
-      'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use another port: fetch never connects to this one, then call again.',
+      'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use a port that fetch does not block, then call again.',
     )
   })
 
   test.each([
     [undefined, 'Use another key, then call again.'],
-    ['no', 'The order that has it was not charged. Another order needs a reference or key of its own.'],
-    ['yes', 'The order that has it was charged. Another order needs a reference or key of its own.'],
+    ['no', 'The existing order was not charged. A different order needs its own reference or key.'],
+    ['yes', 'The existing order was charged. A different order needs its own reference or key.'],
     [
       'unknown',
-      'The order that has it may have been charged. Another order needs a reference or key of its own. Once you know the outcome of that order, close it with orders.resolve(). Processes that use the same references must share one store.',
+      'The existing order may have been charged. A different order needs its own reference or key. Close the existing order with orders.resolve() once you know its outcome. Processes that use the same references must share one store.',
     ],
   ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
     const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })
     expect(error.message).toBe(
-      `POST /v1/orders returned 409 (this key was used with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
+      `POST /v1/orders returned 409 (this key was belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
     )
   })
 
@@ -444,7 +444,7 @@ describe('a whole message', () => {
     [
       'unknown',
       ', so this attempt was not sent, but an earlier one may have been',
-      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the doubt stays, settle the order with orders.resolve(). Do not order again under another reference or key.',
+      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.',
     ],
   ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
     const given = charged === undefined ? {} : { charged }
@@ -457,10 +457,10 @@ describe('a whole message', () => {
   })
 
   test.each([
-    ['no', 'Nothing was sent, so it had no effect. Allow more time, then call again.'],
+    ['no', 'Nothing was sent. Allow more time, then call again.'],
     [
       'unknown',
-      'It may have taken effect, and the client keeps no record of it: check before you send it again.',
+      'The request may have taken effect, and the client keeps no record of it: check before you send it again.',
     ],
   ] as const)(
     "of a request of the caller's own speaks of its effect and of no order: %s",
